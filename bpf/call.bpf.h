@@ -22,15 +22,6 @@
 
 const volatile __u16 call_kinds[CALLS_MAX];
 
-/* Returns an argument of the function that has the kprobe; `regs` is the program's context. */
-static __always_inline __u64 second_argument(struct pt_regs *regs)
-{
-	struct pt_regs___arm64 *arm64 = (void *)regs;
-	struct pt_regs___x86 *x86 = (void *)regs;
-
-	return bpf_core_field_exists(x86->si) ? BPF_CORE_READ(x86, si) : BPF_CORE_READ(arm64, regs[1]);
-}
-
 static __always_inline __u16 kind_of_number(long number)
 {
 	return number >= 0 && number < CALLS_MAX ? call_kinds[number & (CALLS_MAX - 1)] : 0;

@@ -14,6 +14,7 @@
 #include "checkpoint.bpf.h"
 #include "file.bpf.h"
 #include "filesystems.bpf.h"
+#include "mounting.bpf.h"
 
 /*
  * What was made dirty: a folio, identified by its head page, or a buffer if several blocks of a device share a page
@@ -35,7 +36,7 @@ struct dirty_page {
 	__u32 tgid;
 	__u32 uid;
 	__u16 doubt;		/* another task dirtied it too */
-	__u16 flags;		/* flags of its entry: MOSTRACE_COLLECTS, MOSTRACE_MAPPED */
+	__u16 flags;		/* flags of its entry: MOSTRACE_COLLECTS, MOSTRACE_MAPPED, MOSTRACE_MOUNTS, _UNMOUNTS */
 	char comm[MOSTRACE_COMM_LEN];
 };
 
@@ -282,7 +283,7 @@ static __always_inline void put_dirt(const struct dirty_place *place, struct ino
 	page.tgid = id >> 32;
 	page.uid = bpf_get_current_uid_gid();
 	page.flags = (f2fs_work() & F2FS_COLLECTS ? MOSTRACE_COLLECTS : 0) |
-		     (is_mapped_writable(inode) ? MOSTRACE_MAPPED : 0);
+		     (is_mapped_writable(inode) ? MOSTRACE_MAPPED : 0) | mounting();
 	current_comm(page.comm);
 	if (known)
 		forget_dirt(key, known);

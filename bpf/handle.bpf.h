@@ -19,8 +19,12 @@ struct handle {
 	struct mostrace_handle entry;
 	__u32 handles;		/* t_handle_count when the handle joined */
 	bool told;		/* an entry of a block refers to it */
+	bool unborn;		/* its filesystem was being mounted when ext4 announced it */
 	__u32 state;
 };
+
+/* User space sets it when all programs are attached, so that no part of what a later handle does is missing. */
+bool is_attached;
 
 /* The handle of each thread; an entry stays as long as there is room. */
 struct {
@@ -99,6 +103,7 @@ static __always_inline int prepare_handle(struct super_block *sb, struct inode *
 	*h = (struct handle){
 		.entry.function = function,
 		.entry.s_dev = s_dev,
+		.unborn = !(LOAD(sb, s_flags) & SB_BORN),
 		.state = HANDLE_PREPARED,
 	};
 	call = current_call();
@@ -128,8 +133,18 @@ static __always_inline void join(struct handle *h, __u32 tid)
 	h->entry.tid = tid;
 	h->entry.id = new_handle_id();
 	h->handles = BPF_CORE_READ(transaction, t_handle_count.counter);
+	/* Of two handles that begin at once, each may see both; then neither is said to be the first. */
+	if (is_attached && h->handles == 1)
+		h->entry.head.flags |= MOSTRACE_HANDLE_OPENS;
 	if (BPF_CORE_READ(transaction, t_updates.counter) > 1)
 		h->entry.head.flags |= MOSTRACE_HANDLE_OVERLAP;
+}
+
+static __always_inline __u16 kind_of_handle(const struct handle *h)
+{
+	__u16 kind = running_kind();
+
+	return kind == MOSTRACE_CALL_MOUNT && h->unborn ? MOSTRACE_CALL_FILL_SUPER : kind;
 }
 
 static __always_inline int begin_handle(__u32 s_dev, __u32 tid, __u32 type)
@@ -150,7 +165,7 @@ static __always_inline int begin_handle(__u32 s_dev, __u32 tid, __u32 type)
 	h->state = HANDLE_OPEN;
 	h->entry.start_ns = bpf_ktime_get_ns();
 	h->entry.type = type;
-	h->entry.call = running_kind();
+	h->entry.call = kind_of_handle(h);
 	join(h, tid);
 	return 0;
 }

@@ -110,6 +110,7 @@ struct block_device;
 struct super_block {
 	__u32 s_dev;
 	struct block_device *s_bdev;
+	unsigned long s_flags;
 	unsigned long s_magic;
 	struct dentry *s_root;
 };
@@ -321,6 +322,9 @@ enum {
 #define PF_KTHREAD 0x00200000U
 /* Tasks that make no system calls. */
 #define PF_NO_CALL (PF_IO_WORKER | PF_KTHREAD)
+
+/* <linux/fs.h>: the filesystem is mounted */
+#define SB_BORN (1UL << 29)
 
 #define S_IFMT 0170000
 #define S_IFBLK 0060000

@@ -51,6 +51,9 @@ enum mostrace_flags {
 	MOSTRACE_CHAINED = 16,		/* the submitter was taken from the bio of which this is
 					 * a part or a clone */
 	MOSTRACE_NAME_WITHHELD = 32,	/* there is a name, but the file was not asked for */
+	/* of a process or a dirtier: it did so in mount or fsconfig, or in umount2 */
+	MOSTRACE_MOUNTS = 32,
+	MOSTRACE_UNMOUNTS = 64,
 	MOSTRACE_INO_PASSING = 64,	/* ino is the inode's number in memory; the disk has none */
 	MOSTRACE_NO_GENERATION = 128,	/* the generation is not known */
 };
@@ -126,7 +129,7 @@ enum mostrace_call_kind {
 	MOSTRACE_CALL_READ = 16,	/* read, pread64, readv, getdents and the like */
 	MOSTRACE_CALL_URING = 17,	/* io_uring_enter */
 	MOSTRACE_CALL_ATTR = 18,	/* chmod, chown, utimensat and the like */
-	MOSTRACE_CALL_MOUNT = 19,	/* mount, umount2 and the like */
+	MOSTRACE_CALL_MOUNT = 19,	/* mount, fsconfig; in older recordings also umount2 */
 	MOSTRACE_CALL_SPLICE = 20,	/* sendfile, splice, copy_file_range */
 	/* ioctls of f2fs */
 	MOSTRACE_CALL_GC = 21,		/* starts garbage collection */
@@ -135,6 +138,9 @@ enum mostrace_call_kind {
 	MOSTRACE_CALL_ATOMIC_COMMIT = 24,
 	MOSTRACE_CALL_ATOMIC_ABORT = 25,
 	MOSTRACE_CALL_MMAP = 26,	/* mmap: a shared mapping of a file that is open for writing */
+	MOSTRACE_CALL_UMOUNT = 27,	/* umount2 */
+	/* Of a handle: mount or fsconfig, which is making the handle's own filesystem ready. */
+	MOSTRACE_CALL_FILL_SUPER = 28,
 };
 
 /* Flags of a handle's head. */
@@ -161,6 +167,8 @@ enum mostrace_handle_flags {
 	 * transaction.
 	 */
 	MOSTRACE_HANDLE_EACH_CAUSE = 64,
+	/* It was the first of its transaction: no handle of the transaction is missing before it. */
+	MOSTRACE_HANDLE_OPENS = 128,
 };
 
 /* Flags of a call's head. */

@@ -9,6 +9,7 @@
 #include "bio.bpf.h"
 #include "iomap.bpf.h"
 #include "loss.bpf.h"
+#include "mounting.bpf.h"
 #include "mostrace.h"
 
 struct submitter {
@@ -105,7 +106,7 @@ static __always_inline void see_task(struct submitter *s)
 		task = bpf_get_current_task_btf();
 		/* This equals what the helper returns by way of the first user namespace's table. */
 		s->uid = task->cred->uid.val;
-		s->flags = task->flags & PF_KTHREAD ? MOSTRACE_KERNEL_THREAD : 0;
+		s->flags = task->flags & PF_KTHREAD ? MOSTRACE_KERNEL_THREAD : mounting();
 	} else {
 		s->uid = bpf_get_current_uid_gid();
 		s->flags = is_kernel_thread((struct task_struct *)bpf_get_current_task());

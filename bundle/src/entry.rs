@@ -79,6 +79,10 @@ open_enum! {
         CHAINED = 16,
         /// There is a name, but the file was not asked for (`--files`).
         NAME_WITHHELD = 32,
+        /// In a process or dirtier entry: the task did so in mount or fsconfig.
+        MOUNTS = 32,
+        /// In a process or dirtier entry: the task did so in umount2.
+        UNMOUNTS = 64,
         /// `ino` is the number of the inode in memory; the filesystem stores no such number.
         INO_PASSING = 64,
         /// `generation` is not known.
@@ -425,6 +429,8 @@ pub mod handle_flags {
     /// Each thread has an entry for each function and inode that it began a handle for in the transaction. Without it, a
     /// process may have an entry for the first of its handles that dirtied nothing, and for those that did.
     pub const EACH_CAUSE: Flags = Flags(64);
+    /// The handle was the first of its transaction: no handle of the transaction is missing before it.
+    pub const OPENS: Flags = Flags(128);
     /// The handle gave blocks back: it may have modified more blocks than `dirtied` says.
     pub const FORGOT: Flags = Flags(32);
 }
@@ -510,7 +516,7 @@ pub enum CallKind {
     Uring = 17,
     /// chmod, chown, utimensat and the like
     Attr = 18,
-    /// mount, umount2 and the like
+    /// mount, fsconfig; in older recordings also umount2
     Mount = 19,
     /// sendfile, splice, copy_file_range
     Splice = 20,
@@ -526,6 +532,10 @@ pub enum CallKind {
     AtomicAbort = 25,
     /// mmap: a shared mapping of a file that is open for writing
     Mmap = 26,
+    /// umount2
+    Umount = 27,
+    /// In a handle: mount or fsconfig, while it made the handle's own filesystem ready
+    FillSuper = 28,
 }
 
 impl CallKind {

@@ -22,6 +22,8 @@ FILE = struct.Struct("<QQQIIIHBB")
 DIRTIER = struct.Struct("<QIII4x16s")
 STREAM = struct.Struct("<8sHHHHHHIQII")
 INO_PASSING = 64
+# MOSTRACE_MOUNTS and MOSTRACE_UNMOUNTS, of a process or a dirtier.
+MOUNTING = 32 | 64
 NONE = 2**64 - 1
 # REQ_NOMERGE, which parts of a bio have and the bio itself had not.
 NOMERGE = 1 << 14
@@ -44,6 +46,9 @@ def entries(data):
         if at + size > len(data):
             break
         body = at + HEAD.size
+        if kind in (1, 4):
+            # The module does not tell of mounting.
+            flags &= ~MOUNTING
         head = (dev, sector, length, flags)
         if kind == 1:
             submit, home_sector, pid, tgid, uid, opf, *rest = PROCESS.unpack_from(data, body)

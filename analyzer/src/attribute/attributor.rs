@@ -300,6 +300,7 @@ impl<'a, R: Read> Attributor<'a, R> {
         let row = Row {
             sector: completion.sector,
             process,
+            mounting: note.and_then(|n| n.mounting),
             op,
             file,
             found: (file != FileId::NONE).then_some(Provenance::Unknown),
@@ -370,6 +371,7 @@ impl<'a, R: Read> Attributor<'a, R> {
             }
             let base = Row {
                 process,
+                mounting: note.and_then(|n| n.mounting),
                 op: note.and_then(|n| n.op).unwrap_or(op),
                 q_ns: part.q_ns,
                 stage: note.map(|n| n.stage).or(run.map(|r| r.stage)),
@@ -377,6 +379,7 @@ impl<'a, R: Read> Attributor<'a, R> {
                 dirtier: dirt.map_or(ProcessId::UNKNOWN, |d| d.process),
                 collects: dirt.is_some_and(|d| d.collects),
                 is_mapped: dirt.is_some_and(|d| d.is_mapped),
+                dirtied_in: dirt.and_then(|d| d.mounting),
                 dirty_ns: dirt.and_then(|d| d.dirty_at(at)),
                 ..Row::default()
             };

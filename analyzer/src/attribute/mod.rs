@@ -47,7 +47,7 @@ pub use file::{File, FileId};
 pub use op::Op;
 pub use process::{Process, ProcessId, Task};
 pub use registry::Registry;
-pub use rows::{JournalBlock, Leftovers, Names, Request, Row};
+pub use rows::{JournalBlock, Leftovers, Mounting, Names, Request, Row};
 pub use submitter::{Loops, SUBMITTER, program, submitter};
 
 /// Every entry is looked up in several of these maps, so the hash is faster than the default one; it is seeded at random

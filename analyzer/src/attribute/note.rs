@@ -6,7 +6,7 @@ use mostrace_bundle::entry::{
 };
 
 use super::pending::{Blur, Match};
-use super::{FileId, Op, ProcessId};
+use super::{FileId, Mounting, Op, ProcessId};
 use mostrace_map::class::Kind;
 
 /// The contents of a process entry.
@@ -20,6 +20,8 @@ pub(super) struct Note {
     pub stage: Stage,
     pub origin: Origin,
     pub jbd2: Jbd2,
+    /// The call for mounting that the submitter was in.
+    pub mounting: Option<Mounting>,
     /// Number of the jbd2 transaction.
     pub tid: Option<u32>,
     /// Sector of the home of a journalled copy's first sector.
@@ -44,6 +46,7 @@ impl Note {
             is_anothers: is_anothers && raw.head.stage == Stage::QUEUE,
             stage: raw.head.stage,
             origin: raw.origin,
+            mounting: Mounting::of(raw.head.flags),
             jbd2: raw.jbd2,
             tid: Some(raw.tid.get()).filter(|&tid| tid != 0 || raw.jbd2 != Jbd2::NONE),
             home_sector: Some(raw.home_sector.get()).filter(|&sector| sector != NONE),
@@ -71,6 +74,7 @@ impl Blur for Note {
         other.is_anothers = self.is_anothers;
         agree(&mut self.process, &mut other.process, ProcessId::UNKNOWN);
         agree(&mut self.origin, &mut other.origin, Origin::UNKNOWN);
+        agree(&mut self.mounting, &mut other.mounting, None);
         agree(&mut self.op, &mut other.op, None);
         agree(&mut self.contents, &mut other.contents, Contents::UNKNOWN);
         let block = |note: &Note| (note.jbd2, note.tid, note.home_sector);
@@ -149,6 +153,8 @@ pub(super) struct Dirt {
     pub collects: bool,
     /// True if stores through a mapping may have changed the pages unseen.
     pub is_mapped: bool,
+    /// The call for mounting that the dirtier was in.
+    pub mounting: Option<Mounting>,
     /// Time when the run's first page became dirty, ns.
     dirty_ns: Option<u64>,
 }
@@ -158,6 +164,7 @@ impl Blur for Dirt {
         agree(&mut self.process, &mut other.process, ProcessId::UNKNOWN);
         agree(&mut self.collects, &mut other.collects, false);
         agree(&mut self.is_mapped, &mut other.is_mapped, true);
+        agree(&mut self.mounting, &mut other.mounting, None);
         agree(&mut self.dirty_ns, &mut other.dirty_ns, None);
     }
 }
@@ -175,6 +182,7 @@ impl Dirt {
             process,
             collects: raw.head.flags.has(Flags::COLLECTS),
             is_mapped: raw.head.flags.has(Flags::MAPPED),
+            mounting: Mounting::of(raw.head.flags),
             dirty_ns: Some(raw.dirty_ns.get()),
         }
     }

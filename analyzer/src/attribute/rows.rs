@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The rows of a completion, and the lists that their numbers refer to.
 
-use mostrace_bundle::entry::{Jbd2, Origin, Stage};
+use mostrace_bundle::entry::{Flags, Jbd2, Origin, Stage};
 use mostrace_map::class::{Class, Kind, Provenance};
 
 use super::{File, FileId, Op, Process, ProcessId};
@@ -47,18 +47,42 @@ pub struct JournalBlock {
     pub home_file: FileId,
 }
 
+/// The call in which a task mounts or unmounts a filesystem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mounting {
+    /// mount or fsconfig.
+    Mount,
+    /// umount2.
+    Umount,
+}
+
+impl Mounting {
+    /// Decodes the flags of a process or dirtier entry.
+    pub(super) fn of(flags: Flags) -> Option<Mounting> {
+        match flags {
+            _ if flags.has(Flags::MOUNTS) => Some(Mounting::Mount),
+            _ if flags.has(Flags::UNMOUNTS) => Some(Mounting::Umount),
+            _ => None,
+        }
+    }
+}
+
 /// A run of a completion's sectors with one answer: same process, dirtier, kind, file and provenance, and consecutive in the
 /// file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Row {
     /// The thread that submitted it.
     pub process: ProcessId,
+    /// The call for mounting that this thread was in when it submitted it.
+    pub mounting: Option<Mounting>,
     /// The thread that dirtied its pages.
     pub dirtier: ProcessId,
     /// True if the dirtier moved the pages to collect f2fs's garbage.
     pub collects: bool,
     /// True if stores through a mapping may have changed its pages unseen.
     pub is_mapped: bool,
+    /// The call for mounting that the dirtier was in when it made them dirty.
+    pub dirtied_in: Option<Mounting>,
     /// The file that the blocks belong to.
     pub file: FileId,
     /// The details of a journal block that a probe saw.
@@ -119,6 +143,7 @@ impl Row {
             (
                 (r.process, r.dirtier, r.collects, r.is_mapped, r.file, r.op),
                 (r.kind, r.stage, r.origin, r.found),
+                (r.mounting, r.dirtied_in),
             )
         };
         let sectors = u64::from(self.bytes / 512);

@@ -216,6 +216,10 @@ impl Weights {
         causers[place].1.tally(blocks);
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.causers.is_empty()
+    }
+
     pub fn add_all(&mut self, other: &Weights) {
         for &(causer, blocks) in &other.causers {
             self.add(causer, blocks);

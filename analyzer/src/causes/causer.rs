@@ -22,6 +22,7 @@ use super::writes::{Act, Change, Inode, Writes};
 use super::{Cause, CauseId, Known, Operation};
 use crate::attribute::{FileId, HashMap, Op, ProcessId, Registry, Request, Row};
 
+mod background;
 mod checkpoint;
 mod contents;
 mod flush;
@@ -175,11 +176,15 @@ impl<R> Causer<'_, R> {
             let latency_ns = match row.op {
                 Op::Write => self.write(request, row, registry),
                 Op::Read => {
-                    let process = user(row.process, registry);
-                    self.one(process, Operation::Read, row);
+                    self.read(row, registry);
                     None
                 }
                 Op::Flush => self.flush(request, row, registry),
+                Op::WriteZeroes => {
+                    let blame = self.background(row, registry);
+                    self.blame(&blame, row.bytes);
+                    None
+                }
                 _ => None,
             };
             if self.is_one_process(registry) {
@@ -203,6 +208,18 @@ impl<R> Causer<'_, R> {
         self.found.list.into_list()
     }
 
+    fn read(&mut self, row: &Row, registry: &Registry<'_>) {
+        match user(row.process, registry) {
+            Some(process) => {
+                self.one(Some(process), Operation::Read, row);
+            }
+            None => {
+                let blame = self.background(row, registry);
+                self.blame(&blame, row.bytes);
+            }
+        }
+    }
+
     /// Judges a row of written bytes; returns the time from the start of the call that forced it to the completion, ns.
     fn write(&mut self, request: &Request, row: &Row, registry: &Registry<'_>) -> Option<u64> {
         let class = row.kind.map(Kind::class);
@@ -213,7 +230,10 @@ impl<R> Causer<'_, R> {
             (Some(Class::Journal), Some(block)) => {
                 return self.journal(request, row, &block, registry);
             }
-            (Some(Class::Journal), None) => self.unknown(row.bytes),
+            (Some(Class::Journal), None) => {
+                let blame = self.background(row, registry);
+                self.blame(&blame.first(&Others::Unknown), row.bytes);
+            }
             (Some(Class::Metadata), _) => self.metadata(request, row, registry),
             _ if row.origin == Some(Origin::BDEV) => self.metadata(request, row, registry),
             _ => self.contents(request, row, registry),
@@ -296,7 +316,7 @@ impl Found {
         };
         let found = match handle.lead {
             Lead::Nothing => return Blame::Unknown,
-            Lead::Task => Blame::Unknown,
+            Lead::Task => return Blame::Exact(cause(handle.process)),
             Lead::Pages => {
                 let writers = pages.submitted(handle.inode, handle.start_ns, handle.end_ns);
                 Blame::of(writers.map(&mut cause))

@@ -13,7 +13,7 @@ pub(super) const EXT4_HT_EXT_CONVERT: u16 = 11;
 /// The way in which the causer of a handle is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lead {
-    /// The causer is the task that began the handle.
+    /// The causer is the task that began the handle, or the kernel thread if it did so for no call.
     Task,
     /// The handle allocated blocks for pages; the causers are those who wrote the pages before.
     Pages,
@@ -49,6 +49,8 @@ pub(super) struct Handle {
     pub converted_ns: u64,
     /// True if `dirtied` is known: the handle neither went on in another transaction nor gave blocks back.
     pub knows_dirtied: bool,
+    /// True if no handle of the transaction is missing before it.
+    pub opens: bool,
     /// True if another handle was open meanwhile.
     pub overlaps: bool,
 }
@@ -71,7 +73,7 @@ impl Handle {
             Operation::Unlink if is_eviction && !removes(call) => Lead::Eviction,
             Operation::Allocate if is_conversion && is_kernels => Lead::WrittenPages,
             Operation::Allocate if is_kernels || is_sync(call) => Lead::Pages,
-            _ if is_kernels => Lead::Nothing,
+            _ if is_kernels && !operation.is_background() => Lead::Nothing,
             _ => Lead::Task,
         };
         let end_ns = raw.head.time_ns.get();
@@ -93,6 +95,7 @@ impl Handle {
             dirtied: raw.dirtied.get(),
             tells_causes: flags.has(handle_flags::EACH_CAUSE),
             converted_ns: 0,
+            opens: flags.has(handle_flags::OPENS),
             overlaps: flags.has(handle_flags::OVERLAP),
             knows_dirtied: !flags.has(handle_flags::RESTARTED) && !flags.has(handle_flags::FORGOT),
         }

@@ -102,6 +102,16 @@ impl Journals {
         journal.under_way.get_mut(&place.tid)
     }
 
+    /// Returns the transaction that was running at `time_ns`: the newest that a handle had joined. None if there may be
+    /// several journals.
+    pub fn running(&mut self, time_ns: u64) -> Option<&mut Transaction> {
+        let [journal] = &mut self.journals[..] else {
+            return None;
+        };
+        let mut newest_first = journal.under_way.values_mut().rev();
+        newest_first.find(|transaction| transaction.has_begun(time_ns))
+    }
+
     /// Removes and returns the transactions up to the one of a commit block: earlier ones are committed too.
     pub fn committed(&mut self, place: Place) -> Vec<Transaction> {
         let journal = self.find(place).and_then(|at| self.journals.get_mut(at));

@@ -5,6 +5,7 @@ use mostrace_bundle::entry::CallKind;
 use strum::{IntoStaticStr, VariantArray};
 
 use super::handle::EXT4_HT_EXT_CONVERT;
+use crate::attribute::Mounting;
 
 /// The operation of a task on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray)]
@@ -36,12 +37,20 @@ pub enum Operation {
     Checkpoint,
     /// The filesystem moved blocks to make room.
     Gc,
-    /// The filesystem was mounted or unmounted.
+    /// The filesystem was mounted; in older recordings also unmounted.
     Mount,
     /// Something else.
     Other,
     /// Contents were written that a commit made durable at once (f2fs's atomic writes).
     AtomicWrite,
+    /// The filesystem was unmounted.
+    Umount,
+    /// `ext4lazyinit` prepared the filesystem's groups: their inode tables and bitmaps.
+    LazyInit,
+    /// A mount freed or truncated inodes that had no name or were being truncated when the filesystem was last in use.
+    OrphanCleanup,
+    /// The usage of a user, group or project was brought up to date.
+    Quota,
 }
 
 /// `EXT4_HT_…` of fs/ext4/ext4_jbd2.h.
@@ -71,7 +80,17 @@ const FUNCTIONS: &[(&str, Operation)] = &[
     ("ext4_collapse_range", Operation::Truncate),
     ("ext4_insert_range", Operation::Truncate),
     ("ext4_dirty_inode", Operation::Time),
+    ("ext4_init_inode_table", Operation::LazyInit),
+    ("ext4_acquire_dquot", Operation::Quota),
+    ("ext4_release_dquot", Operation::Quota),
+    ("ext4_write_dquot", Operation::Quota),
+    ("ext4_write_info", Operation::Quota),
+    ("ext4_quota_on", Operation::Quota),
+    ("ext4_quota_off", Operation::Quota),
 ];
+
+/// The functions by which ext4_orphan_cleanup frees and truncates inodes.
+const ORPHANS: &[&str] = &["ext4_evict_inode", "ext4_truncate", "ext4_ext_truncate"];
 
 /// Prefixes of the names of functions that allocate, whatever the call.
 const ALLOCATE: &[&str] = &[
@@ -113,6 +132,10 @@ impl Operation {
     fn of_function(name: &str, call: CallKind) -> Option<Operation> {
         // Compilers make parts and clones, such as ext4_evict_inode.part.0.
         let name = name.split('.').next().unwrap_or(name);
+        // No name can be removed before the filesystem is ready.
+        if call == CallKind::FillSuper && ORPHANS.contains(&name) {
+            return Some(Operation::OrphanCleanup);
+        }
         if let Some((_, operation)) = FUNCTIONS.iter().find(|(known, _)| *known == name) {
             return Some(*operation);
         }
@@ -131,6 +154,19 @@ impl Operation {
             }
             _ => None,
         }
+    }
+
+    /// Returns the operation of a call for mounting.
+    pub(super) fn of_mounting(call: Mounting) -> Operation {
+        match call {
+            Mounting::Mount => Operation::Mount,
+            Mounting::Umount => Operation::Umount,
+        }
+    }
+
+    /// Returns true if a kernel thread that does this does it for no call.
+    pub(super) fn is_background(self) -> bool {
+        matches!(self, Operation::LazyInit | Operation::Quota)
     }
 
     fn of_type(kind: u16, call: CallKind) -> Option<Operation> {
@@ -157,7 +193,8 @@ impl Operation {
             CallKind::Link | CallKind::Open => Operation::Create,
             CallKind::Xattr => Operation::Xattr,
             CallKind::Read => Operation::Time,
-            CallKind::Mount => Operation::Mount,
+            CallKind::Mount | CallKind::FillSuper => Operation::Mount,
+            CallKind::Umount => Operation::Umount,
             CallKind::Fsync
             | CallKind::Fdatasync
             | CallKind::SyncRange
@@ -242,6 +279,33 @@ mod tests {
                 CallKind::Other,
                 Operation::Allocate,
             ),
+            (
+                Some("ext4_evict_inode"),
+                5,
+                CallKind::FillSuper,
+                Operation::OrphanCleanup,
+            ),
+            // An overlay's mount removes files of the filesystem below it.
+            (
+                Some("ext4_evict_inode"),
+                5,
+                CallKind::Mount,
+                Operation::Unlink,
+            ),
+            (
+                Some("ext4_init_inode_table"),
+                1,
+                CallKind::Other,
+                Operation::LazyInit,
+            ),
+            (
+                Some("ext4_write_dquot"),
+                9,
+                CallKind::Write,
+                Operation::Quota,
+            ),
+            (Some("ext4_file_open"), 1, CallKind::Open, Operation::Other),
+            (None, 1, CallKind::Umount, Operation::Umount),
             (None, 4, CallKind::Open, Operation::Create),
             (None, 5, CallKind::Unlink, Operation::Unlink),
             (None, 0, CallKind::Rename, Operation::Rename),

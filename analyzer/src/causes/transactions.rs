@@ -26,7 +26,7 @@ pub(super) struct Transaction {
     weights: Option<Weights>,
     /// The first Q of its blocks, ns.
     pub first_q_ns: Option<u64>,
-    /// True if the recording may have begun within it.
+    /// True if the recording may have begun within it, unless the handle that opened it was seen.
     is_cut: bool,
 }
 
@@ -97,6 +97,7 @@ impl Transaction {
 
     pub fn add(&mut self, handle: Handle) {
         let at = u32::try_from(self.handles.len()).unwrap_or(u32::MAX);
+        self.is_cut &= !handle.opens;
         self.by_id.insert(handle.id, at);
         self.handles.push(handle);
     }
@@ -195,6 +196,24 @@ impl Transaction {
             self.weights = Some(weights);
         }
         self.weights.get_or_insert_default()
+    }
+
+    /// Returns the same for a transaction that more handles may join.
+    pub fn weights_so_far(
+        &mut self,
+        sharing: Sharing,
+        causers: &mut impl FnMut(&Handle) -> Blame,
+    ) -> Weights {
+        let mut so_far = Weights::default();
+        so_far.add_all(self.weights(sharing, causers));
+        (self.weights, self.others) = (None, None);
+        self.blames.clear();
+        so_far
+    }
+
+    /// Returns true if a handle had begun by `time_ns`.
+    pub fn has_begun(&self, time_ns: u64) -> bool {
+        self.handles.iter().any(|handle| handle.start_ns <= time_ns)
     }
 
     /// Returns true if all handles that took part are known, and have one causer.

@@ -239,7 +239,7 @@ pub static ALL: &[Column] = &[
     caused(id("cause_tgid", |f| labels::cause_number(f, |p| p.tgid), "its process")),
     caused(id("cause_uid", |f| labels::cause_number(f, |p| p.uid), "its user")),
     caused(text("cause_comm", labels::cause_comms, "its name")),
-    caused(text("cause_op", labels::cause_operations, "what it did: write, read, allocate, create, unlink, rename, truncate, fsync, time, xattr, mkdir, checkpoint, gc, mount, other, atomic_write")),
+    caused(text("cause_op", labels::cause_operations, "what it did: write, read, allocate, create, unlink, rename, truncate, fsync, time, xattr, mkdir, checkpoint, gc, mount, other, atomic_write, umount, lazy_init, orphan_cleanup, quota")),
     caused(id("cause_inode", labels::cause_inode, "inode of the file that it was done to")),
     caused(text("cause_path", labels::cause_paths, "path of that file")),
     caused(text("cause_known", labels::cause_known, "how certain the cause is: exact (every change of these bytes since they were last written was seen, and all are of this cause), shared (all causes that changed them are known, and each has a part), first (this cause was seen to change them first; others may have changed them too), set (one of several possible causes), proportional (its part in a whole transaction or checkpoint), unknown")),

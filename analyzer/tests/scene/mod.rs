@@ -232,6 +232,21 @@ impl Scene {
         self.processes.push(raw.as_bytes().to_vec());
     }
 
+    /// Sets flags of the last process entry.
+    pub fn flag_process(&mut self, flags: Flags) {
+        flag_last(&mut self.processes, flags);
+    }
+
+    /// Sets flags of the last dirtier entry.
+    pub fn flag_dirtier(&mut self, flags: Flags) {
+        flag_last(self.dirtiers.get_or_insert_default(), flags);
+    }
+
+    /// Sets flags of the last handle.
+    pub fn flag_handle(&mut self, flags: Flags) {
+        flag_last(self.handles.get_or_insert_default(), flags);
+    }
+
     /// Adds a file entry of the last request.
     pub fn file(&mut self, sector: u64, bytes: u32, inode: u64, offset: u64, name: &[u8]) {
         let size = 72 + name.len().next_multiple_of(8);
@@ -413,6 +428,12 @@ impl Scene {
         }
         folder
     }
+}
+
+/// Sets flags in the head of the last entry of a table.
+fn flag_last(entries: &mut [Vec<u8>], flags: Flags) {
+    let flags_at = std::mem::offset_of!(RawHead, flags);
+    entries.last_mut().unwrap()[flags_at] |= flags.0;
 }
 
 /// The kernel's threads belong to root.

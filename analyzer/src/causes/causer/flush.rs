@@ -42,8 +42,9 @@ impl<R> Causer<'_, R> {
         let process = user(row.process, registry);
         let call = process.and_then(|p| self.call(p, row.q_ns?, registry));
         if call.is_none() && self.tables.has_calls() {
-            // The flush is for a file that was opened with O_SYNC, or for something else that asks for it.
-            self.one(process, Operation::Other, row);
+            // Otherwise it is for a file that was opened with O_SYNC, or for something else that asks for it.
+            let mounting = row.mounting.map(Operation::of_mounting);
+            self.one(process, mounting.unwrap_or(Operation::Other), row);
             return None;
         }
         self.fsync(request, row, process, call)

@@ -6,7 +6,7 @@ use mostrace_map::class::Kind;
 use super::{Causer, user};
 use crate::attribute::{Registry, Request, Row};
 use crate::causes::Operation;
-use crate::causes::blame::Blame;
+use crate::causes::blame::{Blame, Others};
 
 impl<R> Causer<'_, R> {
     /// Judges metadata that is written home.
@@ -17,20 +17,28 @@ impl<R> Causer<'_, R> {
             Some(Kind::Checkpoint | Kind::Sit | Kind::Nat | Kind::Ssa) => {
                 self.checkpoint(row, registry);
             }
-            _ if self.tables.has_handles() && dirtier.is_none() => self.home(request, row),
-            _ => self.first(dirtier, Operation::Other, row),
+            _ if dirtier.is_none() => self.home(request, row, registry),
+            _ => {
+                let mounting = row.dirtied_in.map(Operation::of_mounting);
+                self.first(dirtier, mounting.unwrap_or(Operation::Other), row);
+            }
         }
     }
 
     /// Judges blocks that have copies in the journal.
-    fn home(&mut self, request: &Request, row: &Row) {
+    fn home(&mut self, request: &Request, row: &Row, registry: &Registry<'_>) {
         let time_ns = row.q_ns.or(request.d_ns).unwrap_or(request.time_ns);
         let mut left = row.bytes;
         let mut sector = row.sector;
         while left > 0 {
             let bytes = left.min(self.block);
             let changes = self.homes.written(sector, time_ns);
-            self.blame(&Blame::joined(&changes), bytes);
+            let blame = match &changes[..] {
+                // Others may have changed the block without the journal.
+                [] => self.background(row, registry).first(&Others::Unknown),
+                _ => Blame::joined(&changes),
+            };
+            self.blame(&blame, bytes);
             left = left.saturating_sub(bytes);
             sector = sector.saturating_add(u64::from(self.block / 512));
         }

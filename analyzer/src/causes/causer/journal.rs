@@ -21,17 +21,16 @@ impl<R> Causer<'_, R> {
         block: &JournalBlock,
         registry: &Registry<'_>,
     ) -> Option<u64> {
+        if row.kind == Some(Kind::Jbd2Superblock) {
+            self.journal_superblock(row, registry);
+            return None;
+        }
         let Causer {
             journals,
             found,
             sharing,
             ..
         } = self;
-        if row.kind == Some(Kind::Jbd2Superblock) {
-            let since = std::mem::take(&mut self.since_superblock);
-            since.share(row.bytes, &mut self.verdicts);
-            return None;
-        }
         let place = block.tid.map(|tid| Place {
             sector: row.sector,
             tid,

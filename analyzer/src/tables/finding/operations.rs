@@ -46,6 +46,8 @@ fn called(operation: &str) -> &str {
         "allocate" => "growth",
         "time" => "times",
         "atomic_write" => "atomic write",
+        "lazy_init" => "lazy initialisation",
+        "orphan_cleanup" => "orphan cleanup",
         other => other,
     }
 }

@@ -70,7 +70,8 @@ const CALLS: &[(i64, CallKind, u16)] = &[
     (libc::SYS_fchownat, CallKind::Attr, INSIDE),
     (libc::SYS_utimensat, CallKind::Attr, INSIDE),
     (libc::SYS_mount, CallKind::Mount, INSIDE),
-    (libc::SYS_umount2, CallKind::Mount, INSIDE),
+    (libc::SYS_fsconfig, CallKind::Mount, INSIDE),
+    (libc::SYS_umount2, CallKind::Umount, INSIDE),
     (libc::SYS_sendfile, CallKind::Splice, 0),
     (libc::SYS_splice, CallKind::Splice, THIRD),
     (libc::SYS_copy_file_range, CallKind::Splice, THIRD),
@@ -113,6 +114,11 @@ pub(crate) fn kinds() -> [u16; CALLS_MAX] {
         }
     }
     kinds
+}
+
+/// Returns the number of a system call in the form in which the probes compare it.
+pub(super) fn number(call: i64) -> i32 {
+    i32::try_from(call).unwrap_or(-1)
 }
 
 #[cfg(test)]

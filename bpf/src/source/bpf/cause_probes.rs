@@ -83,9 +83,20 @@ impl<'o> CauseProbes<'o> {
     ///
     /// # Errors
     /// The kernel refuses them.
-    pub fn attach(&self) -> Result<Stream> {
+    pub fn attach(&mut self) -> Result<Stream> {
+        self.tell_attached(false)?;
         let stream = Stream::new(&self.skel.maps.causes)?;
-        attach(self.skel.object(), stream)
+        let stream = attach(self.skel.object(), stream)?;
+        self.tell_attached(true)?;
+        Ok(stream)
+    }
+
+    /// Tells the probes whether all of them are attached.
+    fn tell_attached(&mut self, is_attached: bool) -> Result<()> {
+        let state = self.skel.maps.bss_data.as_deref_mut();
+        let state = state.ok_or_else(|| Error::bpf("skeleton without bss"))?;
+        state.is_attached = is_attached;
+        Ok(())
     }
 
     /// The records that the probes lost.

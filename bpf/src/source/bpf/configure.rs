@@ -6,6 +6,7 @@ use std::ffi::{OsStr, OsString};
 
 use libbpf_rs::btf::Btf;
 
+use super::calls;
 use super::form::entries::Form;
 use super::object::map_to_open;
 use crate::error::{Error, Result};
@@ -88,6 +89,9 @@ fn fill_constants<'o>(open: &mut impl Form<'o>, device: &Device, btf: &Btf<'_>) 
     rodata.page_shift = rustix::param::page_size().trailing_zeros();
     rodata.trace_completion_bit = kernel::enum_value(btf, "BIO_TRACE_COMPLETION")?;
     rodata.complete_has_errno = kernel::completes_with_errno(btf);
+    rodata.mount_calls.mount = calls::number(libc::SYS_mount);
+    rodata.mount_calls.fsconfig = calls::number(libc::SYS_fsconfig);
+    rodata.mount_calls.umount2 = calls::number(libc::SYS_umount2);
     rodata.args.bio_queue = bio("block_bio_queue")?;
     rodata.args.remap = bio("block_bio_remap")?;
     Ok(())

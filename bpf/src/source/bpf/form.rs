@@ -100,6 +100,7 @@ forms!(
     [
         target,
         filesystems,
+        mount_calls,
         symbols,
         args,
         complete_has_errno,

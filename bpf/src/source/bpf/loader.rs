@@ -51,7 +51,7 @@ impl<'o, P> Slot<'o, P> {
     fn get(
         &mut self,
         load: impl FnOnce(&'o mut MaybeUninit<OpenObject>) -> Result<P>,
-    ) -> Result<&P> {
+    ) -> Result<&mut P> {
         if let Slot::Empty(storage) = std::mem::replace(self, Slot::Taken) {
             *self = Slot::Tried(load(storage).map_err(Arc::new));
         }
@@ -103,7 +103,7 @@ impl<'o> ProbeLoader<'o> {
     ///
     /// # Errors
     /// There is no BTF, or the kernel refuses the probes.
-    pub fn entries(&mut self, device: &Device) -> Result<&EntryProbes<'o>> {
+    pub fn entries(&mut self, device: &Device) -> Result<&mut EntryProbes<'o>> {
         let (btf, ring) = (self.btf.as_deref(), self.ring_size);
         self.entries
             .get(|storage| EntryProbes::load(storage, device, btf, ring))
@@ -113,7 +113,7 @@ impl<'o> ProbeLoader<'o> {
     ///
     /// # Errors
     /// As [`ProbeLoader::entries`].
-    pub fn events(&mut self, device: &Device, wanted: Wanted) -> Result<&EventProbes<'o>> {
+    pub fn events(&mut self, device: &Device, wanted: Wanted) -> Result<&mut EventProbes<'o>> {
         let (btf, ring) = (self.btf.as_deref(), self.ring_size);
         self.events
             .get(|storage| EventProbes::load(storage, device, wanted, btf, ring))
@@ -123,7 +123,7 @@ impl<'o> ProbeLoader<'o> {
     ///
     /// # Errors
     /// As [`ProbeLoader::entries`]; or the kernel has no bpf_loop.
-    pub fn causes(&mut self, device: &Device, has_command: bool) -> Result<&CauseProbes<'o>> {
+    pub fn causes(&mut self, device: &Device, has_command: bool) -> Result<&mut CauseProbes<'o>> {
         let ring = self.ring_size;
         self.causes
             .get(|storage| CauseProbes::load(storage, device, has_command, ring))

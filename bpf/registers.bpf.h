@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The registers of a program that entered the kernel: the number and the arguments of its system call. */
+#ifndef MOSTRACE_REGISTERS_BPF_H
+#define MOSTRACE_REGISTERS_BPF_H
+
+#include "kernel.bpf.h"
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct pt_regs;
+
+struct pt_regs___x86 {
+	unsigned long di;
+	unsigned long si;
+	unsigned long dx;
+	unsigned long r10;
+	unsigned long r8;
+	unsigned long r9;
+	unsigned long orig_ax;
+};
+
+struct pt_regs___arm64 {
+	__u64 regs[31];
+	__s32 syscallno;
+};
+
+struct thread_info___x86 {
+	__u32 status;
+};
+
+struct task_struct___x86 {
+	struct thread_info___x86 thread_info;
+};
+
+#pragma clang attribute pop
+
+/* arch/x86/include/asm/thread_info.h: a call of a 32-bit program, which has other numbers */
+#define TS_COMPAT 0x0002
+
+/* `regs` is what a BTF tracepoint passes; its fields can be loaded directly. */
+static __always_inline __u64 call_argument(struct pt_regs *regs, __u32 n)
+{
+	struct pt_regs___arm64 *arm64 = (void *)regs;
+	struct pt_regs___x86 *x86 = (void *)regs;
+
+	if (!bpf_core_field_exists(x86->di))
+		return n == 0 ? arm64->regs[0] : n == 1 ? arm64->regs[1] :
+		       n == 2 ? arm64->regs[2] : n == 3 ? arm64->regs[3] :
+		       n == 4 ? arm64->regs[4] : arm64->regs[5];
+	return n == 0 ? x86->di : n == 1 ? x86->si : n == 2 ? x86->dx : n == 3 ? x86->r10 :
+	       n == 4 ? x86->r8 : x86->r9;
+}
+
+/* Returns an argument of the function that has the kprobe; `regs` is the program's context. */
+static __always_inline __u64 second_argument(struct pt_regs *regs)
+{
+	struct pt_regs___arm64 *arm64 = (void *)regs;
+	struct pt_regs___x86 *x86 = (void *)regs;
+
+	return bpf_core_field_exists(x86->si) ? BPF_CORE_READ(x86, si) : BPF_CORE_READ(arm64, regs[1]);
+}
+
+static __always_inline long call_number(struct pt_regs *regs)
+{
+	if (bpf_core_field_exists(((struct pt_regs___x86 *)regs)->orig_ax))
+		return ((struct pt_regs___x86 *)regs)->orig_ax;
+	return ((struct pt_regs___arm64 *)regs)->syscallno;
+}
+
+static __always_inline bool is_compat(struct task_struct *task)
+{
+	struct task_struct___x86 *x86 = (void *)task;
+
+	return bpf_core_field_exists(x86->thread_info.status) && x86->thread_info.status & TS_COMPAT;
+}
+
+#endif
