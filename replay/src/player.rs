@@ -13,7 +13,17 @@ use crate::call::Caller;
 use crate::operation::Operation;
 use crate::order::{At, Order};
 use crate::outcome::{Outcome, Times};
-use crate::run::Timing;
+
+/// When operations are made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Timing {
+    /// Each operation waits as long after those that it depends on as the application did: it takes the application's
+    /// time between its operations, and the storage's within them.
+    #[default]
+    Kept,
+    /// Each operation begins as soon as those that it depends on have ended.
+    Fast,
+}
 
 /// How far a thread is.
 #[derive(Debug, Default)]

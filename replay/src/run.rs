@@ -10,19 +10,8 @@ use crate::bytes::Contents;
 use crate::call::Caller;
 use crate::deduce::Deduction;
 use crate::order::Order;
-use crate::player::Player;
+use crate::player::{Player, Timing};
 use crate::{Error, Outcome, Recorded, Result, Start};
-
-/// When operations are made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Timing {
-    /// Each operation waits as long after those that it depends on as the application did: it takes the application's
-    /// time between its operations, and the storage's within them.
-    #[default]
-    Kept,
-    /// Each operation begins as soon as those that it depends on have ended.
-    Fast,
-}
 
 /// How to replay.
 #[derive(Clone, Debug)]

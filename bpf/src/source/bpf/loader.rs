@@ -133,7 +133,7 @@ impl<'o> ProbeLoader<'o> {
     ///
     /// # Errors
     /// As [`ProbeLoader::causes`].
-    pub fn operations(&mut self, device: &Device) -> Result<&OperationProbes<'o>> {
+    pub fn operations(&mut self, device: &Device) -> Result<&mut OperationProbes<'o>> {
         let ring = self.ring_size;
         self.operations
             .get(|storage| OperationProbes::load(storage, device, ring))

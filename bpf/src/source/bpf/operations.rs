@@ -28,6 +28,8 @@ const F2FS_ABORT: u32 = 0xf505;
 
 /// Makes records for the table of operations.
 pub(super) struct Operations {
+    /// The recorder, whose own calls are no part of the recording.
+    recorder: u32,
     disk_dev: u32,
     /// The filesystems of the traced device.
     filesystems: Vec<u32>,
@@ -49,6 +51,7 @@ impl Operations {
     /// Makes a translator. It looks up names that begin with a slash in the present mounts of this process.
     pub fn new(device: &Device) -> Operations {
         Operations {
+            recorder: std::process::id(),
             disk_dev: device.disk_dev,
             filesystems: device.filesystems(),
             mounts: mountinfo::all(),
@@ -64,6 +67,9 @@ impl Operations {
     pub fn take(&mut self, record: &[u8], mut put: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let malformed = || Error::malformed("operations", "malformed call");
         let (call, names) = RawCall::parse(record).ok_or_else(malformed)?;
+        if call.tgid == self.recorder {
+            return Ok(());
+        }
         let does = does(call.number).ok_or_else(malformed)?;
         for (file, name) in call.files.iter().zip(names) {
             if file.is_new == 0 {
@@ -449,6 +455,7 @@ mod tests {
             options: String::new(),
         };
         let operations = Operations {
+            recorder: 0,
             disk_dev: 0,
             filesystems: vec![7 << 20 | 1],
             mounts: vec![
