@@ -199,19 +199,17 @@ impl Deduction {
 
     /// Notes that the operation looks a path up, and finds where it leads.
     fn uses(&mut self, path: &Name, follow: bool, evident: bool) -> Option<Place> {
-        let place = self.tree.walk(path, follow, evident);
-        let resolved = place.as_ref().and_then(|place| place.resolved.clone());
-        self.touched.uses.extend(resolved);
-        self.touched.uses.push(path.clone());
+        let names = &mut self.touched.uses;
+        let place = self.tree.walk(path, follow, evident, names);
+        names.push(path.clone());
         self.touch_named(place)
     }
 
     /// Likewise for a path that the operation makes, removes or changes.
     fn changes(&mut self, path: &Name, follow: bool, evident: bool) -> Option<Place> {
-        let place = self.tree.walk(path, follow, evident);
-        let resolved = place.as_ref().and_then(|place| place.resolved.clone());
-        self.touched.changes.extend(resolved);
-        self.touched.changes.push(path.clone());
+        let names = &mut self.touched.changes;
+        let place = self.tree.walk(path, follow, evident, names);
+        names.push(path.clone());
         self.touch_named(place)
     }
 
@@ -233,6 +231,17 @@ impl Deduction {
         let object = self.tree.object_mut(id);
         if object.kind == Kind::Unknown {
             object.kind = kind;
+        }
+    }
+
+    /// Notes that one object replaced another: a folder replaces only a folder, and a file only what is none.
+    fn same_kind(&mut self, one: ObjectId, other: ObjectId) {
+        for (known, unknown) in [(one, other), (other, one)] {
+            match self.tree.object(known).kind {
+                Kind::Unknown => {}
+                Kind::Folder => self.kind(unknown, Kind::Folder),
+                _ => self.kind(unknown, Kind::File),
+            }
         }
     }
 
@@ -468,6 +477,9 @@ impl Deduction {
             }
             None => {
                 let id = self.found(&from);
+                if let Entry::Object(replaced) = self.tree.entry(&to) {
+                    self.same_kind(id, replaced);
+                }
                 // Two names of one file stay as they are.
                 if self.tree.entry(&to) != Entry::Object(id) {
                     self.tree.put(&from, None);

@@ -9,8 +9,8 @@ use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use common::{O_APPEND, O_CREAT, O_EXCL, O_RDWR, O_TRUNC, assert_same, name, settings, tree};
-use mostrace_replay::{Call, FileId, Opened, Operation, Range, Recorded, Target, replay};
+use common::{O_APPEND, O_CREAT, O_EXCL, O_RDWR, O_TRUNC, name, settings, tree};
+use mostrace_replay::{Call, FileId, Opened, Operation, Range, Recorded, Start, Target, replay};
 use proptest::prelude::*;
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, XattrFlags};
 use rustix::io::{Errno, Result};
@@ -394,14 +394,27 @@ fn run(root: &Path, before: &BTreeSet<usize>, program: &[(u32, Step)]) -> Record
     }
 }
 
+fn told(recorded: &Recorded) -> String {
+    let start = Start::of(recorded);
+    let lines = recorded.operations.iter().map(|operation| {
+        let Operation {
+            thread,
+            call,
+            result,
+            ..
+        } = operation;
+        format!("{thread} {call:?} = {result}\n")
+    });
+    format!("{start:?}\n{}", lines.collect::<String>())
+}
+
 fn is_the_same(before: &BTreeSet<usize>, program: &[(u32, Step)], base: &Path) {
     let temp = || tempfile::tempdir_in(base).unwrap();
     let (one, other) = (temp(), temp());
     let recorded = run(one.path(), before, program);
     let outcome = replay(&recorded, &settings(other.path()), |_| {}).unwrap();
-    if !recorded.operations.is_empty() {
-        assert_same(&outcome);
-    }
+    let (made, same) = outcome.made_and_same();
+    assert!(made == same, "{outcome}{}", told(&recorded));
     assert_eq!(tree(one.path()), tree(other.path()));
 }
 
