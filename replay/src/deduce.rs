@@ -29,6 +29,8 @@ pub(crate) struct Deduction {
     pub(crate) tree: Tree,
     files: HashMap<FileId, ObjectId>,
     inodes: HashMap<(u64, u32), ObjectId>,
+    /// Objects that replaced another one, and that one.
+    replaced: Vec<(ObjectId, ObjectId)>,
     touched: Touched,
 }
 
@@ -231,6 +233,13 @@ impl Deduction {
         let object = self.tree.object_mut(id);
         if object.kind == Kind::Unknown {
             object.kind = kind;
+        }
+    }
+
+    /// Deduces the kinds of objects from those that are known only now.
+    pub(crate) fn finish(&mut self) {
+        for (one, other) in std::mem::take(&mut self.replaced).into_iter().rev() {
+            self.same_kind(one, other);
         }
     }
 
@@ -479,6 +488,7 @@ impl Deduction {
                 let id = self.found(&from);
                 if let Entry::Object(replaced) = self.tree.entry(&to) {
                     self.same_kind(id, replaced);
+                    self.replaced.push((id, replaced));
                 }
                 // Two names of one file stay as they are.
                 if self.tree.entry(&to) != Entry::Object(id) {

@@ -87,7 +87,7 @@ impl<'a> Replay<'a> {
             order.add(deduction.step(operation));
         }
         order.finish();
-        let start = Start::deduced(&deduction);
+        let start = Start::deduced(deduction);
         start.refuse_too_much(root)?;
         let caller = Caller::new(root, settings.contents, operations)?;
         start.make_in(root, caller.beneath(), caller.bytes())?;

@@ -3,9 +3,10 @@
 #![allow(dead_code)] // no test file uses all
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use mostrace_replay::{
     Call, Contents, FileId, Name, Opened, Operation, Outcome, Recorded, Settings, Timing, replay,
@@ -138,4 +139,38 @@ pub fn tree(root: &Path) -> BTreeMap<Vec<u8>, Look> {
         }
     }
     tree
+}
+
+/// A folder for the replay, with another one beside it that must not change.
+pub struct Watched {
+    pub base: tempfile::TempDir,
+    pub before: BTreeMap<Vec<u8>, Look>,
+}
+
+impl Watched {
+    pub fn new() -> Watched {
+        let base = tempfile::tempdir_in("/dev/shm").unwrap();
+        fs::create_dir(base.path().join("root")).unwrap();
+        fs::create_dir_all(base.path().join("beside/folder")).unwrap();
+        fs::write(base.path().join("beside/file"), "what was there").unwrap();
+        let before = tree(&base.path().join("beside"));
+        Watched { base, before }
+    }
+
+    pub fn root(&self) -> PathBuf {
+        self.base.path().join("root")
+    }
+
+    pub fn beside(&self) -> PathBuf {
+        self.base.path().join("beside")
+    }
+
+    /// Replays, and returns the outcome if nothing outside has changed.
+    pub fn replay(&self, script: &Script) -> Outcome {
+        let outcome = script.replay(&self.root());
+        assert_eq!(tree(&self.beside()), self.before, "{outcome}");
+        let content = fs::read(self.beside().join("file")).unwrap();
+        assert_eq!(content, b"what was there", "{outcome}");
+        outcome
+    }
 }
