@@ -146,7 +146,7 @@ fn numbers_cost_nothing() {
             Call::Rename {
                 from: path.clone(),
                 to: name("x/y/z"),
-                flags: u32::MAX & !4,
+                flags: !4,
             },
             0,
         );
