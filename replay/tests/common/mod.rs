@@ -144,7 +144,7 @@ pub fn tree(root: &Path) -> BTreeMap<Vec<u8>, Look> {
 /// A folder for the replay, with another one beside it that must not change.
 pub struct Watched {
     pub base: tempfile::TempDir,
-    pub before: BTreeMap<Vec<u8>, Look>,
+    before: BTreeMap<Vec<u8>, (Look, i64, i64)>,
 }
 
 impl Watched {
@@ -153,7 +153,7 @@ impl Watched {
         fs::create_dir(base.path().join("root")).unwrap();
         fs::create_dir_all(base.path().join("beside/folder")).unwrap();
         fs::write(base.path().join("beside/file"), "what was there").unwrap();
-        let before = tree(&base.path().join("beside"));
+        let before = changes(&base.path().join("beside"));
         Watched { base, before }
     }
 
@@ -165,12 +165,27 @@ impl Watched {
         self.base.path().join("beside")
     }
 
+    /// Returns true if nothing outside has changed.
+    pub fn is_untouched(&self) -> bool {
+        changes(&self.beside()) == self.before
+    }
+
     /// Replays, and returns the outcome if nothing outside has changed.
     pub fn replay(&self, script: &Script) -> Outcome {
         let outcome = script.replay(&self.root());
-        assert_eq!(tree(&self.beside()), self.before, "{outcome}");
+        assert!(self.is_untouched(), "{outcome}");
         let content = fs::read(self.beside().join("file")).unwrap();
         assert_eq!(content, b"what was there", "{outcome}");
         outcome
     }
+}
+
+/// Returns everything below a folder with its ctime, which any change of a file or its attributes sets.
+fn changes(root: &Path) -> BTreeMap<Vec<u8>, (Look, i64, i64)> {
+    let changed = |(path, look): (Vec<u8>, Look)| {
+        let at = root.join(std::ffi::OsStr::from_bytes(&path));
+        let now = at.symlink_metadata().unwrap();
+        (path, (look, now.ctime(), now.ctime_nsec()))
+    };
+    tree(root).into_iter().map(changed).collect()
 }
