@@ -80,8 +80,11 @@ impl Beneath {
     }
 
     pub(crate) fn link(&self, from: &Name, to: &Name) -> Result<()> {
-        let (from_folder, from) = self.entry(from)?;
-        let (to_folder, to) = self.entry(to)?;
+        let (from_folder, last) = self.entry(from)?;
+        // linkat looks the file up before the folder of its new name.
+        let to = self.entry(to);
+        let (to_folder, to) = to.or_else(|errno| self.handle(from, false).and(Err(errno)))?;
+        let from = last;
         fs::linkat(from_folder, from, to_folder, to, AtFlags::empty())
     }
 

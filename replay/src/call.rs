@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{
     self, AtFlags, FallocateFlags, FileType, Gid, Mode, OFlags, RenameFlags, Timestamps, Uid,
@@ -25,8 +25,13 @@ pub(crate) type LeftOut = &'static str;
 /// The longest range that one store may make dirty, bytes.
 const STORE_MAX: u64 = 1 << 30;
 
-/// An open file of the replay. After its last descriptor was closed it stays as long as a mapping of it is used.
-type File = Mutex<Option<Arc<OwnedFd>>>;
+/// An open file of the replay.
+#[derive(Debug, Default)]
+struct File {
+    open: Option<Arc<OwnedFd>>,
+    /// The file after its last descriptor was closed, as long as a mapping of it is used.
+    mapped: Option<Arc<OwnedFd>>,
+}
 
 /// What calls need.
 #[derive(Debug)]
@@ -35,8 +40,8 @@ pub(crate) struct Caller {
     bytes: Bytes,
     sink: Sink,
     zero: OwnedFd,
-    files: HashMap<FileId, File>,
-    /// The operation after which a file is closed.
+    files: HashMap<FileId, Mutex<File>>,
+    /// The last operation on a mapping of a file.
     last_uses: HashMap<FileId, u32>,
     is_root: bool,
 }
@@ -71,8 +76,7 @@ impl Caller {
         &self.bytes
     }
 
-    /// Makes an operation's call, and returns what the recording would have as its result; None for
-    /// [`Call::Opened`] and stores, which are no calls.
+    /// Makes an operation's call, and returns its result as a recording has it, or the reason why it is not made.
     pub(crate) fn make(
         &self,
         number: u32,
@@ -148,14 +152,10 @@ impl Caller {
             | Call::Chown { target, .. }
             | Call::Utimes { target }
             | Call::Setxattr { target, .. }
-            | Call::Removexattr { target, .. } => {
-                let made = match target {
-                    Target::File(file) => self.change_file(*file, &operation.call),
-                    Target::Path(path) => self.change_path(path, &operation.call),
-                };
-                self.forget(target, number);
-                done(made)
-            }
+            | Call::Removexattr { target, .. } => done(match target {
+                Target::File(file) => self.change_file(*file, &operation.call),
+                Target::Path(path) => self.change_path(path, &operation.call),
+            }),
             call => self.contents(call, number, operation.result),
         }
     }
@@ -163,8 +163,9 @@ impl Caller {
     fn open(&self, opened: &Opened, flags: u32) -> Result<u64> {
         let path = opened.path.as_ref().ok_or(Errno::BADF)?;
         let file = self.open_regular(path, flags, opened.mode)?;
-        if let Some(slot) = opened.file.and_then(|file| self.files.get(&file)) {
-            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(file));
+        let slot = opened.file.and_then(|file| self.files.get(&file));
+        if let Some(slot) = slot {
+            lock(slot).open = Some(Arc::new(file));
         }
         Ok(0)
     }
@@ -191,30 +192,29 @@ impl Caller {
     }
 
     fn close(&self, file: FileId, number: u32) -> Result<u64> {
-        self.file(file)?;
-        self.close_after(file, number);
+        let mut slot = lock(self.files.get(&file).ok_or(Errno::BADF)?);
+        let closed = slot.open.take().ok_or(Errno::BADF)?;
+        if self.last_uses.get(&file).is_some_and(|last| number < *last) {
+            slot.mapped = Some(closed);
+        }
         Ok(0)
-    }
-
-    /// Closes a file if this is its last use. After its close, it is used as long as it is mapped.
-    fn close_after(&self, file: FileId, number: u32) {
-        if self.last_uses.get(&file) == Some(&number) {
-            if let Some(slot) = self.files.get(&file) {
-                *slot.lock().unwrap_or_else(PoisonError::into_inner) = None;
-            }
-        }
-    }
-
-    fn forget(&self, target: &Target, number: u32) {
-        if let Target::File(file) = target {
-            self.close_after(*file, number);
-        }
     }
 
     fn file(&self, file: FileId) -> Result<Arc<OwnedFd>> {
         let slot = self.files.get(&file).ok_or(Errno::BADF)?;
-        let file = slot.lock().unwrap_or_else(PoisonError::into_inner);
-        file.clone().ok_or(Errno::BADF)
+        lock(slot).open.clone().ok_or(Errno::BADF)
+    }
+
+    /// Returns a file by a mapping, which outlives the descriptor.
+    fn mapped(&self, file: FileId, number: u32) -> Result<Arc<OwnedFd>> {
+        let mut slot = lock(self.files.get(&file).ok_or(Errno::BADF)?);
+        let last = self.last_uses.get(&file) == Some(&number);
+        let after_close = if last {
+            slot.mapped.take()
+        } else {
+            slot.mapped.clone()
+        };
+        after_close.or(slot.open.clone()).ok_or(Errno::BADF)
     }
 
     fn remove(&self, path: &Name, flags: AtFlags) -> Result<u64> {
@@ -226,11 +226,11 @@ impl Caller {
         let Some(id) = call.file() else {
             return Ok(0);
         };
-        let file = self.file(id)?;
-        let made = self.contents_of(&file, call, recorded);
-        drop(file);
-        self.close_after(id, number);
-        made
+        let file = match call {
+            Call::Store { .. } | Call::Msync { .. } => self.mapped(id, number)?,
+            _ => self.file(id)?,
+        };
+        self.contents_of(&file, call, recorded)
     }
 
     fn contents_of(&self, file: &OwnedFd, call: &Call, recorded: i64) -> Result<u64> {
@@ -361,26 +361,26 @@ impl Caller {
     }
 }
 
-/// Returns a place for each file that is opened, and the last operation on each that is closed.
-fn files(operations: &[Operation]) -> (HashMap<FileId, File>, HashMap<FileId, u32>) {
+/// Returns a place for each file that is opened, and the last operation on a mapping of each file.
+fn files(operations: &[Operation]) -> (HashMap<FileId, Mutex<File>>, HashMap<FileId, u32>) {
     let mut files = HashMap::new();
-    let mut closed = HashMap::new();
+    let mut last_uses = HashMap::new();
     for (number, operation) in (0u32..).zip(operations) {
         match &operation.call {
             Call::Open(opened) | Call::Opened(opened) => {
-                let slot = opened.file.map(|file| (file, Mutex::new(None)));
-                files.extend(slot);
+                files.extend(opened.file.map(|file| (file, Mutex::default())));
             }
-            Call::Close { file } => drop(closed.insert(*file, number)),
-            call => {
-                let uses = call.file().and_then(|file| closed.get_mut(&file));
-                if let Some(last) = uses {
-                    *last = number;
-                }
+            Call::Store { file, .. } | Call::Msync { file, .. } => {
+                last_uses.insert(*file, number);
             }
+            _ => {}
         }
     }
-    (files, closed)
+    (files, last_uses)
+}
+
+fn lock(file: &Mutex<File>) -> MutexGuard<'_, File> {
+    file.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn done(made: Result<()>) -> Result<u64> {

@@ -29,6 +29,8 @@ pub(crate) struct Deduction {
     pub(crate) tree: Tree,
     files: HashMap<FileId, ObjectId>,
     inodes: HashMap<(u64, u32), ObjectId>,
+    /// Objects that replaced another one, and that one.
+    replaced: Vec<(ObjectId, ObjectId)>,
     touched: Touched,
 }
 
@@ -199,19 +201,17 @@ impl Deduction {
 
     /// Notes that the operation looks a path up, and finds where it leads.
     fn uses(&mut self, path: &Name, follow: bool, evident: bool) -> Option<Place> {
-        let place = self.tree.walk(path, follow, evident);
-        let resolved = place.as_ref().and_then(|place| place.resolved.clone());
-        self.touched.uses.extend(resolved);
-        self.touched.uses.push(path.clone());
+        let names = &mut self.touched.uses;
+        let place = self.tree.walk(path, follow, evident, names);
+        names.push(path.clone());
         self.touch_named(place)
     }
 
     /// Likewise for a path that the operation makes, removes or changes.
     fn changes(&mut self, path: &Name, follow: bool, evident: bool) -> Option<Place> {
-        let place = self.tree.walk(path, follow, evident);
-        let resolved = place.as_ref().and_then(|place| place.resolved.clone());
-        self.touched.changes.extend(resolved);
-        self.touched.changes.push(path.clone());
+        let names = &mut self.touched.changes;
+        let place = self.tree.walk(path, follow, evident, names);
+        names.push(path.clone());
         self.touch_named(place)
     }
 
@@ -233,6 +233,24 @@ impl Deduction {
         let object = self.tree.object_mut(id);
         if object.kind == Kind::Unknown {
             object.kind = kind;
+        }
+    }
+
+    /// Deduces the kinds of objects from those that are known only now.
+    pub(crate) fn finish(&mut self) {
+        for (one, other) in std::mem::take(&mut self.replaced).into_iter().rev() {
+            self.same_kind(one, other);
+        }
+    }
+
+    /// Notes that one object replaced another: a folder replaces only a folder, and a file only what is none.
+    fn same_kind(&mut self, one: ObjectId, other: ObjectId) {
+        for (known, unknown) in [(one, other), (other, one)] {
+            match self.tree.object(known).kind {
+                Kind::Unknown => {}
+                Kind::Folder => self.kind(unknown, Kind::Folder),
+                _ => self.kind(unknown, Kind::File),
+            }
         }
     }
 
@@ -468,6 +486,10 @@ impl Deduction {
             }
             None => {
                 let id = self.found(&from);
+                if let Entry::Object(replaced) = self.tree.entry(&to) {
+                    self.same_kind(id, replaced);
+                    self.replaced.push((id, replaced));
+                }
                 // Two names of one file stay as they are.
                 if self.tree.entry(&to) != Entry::Object(id) {
                     self.tree.put(&from, None);

@@ -239,9 +239,14 @@ impl Below {
         self.changes.settle(number, times);
         needed.extend(self.changes.last.iter().filter(|last| **last != number));
         if changes {
+            // What a change that has ended waited for needs no look any more.
+            let last = &self.changes.last;
+            let is_covered = |use_: u32| last.iter().any(|change| precedes(use_, *change, times));
+            self.uses.retain(|_, uses| !is_covered(uses.1));
             for (before, last) in self.uses.values() {
                 let ended = |use_: &u32| precedes(*use_, number, times);
-                needed.extend(Some(*last).filter(ended).or(*before));
+                let use_ = Some(*last).filter(ended).or(*before);
+                needed.extend(use_.filter(|use_| !is_covered(*use_)));
             }
             if self.changes.running.last() != Some(&number) {
                 self.changes.running.push(number);

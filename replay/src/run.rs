@@ -94,7 +94,7 @@ impl<'a> Replay<'a> {
         Ok(Replay {
             recorded,
             settings,
-            start: Start::deduced(&deduction),
+            start: Start::deduced(deduction),
             order,
             caller: Caller::new(root, settings.contents, operations)?,
         })

@@ -41,13 +41,14 @@ impl Start {
         for operation in &recorded.operations {
             deduction.step(operation);
         }
-        Start::deduced(&deduction)
+        Start::deduced(deduction)
     }
 
-    pub(crate) fn deduced(deduction: &Deduction) -> Start {
+    pub(crate) fn deduced(mut deduction: Deduction) -> Start {
+        deduction.finish();
         let mut start = Start::default();
         for id in deduction.tree.ids() {
-            start.add(deduction, id);
+            start.add(&deduction, id);
         }
         start
     }

@@ -69,8 +69,6 @@ impl Object {
 #[derive(Debug)]
 pub(crate) struct Place {
     entry: Option<(ObjectId, Box<[u8]>)>,
-    /// The path without the symbolic links that it led through; None if it led through none.
-    pub(crate) resolved: Option<Name>,
 }
 
 /// The most symbolic links that the kernel follows in one path (`MAXSYMLINKS`).
@@ -123,9 +121,15 @@ impl Tree {
     }
 
     /// Finds where a path leads. `follow` says whether a symbolic link in the last component is followed. If the path is
-    /// `evident`, an operation found its folder, so that the folder exists. Returns None if the path's folder is not
-    /// known.
-    pub(crate) fn walk(&mut self, path: &Name, follow: bool, evident: bool) -> Option<Place> {
+    /// `evident`, an operation found its folder, so that the folder exists. `through` gets the paths that symbolic links on
+    /// the way make of it. Returns None if the path's folder is not known.
+    pub(crate) fn walk(
+        &mut self,
+        path: &Name,
+        follow: bool,
+        evident: bool,
+        through: &mut Vec<Name>,
+    ) -> Option<Place> {
         let mut rest = components(path.as_bytes());
         let mut trail: Vec<(ObjectId, Box<[u8]>)> = Vec::new();
         let mut links = 0;
@@ -145,13 +149,12 @@ impl Tree {
                     trail.clear();
                 }
                 rest.extend(components(target));
+                through.extend(join(&trail, &rest));
                 continue;
             }
             if rest.is_empty() {
-                let resolved = (links > 0).then(|| join(&trail, &part));
                 return Some(Place {
                     entry: Some((folder, part)),
-                    resolved: resolved.flatten(),
                 });
             }
             let next = match entry {
@@ -170,10 +173,7 @@ impl Tree {
             let folder = trail.last().map_or(ObjectId::ROOT, |(id, _)| *id);
             (folder, part)
         });
-        Some(Place {
-            entry,
-            resolved: None,
-        })
+        Some(Place { entry })
     }
 
     fn link(&self, entry: Entry) -> Option<&[u8]> {
@@ -278,7 +278,9 @@ fn components(path: &[u8]) -> Vec<Box<[u8]>> {
     parts.map(Into::into).collect()
 }
 
-fn join(trail: &[(ObjectId, Box<[u8]>)], last: &[u8]) -> Option<Name> {
-    let parts = trail.iter().map(|(_, part)| &**part).chain([last]);
-    Name::new(&parts.collect::<Vec<_>>().join(&b'/'))
+/// Returns the path of a folder and of the components after it, of which the last one is the first.
+fn join(trail: &[(ObjectId, Box<[u8]>)], rest: &[Box<[u8]>]) -> Option<Name> {
+    let parts = trail.iter().map(|(_, part)| part);
+    let parts: Vec<&[u8]> = parts.chain(rest.iter().rev()).map(|part| &**part).collect();
+    Name::new(&parts.join(&b'/'))
 }
