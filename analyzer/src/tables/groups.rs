@@ -452,8 +452,10 @@ impl Sorted {
         self.groups.sort_by(order);
         let label = |(codes, parts): &(Codes, [Totals; 2])| {
             let mut labels: Vec<Label> = named(codes, &words).map(Name::label).collect();
-            if let (Some(at), Some(label)) = (time(codes), labels.first_mut()) {
-                *label = moment(at);
+            if let (Some(at), Some(every), Some(label)) =
+                (time(codes), grouping.every, labels.first_mut())
+            {
+                *label = moment(at, every);
             }
             (labels, sum(*parts))
         };
@@ -504,11 +506,17 @@ impl Sorted {
     }
 }
 
-/// Returns the label of an interval, which begins at this Unix time in µs; it is empty if the trace has no wall clock.
-fn moment(unix_us: u64) -> Label {
+/// Returns the label of an interval of length `every`, which begins at this Unix time in µs; it is empty if the trace has no
+/// wall clock. All labels of a table have as many digits, so that they sort as texts.
+fn moment(unix_us: u64, every: Duration) -> Label {
+    let digits = match every.subsec_nanos() {
+        0 => SecondsFormat::Secs,
+        nanos if nanos % 1_000_000 == 0 => SecondsFormat::Millis,
+        _ => SecondsFormat::Micros,
+    };
     let time = i64::try_from(unix_us).ok();
     match time.and_then(DateTime::from_timestamp_micros) {
-        Some(time) => Label::Text(time.to_rfc3339_opts(SecondsFormat::AutoSi, true)),
+        Some(time) => Label::Text(time.to_rfc3339_opts(digits, true)),
         None => Label::Empty,
     }
 }

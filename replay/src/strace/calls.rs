@@ -98,7 +98,7 @@ impl<'s> Reader<'s> {
         let made = match asked.name {
             "clone" | "clone3" | "fork" | "vfork" => self.cloned(asked, result),
             "chdir" | "fchdir" | "getcwd" => self.moved(asked, result),
-            "fstat" | "stat" | "lstat" | "newfstatat" => self.status(asked, result),
+            "fstat" | "stat" | "lstat" | "newfstatat" | "statx" => self.status(asked, result),
             "dup" | "dup2" | "dup3" | "fcntl" => self.duplicated(asked, result),
             "close" | "close_range" => self.closed(asked, result),
             "lseek" | "read" | "readv" | "pread64" => self.positioned(asked, result),
@@ -396,19 +396,23 @@ impl<'s> Reader<'s> {
 
     /// Takes the size and the kind of a file, which an open does not tell.
     fn status(&mut self, asked: &Asked<'_>, result: i64) -> Made {
-        let n = if asked.name == "newfstatat" { 2 } else { 1 };
+        let (n, mode, size) = match asked.name {
+            "statx" => (4, "stx_mode", "stx_size"),
+            "newfstatat" => (2, "st_mode", "st_size"),
+            _ => (1, "st_mode", "st_size"),
+        };
         let told = asked.args.text(n);
-        let i_mode = field(told, "st_mode").and_then(|text| Args::split(text).number(0, MODE));
+        let i_mode = field(told, mode).and_then(|text| Args::split(text).number(0, MODE));
         let (Some(i_mode), 0) = (i_mode.and_then(|mode| u32::try_from(mode).ok()), result) else {
             return Ok(None);
         };
-        let size = field(told, "st_size").and_then(number).unwrap_or(0);
+        let size = field(told, size).and_then(number).unwrap_or(0);
         let status = Status { i_mode, size };
         let by_descriptor =
             asked.name == "fstat" || asked.args.string(1).is_some_and(|path| path.is_empty());
         if !by_descriptor {
             let path = match asked.name {
-                "newfstatat" => self.absolute(asked, Some(0), 1),
+                "newfstatat" | "statx" => self.absolute(asked, Some(0), 1),
                 _ => self.absolute(asked, None, 0),
             };
             self.seen.extend(path.map(|path| (path, status)));

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `measure --operations` and `mostrace replay`: what is written again is what was written, layer by layer.
+
+mod run;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use run::say;
+use serde_json::Value;
+use test_support::{Need, run_one_by_one, tests};
+
+const LIVE: [Need; 2] = [Need::Loop, Need::Btf];
+/// A layer may differ by so many bytes: the kernel commits a transaction every five seconds, whatever the application does,
+/// and a commit writes a handful of blocks.
+const COMMITS: u64 = 64 << 10;
+
+fn main() -> ExitCode {
+    run_one_by_one(tests![
+        sqlite_writes_the_same_again needs LIVE,
+        names_of_every_kind_are_the_same_again needs LIVE,
+        a_script_is_replayed_on_a_fresh_filesystem needs LIVE,
+        what_cannot_be_replayed_is_one_line,
+    ])
+}
+
+fn mostrace() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_mostrace"))
+}
+
+fn measured(output: &Path, command: &[&str]) {
+    let mut measure = mostrace();
+    measure.args(["measure", "--operations", "--empty", "-q", "-o"]);
+    let measured = say(measure.arg(output).arg("--").args(command));
+    assert_eq!(measured.status, Some(0), "{}", measured.err);
+}
+
+fn replayed(recording: &Path, more: &[&str]) -> Value {
+    let replayed = say(mostrace()
+        .arg("replay")
+        .arg(recording)
+        .arg("--json")
+        .args(more));
+    assert_eq!(replayed.status, Some(0), "{}", replayed.err);
+    serde_json::from_str(&replayed.out).unwrap()
+}
+
+/// Every call returned what it did, and none was left out. Returns the number of calls.
+fn check_calls(outcome: &Value) -> u64 {
+    assert_eq!(outcome["left_out"], serde_json::json!({}), "{outcome}");
+    let kinds = outcome["calls"].as_object().unwrap();
+    let made = kinds.values().map(|kind| {
+        assert_eq!(kind["made"], kind["same"], "{outcome}");
+        kind["made"].as_u64().unwrap()
+    });
+    made.sum()
+}
+
+/// No layer differs by more than so many per cent.
+fn check_layers(found: &Value, percent: f64) {
+    let layers = found["by_layer"].as_array().unwrap();
+    assert!(layers.len() >= 3, "{found}");
+    for layer in layers {
+        let bytes = |side: &str| layer[side].as_u64().unwrap();
+        let (recorded, replayed) = (bytes("a_write_bytes"), bytes("b_write_bytes"));
+        let apart = recorded.abs_diff(replayed);
+        let is_near = apart as f64 <= recorded as f64 * percent / 100.0 || apart <= COMMITS;
+        assert!(is_near, "{layer}");
+    }
+}
+
+fn sqlite_writes_the_same_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = env!("CARGO_BIN_EXE_mostrace");
+    // In how many extents a growing WAL lies differs from run to run, and its extents' block is journalled each time.
+    for (journal, percent) in [("delete", 2.0), ("wal", 25.0)] {
+        let recording = folder.path().join(format!("{journal}.most"));
+        let workload = [
+            "workload",
+            "sqlite",
+            "--journal",
+            journal,
+            "--transactions",
+            "50",
+            "x.db",
+        ];
+        measured(&recording, &[&[program], &workload[..]].concat());
+        let kept = folder.path().join(journal);
+        let found = replayed(&recording, &["-o", kept.to_str().unwrap()]);
+        assert!(check_calls(&found["replays"]["ext4"]) > 100, "{found}");
+        check_layers(&found, percent);
+        let again = kept.join("ext4.most.tar.zst");
+        // The replay is a recording like any other.
+        let finding = run::mostrace(&["analyze", again.to_str().unwrap()]);
+        assert!(finding.contains("/x.db"), "{finding}");
+    }
+}
+
+/// A shell's commands, with relative paths, folders, links and calls that fail.
+const NAMES: &str = "mkdir -p a/b && cd a && echo one >b/f && ln b/f hard && ln -s b/f soft && mv b c && \
+                     echo two >>c/f && truncate -s 9000 c/f && chmod 600 hard && rm hard && \
+                     mkdir d && rmdir d && cp c/f copy && sync copy && touch late && ! rmdir c";
+
+fn names_of_every_kind_are_the_same_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = folder.path().join("names.most");
+    measured(&recording, &["sh", "-c", NAMES]);
+    let found = replayed(&recording, &[]);
+    let outcome = &found["replays"]["ext4"];
+    check_calls(outcome);
+    for (kind, least) in [
+        ("mkdir", 3),
+        ("link", 1),
+        ("symlink", 1),
+        ("rename", 1),
+        ("truncate", 1),
+        ("chmod", 1),
+        ("unlink", 1),
+        ("rmdir", 2),
+        ("utimes", 1),
+    ] {
+        let made = outcome["calls"][kind]["made"].as_u64().unwrap_or(0);
+        assert!(made >= least, "{kind}: {outcome}");
+    }
+    check_layers(&found, 2.0);
+}
+
+fn a_script_is_replayed_on_a_fresh_filesystem() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("app.mobigen");
+    let text = "1 0 open \"/data/a\" O_RDWR|O_CREAT 5\n1 100 write 5 8192\n1 200 fsync 5 0\n\
+                2 300 open \"/data/b\" O_RDWR|O_CREAT 6\n2 400 pwrite 6 4096 100\n1 500 close 5 0\n1 600 unlink \"/data/a\" 0\n";
+    fs::write(&script, text).unwrap();
+    let found = replayed(&script, &["--fs", "ext4"]);
+    let outcome = &found["replays"]["ext4"];
+    assert_eq!(check_calls(outcome), 7, "{outcome}");
+    let written = &found["total"][0]["a"];
+    assert!(written.as_u64().unwrap() >= 8192 + 4096, "{found}");
+}
+
+fn what_cannot_be_replayed_is_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let sample = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../sample-traces/delete.most.tar.zst"
+    );
+    let strace = folder.path().join("app.strace");
+    fs::write(&strace, "7 1.000001 fsync(3) = 0\n").unwrap();
+    let broken = folder.path().join("broken.strace");
+    fs::write(&broken, "7 1.000001 fsync(3) = 0\nnonsense\n").unwrap();
+    let [strace, broken] = [&strace, &broken].map(|path| path.to_str().unwrap());
+    for (arguments, line) in [
+        (
+            vec![sample],
+            "no operations were recorded; record again with --operations",
+        ),
+        (vec![strace], "name the folder to replay with --root DIR"),
+        (vec![broken, "--root", "/"], "broken.strace:2: "),
+        (vec!["/nosuch"], "/nosuch: No such file"),
+    ] {
+        let said = say(mostrace().arg("replay").args(&arguments));
+        assert_eq!(said.status, Some(1), "{arguments:?}: {}", said.err);
+        assert_eq!(said.err.lines().count(), 1, "{}", said.err);
+        assert!(said.err.contains(line), "{}", said.err);
+    }
+}
