@@ -320,9 +320,6 @@ static __always_inline void tell_open(struct raw_file *to, struct raw_name *name
 #define FICLONE 0x40049409U
 #define FICLONERANGE 0x4020940dU
 
-/* O_CREAT of <asm-generic/fcntl.h> */
-#define O_CREAT 00000100
-
 static __always_inline bool matters(__u32 command)
 {
 	return command == FICLONE || command == FICLONERANGE || command == F2FS_IOC_START_ATOMIC_WRITE ||
@@ -380,9 +377,11 @@ static __always_inline bool tell_what(struct raw_call *call, const struct begun 
 		return true;
 	}
 	if (shape & SHAPE_CLOSES) {
+		if (!begun->is_last || call->result < 0)
+			return false;
 		call->files[0].address = begun->file;
 		bpf_map_delete_elem(&told_files, &begun->file);
-		return begun->is_last && call->result >= 0;
+		return true;
 	}
 	if (SHAPE_FD(shape))
 		tell_open(&call->files[0], &call->name[0], file, false);
@@ -406,14 +405,6 @@ static __always_inline bool tell_what(struct raw_call *call, const struct begun 
 static __always_inline bool may_be_ours(const struct raw_name *name)
 {
 	return name->flags & RAW_NAME_OURS || (name->text_len && name->text[0] == '/');
-}
-
-/* Returns true if a failed open may matter: it would have made a file. */
-static __always_inline bool would_create(const struct raw_call *call, __u32 shape)
-{
-	__u64 flags = shape & SHAPE_HOW ? call->args[4] : call->args[SHAPE_PATH(shape) & 7];
-
-	return flags & O_CREAT;
 }
 
 static __always_inline void put_operation(struct raw_call *call)
@@ -465,8 +456,6 @@ static __always_inline int end_operation(struct pt_regs *regs, long result)
 	if (shape & SHAPE_CLONES && !matters(call->args[1]))
 		return 0;
 	read_arguments(call, shape);
-	if (shape & SHAPE_OPENS && result < 0 && !would_create(call, shape))
-		return 0;
 	if (!tell_what(call, begun, shape))
 		return 0;
 	if (!call->files[0].address && !(shape & SHAPE_ALL) && !may_be_ours(&call->name[0]) &&

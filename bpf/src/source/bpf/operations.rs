@@ -342,6 +342,12 @@ impl Draft {
             self.flag(operation_flags::CREATED);
         }
         match path {
+            // The kernel names it by its number in the folder.
+            Some(mut path) if flags & O_TMPFILE == O_TMPFILE => {
+                let folder = path.iter().rposition(|byte| *byte == b'/');
+                path.truncate(folder.unwrap_or(0));
+                self.path = path;
+            }
             Some(path) => self.path = path,
             None => self.flag(operation_flags::NO_PATH),
         }
@@ -439,6 +445,8 @@ impl Draft {
 }
 
 const O_APPEND: u32 = 0o2000;
+/// `__O_TMPFILE`, without `O_DIRECTORY`.
+const O_TMPFILE: u32 = 0o20_000_000;
 
 #[cfg(test)]
 mod tests {

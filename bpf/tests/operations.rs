@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Operations on loop-mounted ext4, compared with strace and with what the program itself says.
+//!
+//! The tests run one at a time: signal handlers belong to the process.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+
+use mostrace_bundle::operation::{OperationEntry, OperationKind};
+use mostrace_bundle::{Bundle, Entry, Manifest, layout};
+use mostrace_capture::{Options, RingSize, record};
+use test_support::loopdev::LoopExt4;
+use test_support::{Need, run_one_by_one, tests};
+
+#[allow(dead_code)] // causes are for other tests
+mod recorded;
+
+const PROBES: [Need; 2] = [Need::Loop, Need::Btf];
+const PYTHON: Need = Need::Tool("python3", "python3");
+const STRACE: Need = Need::Tool("strace", "strace");
+
+fn main() -> ExitCode {
+    run_one_by_one(tests![
+        operations_are_straces needs [Need::Loop, Need::Btf, Need::Ptrace, PYTHON, STRACE],
+        a_file_that_was_open_before_is_opened needs PROBES,
+        what_finds_the_ring_full_is_counted needs PROBES,
+        none_are_recorded_unless_asked_for needs PROBES,
+    ])
+}
+
+struct Recording {
+    manifest: Manifest,
+    operations: Vec<OperationEntry>,
+}
+
+fn disk() -> LoopExt4 {
+    recorded::disk("data=ordered", 64, &[])
+}
+
+fn recorded_with(disk: &LoopExt4, script: &str, options: Options) -> Recording {
+    let dir = tempfile::tempdir().unwrap();
+    let output = dir.path().join("t.most");
+    let options = Options {
+        device: disk.device().to_owned(),
+        output: output.clone(),
+        snapshot: false,
+        argv: ["sh", "-ec", script].map(Into::into).to_vec(),
+        ..options
+    };
+    let outcome = record(&options).unwrap();
+    assert_eq!(outcome.exit_status, 0, "the script failed: {script}");
+    let bundle = Bundle::open(&output).unwrap();
+    let table = bundle.table(layout::OPERATION, false).unwrap();
+    let entries = table.into_iter().flatten().map(|entry| match entry {
+        Ok(Entry::Operation(operation)) => operation,
+        other => panic!("{other:?}"),
+    });
+    Recording {
+        operations: entries.collect(),
+        manifest: outcome.manifest,
+    }
+}
+
+fn operations(disk: &LoopExt4, script: &str) -> Recording {
+    let options = Options {
+        operations: true,
+        ..Options::default()
+    };
+    let got = recorded_with(disk, script, options);
+    for (what, lost) in &got.manifest.losses {
+        assert_eq!(*lost, 0, "{what}");
+    }
+    got
+}
+
+fn kind(operation: &OperationEntry) -> OperationKind {
+    OperationKind::of(operation.raw.kind.get())
+}
+
+/// Returns the path of each open file by its number.
+fn opened(got: &Recording) -> BTreeMap<u64, String> {
+    let opens = got.operations.iter().filter(|operation| {
+        matches!(kind(operation), OperationKind::Open | OperationKind::Opened)
+            && operation.raw.file.get() != 0
+    });
+    opens
+        .map(|open| {
+            let path = String::from_utf8(open.path.clone()).unwrap();
+            (open.raw.file.get(), path)
+        })
+        .collect()
+}
+
+fn operations_are_straces() {
+    let disk = disk();
+    let (other, log) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (log, writes) = (log.path().join("log"), other.path().join("writes"));
+    fs::create_dir_all(log.parent().unwrap()).unwrap();
+    let python = concat!(
+        "python3 ",
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/operations.py"
+    );
+    let root = disk.mount_point();
+    let script = format!(
+        "strace -f -y -s 1000 -o {} {python} make {} {} {}",
+        log.display(),
+        root.display(),
+        other.path().display(),
+        writes.display()
+    );
+    let got = operations(&disk, &script);
+    let told = test_support::tool::run(std::process::Command::new("sh").arg("-c").arg(format!(
+        "{python} told {} {}",
+        log.display(),
+        root.display()
+    )));
+    let paths = opened(&got);
+    let line = |operation: &OperationEntry| {
+        let path = match operation.raw.file.get() {
+            0 => String::from_utf8(operation.path.clone()).unwrap(),
+            file => paths[&file].clone(),
+        };
+        let kind: &str = kind(operation).into();
+        let other = String::from_utf8_lossy(&operation.other);
+        format!("{kind}|{path}|{other}|{}", operation.raw.result.get())
+    };
+    let seen: Vec<String> = got
+        .operations
+        .iter()
+        .filter(|operation| !matches!(kind(operation), OperationKind::Close))
+        .map(line)
+        .collect();
+    let told = String::from_utf8(told).unwrap();
+    let told: Vec<&str> = told.lines().collect();
+    for (nth, (seen, told)) in seen.iter().zip(&told).enumerate() {
+        assert_eq!(seen, told, "the {nth}th");
+    }
+    assert_eq!(seen.len(), told.len(), "{:?}", seen.last());
+    assert!(told.len() > 60, "{}", told.len());
+    places_are_the_programs(&got, &writes);
+    no_file_is_used_after_its_close(&got);
+}
+
+/// The program says where it writes; appended writes are known by the flags of their file.
+fn places_are_the_programs(got: &Recording, writes: &Path) {
+    let appends: BTreeSet<u64> = got
+        .operations
+        .iter()
+        .filter(|o| kind(o) == OperationKind::Open && o.raw.flags.get() & 0o2000 != 0)
+        .map(|o| o.raw.file.get())
+        .collect();
+    let is_placed = |o: &&OperationEntry| {
+        let at_offset = !appends.contains(&o.raw.file.get());
+        kind(o) == OperationKind::Write && o.raw.result.get() > 0 && at_offset
+    };
+    let seen: Vec<String> = got
+        .operations
+        .iter()
+        .filter(is_placed)
+        .map(|o| format!("{} {}", o.raw.offset.get(), o.raw.bytes.get()))
+        .collect();
+    let told = fs::read_to_string(writes).unwrap();
+    assert_eq!(seen, told.lines().collect::<Vec<_>>());
+    let copies = got
+        .operations
+        .iter()
+        .filter(|o| kind(o) == OperationKind::Copy);
+    let copies: Vec<_> = copies
+        .map(|o| {
+            (
+                o.raw.offset.get(),
+                o.raw.other_offset.get(),
+                o.raw.bytes.get(),
+            )
+        })
+        .collect();
+    assert_eq!(copies, [(4096, 16, 1000), (0, 100, 500)]);
+}
+
+fn no_file_is_used_after_its_close(got: &Recording) {
+    let mut open = BTreeSet::new();
+    for operation in &got.operations {
+        let file = operation.raw.file.get();
+        match kind(operation) {
+            OperationKind::Open if file != 0 => assert!(open.insert(file)),
+            OperationKind::Close => assert!(open.remove(&file), "{file} was not open"),
+            _ => assert!(file == 0 || open.contains(&file), "{operation:?}"),
+        }
+        assert!(operation.raw.start_ns <= operation.raw.head.time_ns);
+    }
+    // A file whose last descriptor ends with its process has no close.
+    assert!(open.len() <= 1, "{open:?}");
+}
+
+/// This process has the file open; the shell inherits it.
+fn a_file_that_was_open_before_is_opened() {
+    let disk = disk();
+    let path = disk.mount_point().join("before");
+    fs::write(&path, b"0123456789").unwrap();
+    let script = format!(
+        "exec 3>>{0}; exec 4<{0}; mv {0} {0}.moved; echo go >&3; sleep 1000 & echo on >&3; kill $!",
+        path.display()
+    );
+    let got = operations(&disk, &script);
+    assert!(
+        got.operations
+            .iter()
+            .all(|o| kind(o) != OperationKind::Opened)
+    );
+
+    let holder = disk.mount_point().join("held");
+    let held = fs::File::create(&holder).unwrap();
+    rustix::fs::ftruncate(&held, 7).unwrap();
+    let fd = std::os::fd::AsRawFd::as_raw_fd(&held);
+    let script = format!(
+        "echo go >/proc/{}/fd/{fd}; truncate -s 3 {}",
+        std::process::id(),
+        holder.display()
+    );
+    let got = operations(&disk, &script);
+    assert!(
+        got.operations
+            .iter()
+            .any(|o| kind(o) == OperationKind::Open && o.path == b"held")
+    );
+}
+
+/// The ring is the smallest, and its reader is busy with a table of its own.
+fn what_finds_the_ring_full_is_counted() {
+    let disk = disk();
+    let script = format!(
+        "cd {}; i=0; while [ $i -lt 20000 ]; do : >f; i=$((i+1)); done",
+        disk.mount_point().display()
+    );
+    let options = Options {
+        operations: true,
+        ring_size: Some("64K".parse::<RingSize>().unwrap()),
+        ..Options::default()
+    };
+    let got = recorded_with(&disk, &script, options);
+    let opens = got.operations.iter().filter(|o| o.path == b"f").count() as u64;
+    let lost = got.manifest.losses["operations_ring"];
+    assert!(opens <= 20_000 && opens + lost >= 20_000, "{opens} {lost}");
+}
+
+fn none_are_recorded_unless_asked_for() {
+    let disk = disk();
+    let script = format!("echo x >{}/f", disk.mount_point().display());
+    let got = recorded_with(&disk, &script, Options::default());
+    assert!(got.operations.is_empty());
+    assert!(!got.manifest.losses.contains_key("operations_ring"));
+    assert!(!got.manifest.counts.contains_key("operation_entries"));
+}
