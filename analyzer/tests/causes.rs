@@ -1088,6 +1088,7 @@ proptest! {
         let by = groupings.map(|name| mostrace::tables::Grouping {
             by: vec![mostrace::facts::Column::find(name).unwrap()],
             top: None,
+ every: None,
         });
         let whole = mostrace::tables::Groups::new(&analysis.facts, by[0].clone(), None).unwrap();
         let several = mostrace::tables::Groups::several(&analysis.facts, &by, None).unwrap();

@@ -69,6 +69,7 @@ fn whole_icicle(analysis: &Analysis) -> Basis {
     let everything = Grouping {
         by: Vec::new(),
         top: None,
+        every: None,
     };
     let total = Groups::new(&analysis.facts, everything, None)
         .unwrap()

@@ -169,6 +169,7 @@ fn held(segment: &Path) -> [u64; 3] {
     let grouping = Grouping {
         by: Vec::new(),
         top: None,
+        every: None,
     };
     let totals = Groups::new(&analysis.facts, grouping, None).unwrap().total;
     let asked = analysis.databases().unwrap();

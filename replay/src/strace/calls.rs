@@ -368,7 +368,7 @@ impl<'s> Reader<'s> {
             let text = field(text, "flags").or_else(|| text.strip_prefix("flags="))?;
             Args::split(text).number(0, CLONE)
         });
-        let flags = flags.last().unwrap_or(0);
+        let flags = flags.fold(0, |all, flags| all | flags);
         let made = self.task(asked.thread).child(child, flags);
         // A line of the child may precede the call's return.
         if child != 0 {
