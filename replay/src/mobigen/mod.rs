@@ -130,7 +130,11 @@ impl Reader {
         path: &str,
         flags: &Flags,
     ) -> std::result::Result<Call, &'static str> {
-        let path = name(path)?;
+        let path = match path.starts_with('"') {
+            true => name(path)?,
+            // A word without quotes stands for a file of its own.
+            false => name(&format!("temp_{}_{}.dat", line.thread, self.files))?,
+        };
         let descriptor = line.result.filter(|number| *number >= 0);
         self.files = self.files.saturating_add(1);
         let id = FileId(self.files);
@@ -167,7 +171,7 @@ impl Reader {
     }
 }
 
-/// Returns a path of the script: in quotes, or a word that stands for a file of its own.
+/// Returns a path of the script.
 fn name(path: &str) -> std::result::Result<Name, &'static str> {
     Name::new(path.trim_matches('"').as_bytes()).ok_or(NO_PATH)
 }
@@ -175,6 +179,18 @@ fn name(path: &str) -> std::result::Result<Name, &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_word_without_quotes_is_a_file_of_its_own() {
+        let text = "1 0 open /data/data O_RDWR|O_CREAT 5\n2 10 open /data/data O_RDWR|O_CREAT 6\n";
+        let recorded = read_mobigen(Path::new("s"), text).unwrap();
+        let paths = recorded.operations.iter().map(|o| match &o.call {
+            Call::Open(opened) => opened.path.clone().unwrap(),
+            other => panic!("{other:?}"),
+        });
+        let paths: std::collections::BTreeSet<Name> = paths.collect();
+        assert_eq!(paths.len(), 2);
+    }
 
     #[test]
     fn positions_and_sizes_are_followed() {
