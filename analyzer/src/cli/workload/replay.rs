@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `mostrace workload replay`: makes an application's recorded calls again in a folder.
 
+#[cfg(all(feature = "record", feature = "analyze"))]
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use mostrace_bundle::{Bundle, outfile};
@@ -91,7 +92,8 @@ fn is_mobigen(text: &str) -> bool {
 
 impl Source {
     /// Returns the recording's path.
-    pub fn path(&self) -> &Path {
+    #[cfg(all(feature = "record", feature = "analyze"))]
+    pub fn path(&self) -> &std::path::Path {
         &self.recording
     }
 
@@ -141,6 +143,7 @@ impl Source {
     }
 
     /// Returns the words of a command line with this recording.
+    #[cfg(all(feature = "record", feature = "analyze"))]
     pub fn words(&self) -> anyhow::Result<Vec<OsString>> {
         let mut words = vec![std::path::absolute(&self.recording)?.into_os_string()];
         if let Some(root) = &self.root {
@@ -152,11 +155,13 @@ impl Source {
 
 impl How {
     /// Returns what is written.
+    #[cfg(all(feature = "record", feature = "analyze"))]
     pub fn contents(&self) -> Contents {
         self.contents
     }
 
     /// Returns the words of a command line with these options.
+    #[cfg(all(feature = "record", feature = "analyze"))]
     pub fn words(&self) -> Vec<OsString> {
         let contents = match self.contents {
             Contents::Random => "random".to_owned(),
