@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The filesystem that is measured, and a command recorded on it.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -139,15 +140,12 @@ impl Ground {
     ///
     /// # Errors
     /// Returns an error if the recording fails.
-    pub fn record(&self, output: &Path, options: Options) -> anyhow::Result<Outcome> {
-        // Another directory may be mounted over that of the recording where the command runs.
-        let parent = Folder::open(output.parent().unwrap_or(Path::new("")))?;
-        let output = parent.handle().join(output.file_name().unwrap_or_default());
+    pub fn record(&self, output: &Held, options: Options) -> anyhow::Result<Outcome> {
         let from = std::env::current_dir()?;
         std::env::set_current_dir(&self.folder)?;
         let outcome = record(&Options {
             device: self.device.clone(),
-            output,
+            output: output.path(),
             sync: true,
             alone: self.site.is_some(),
             progress: Progress::Never,
@@ -156,5 +154,29 @@ impl Ground {
         // Otherwise the filesystem would stay in use.
         std::env::set_current_dir(from)?;
         Ok(outcome?)
+    }
+}
+
+/// The place of a bundle, whose folder is held open from before the filesystem is made: another directory may be mounted over it
+/// where the command runs.
+pub struct Held {
+    parent: Folder,
+    name: OsString,
+}
+
+impl Held {
+    /// Opens the folder of a bundle that is to be written.
+    ///
+    /// # Errors
+    /// Returns an error if the folder cannot be opened.
+    pub fn new(output: &Path) -> anyhow::Result<Held> {
+        Ok(Held {
+            parent: Folder::open(output.parent().unwrap_or(Path::new("")))?,
+            name: output.file_name().unwrap_or_default().to_owned(),
+        })
+    }
+
+    fn path(&self) -> PathBuf {
+        self.parent.handle().join(&self.name)
     }
 }

@@ -17,7 +17,7 @@ use mostrace_capture::{FreshKind, Options, User, aside, prepare};
 use serde_json::{Value, json};
 
 use super::budget::{self, BudgetArgs, Form};
-use super::ground::{FreshArgs, Ground, Place, kind};
+use super::ground::{FreshArgs, Ground, Held, Place, kind};
 use super::guest::{self, Job, OUT};
 use super::keep::keep;
 use super::{brief, shell, tree, tree_json};
@@ -283,12 +283,13 @@ fn capture(args: &Measure, output: &Path) -> anyhow::Result<i32> {
             empty: args.empty,
         },
     };
+    let output = Held::new(output)?;
     let ground = Ground::new(&place, user.as_ref())?;
     if let Some(script) = &args.before {
         prepare(script, ground.folder(), user.as_ref())?;
     }
     let outcome = ground.record(
-        output,
+        &output,
         Options {
             argv: args.argv.clone(),
             user,

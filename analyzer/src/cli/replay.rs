@@ -17,7 +17,7 @@ use mostrace_replay::Start;
 use serde_json::{Map, Value, json};
 
 use super::budget::{self, BudgetArgs, Form};
-use super::ground::{FreshArgs, Ground, Place, kind};
+use super::ground::{FreshArgs, Ground, Held, Place, kind};
 use super::workload::replay::{How, Source};
 
 /// Replay a recorded application on fresh filesystems, and compare what it writes there with what it wrote
@@ -144,6 +144,7 @@ impl Replay {
         path: &Path,
         aside: &Path,
     ) -> anyhow::Result<Told> {
+        let output = Held::new(path)?;
         let ground = Ground::new(place, None)?;
         if let Place::Folder(dir) = place
             && fs::read_dir(dir)?.next().is_some()
@@ -159,7 +160,7 @@ impl Replay {
         argv.extend(self.how.words());
         argv.extend(["--keep".into(), "--outcome".into(), result.clone().into()]);
         let recorded = ground.record(
-            path,
+            &output,
             Options {
                 argv,
                 stdout_aside: true,
