@@ -42,7 +42,7 @@ use crate::tables::about;
 use crate::tables::summary::{NO_MAP, Trace};
 use crate::text::escape;
 use crate::transactions::{self, Database};
-pub use anonymous::shown;
+pub use anonymous::{hidden_manifest, shown};
 pub use maps::{map_by, map_of, on_the_disk};
 use reader::Reader;
 use remarks::Remarks;

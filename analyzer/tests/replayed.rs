@@ -20,6 +20,14 @@ fn main() -> ExitCode {
     run_one_by_one(tests![
         sqlite_writes_the_same_again needs LIVE,
         names_of_every_kind_are_the_same_again needs LIVE,
+        an_application_is_handed_on_without_its_names needs LIVE,
+        a_guest_has_filesystems_that_this_kernel_lacks needs [
+            Need::Loop,
+            Need::Btf,
+            Need::Minutes,
+            Need::Tool("qemu-system-x86_64", "qemu-system-x86"),
+            Need::Tool("busybox", "busybox-static"),
+        ],
         a_script_is_replayed_on_a_fresh_filesystem needs LIVE,
         what_cannot_be_replayed_is_one_line,
     ])
@@ -124,6 +132,86 @@ fn names_of_every_kind_are_the_same_again() {
         assert!(made >= least, "{kind}: {outcome}");
     }
     check_layers(&found, 2.0);
+}
+
+/// Returns the contents of all files of a folder.
+fn contents(folder: &Path) -> Vec<u8> {
+    let files = fs::read_dir(folder).unwrap();
+    files
+        .flat_map(|file| fs::read(file.unwrap().path()).unwrap())
+        .collect()
+}
+
+fn an_application_is_handed_on_without_its_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = folder.path().join("names.most");
+    let private = "mkdir private && cd private && echo one >secret.db && ln -s ../private/secret.db secretive && \
+                   echo two >>secretive && mv secret.db secret.txt && ! cat secretive && sync secret.txt";
+    measured(&recording, &["sh", "-c", private]);
+    let whole = replayed(&recording, &[]);
+    for name in ["handed.most", "packed.most.tar.zst"] {
+        let handed = folder.path().join(name);
+        let export = ["--format", "operations", "--anonymize", "-o"];
+        let said = say(mostrace()
+            .arg("export")
+            .arg(&recording)
+            .args(export)
+            .arg(&handed));
+        assert_eq!(said.status, Some(0), "{}", said.err);
+        // Without the recording's own figures the replay stands alone.
+        let found = replayed(&handed, &[]);
+        assert_eq!(found["columns"], serde_json::json!(["ext4"]));
+        let [calls, others] = [&found, &whole].map(|found| &found["replays"]["ext4"]["calls"]);
+        check_calls(&found["replays"]["ext4"]);
+        assert_eq!(calls, others);
+        // It says nothing of what was written, and does not say that nothing was.
+        let said = say(mostrace().arg("analyze").arg(&handed));
+        assert_eq!(
+            (said.status, said.err.lines().count()),
+            (Some(1), 1),
+            "{}",
+            said.err
+        );
+    }
+    let handed =
+        String::from_utf8_lossy(&contents(&folder.path().join("handed.most"))).into_owned();
+    for word in ["private", "secret", "echo"] {
+        assert!(!handed.contains(word), "{word}");
+    }
+    assert!(
+        handed.contains(".db") && handed.contains(".txt"),
+        "{handed}"
+    );
+}
+
+fn a_guest_has_filesystems_that_this_kernel_lacks() {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = folder.path().join("app.most");
+    measured(&recording, &["sh", "-c", NAMES]);
+    let kept = folder.path().join("kept");
+    let more = [
+        "--fs",
+        "f2fs,vfat",
+        "--guest",
+        "6.12",
+        "-o",
+        kept.to_str().unwrap(),
+    ];
+    let found = replayed(&recording, &more);
+    assert_eq!(
+        found["columns"],
+        serde_json::json!(["recorded", "f2fs", "vfat"])
+    );
+    check_calls(&found["replays"]["f2fs"]);
+    for fs in ["f2fs", "vfat"] {
+        let again = kept.join(format!("{fs}.most.tar.zst"));
+        let finding = run::mostrace(&["analyze", again.to_str().unwrap()]);
+        assert!(finding.contains("/a/c/f"), "{finding}");
+    }
+    // FAT has neither links nor modes.
+    let calls = &found["replays"]["vfat"]["calls"];
+    assert_eq!(calls["link"]["same"], 0, "{calls}");
+    assert_eq!(calls["mkdir"]["same"], calls["mkdir"]["made"], "{calls}");
 }
 
 fn a_script_is_replayed_on_a_fresh_filesystem() {

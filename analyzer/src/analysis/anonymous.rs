@@ -29,7 +29,9 @@ const WORDS: &str = "\
     entries_ring events_ring submitters bios_cut pages_cut dirtiers causes_ring causes_tasks entries_unknown probe_misses \
     events_tracer events_tracefs entries_tracefs extents_forgotten completions \
     reads read_bytes writes write_bytes discards discard_bytes flushes \
-    events process handle dirtied call freed";
+    events process handle dirtied call freed \
+    process_entries file_entries dirtier_entries handle_entries dirtied_entries call_entries called_entries f2fs_entries \
+    fork_entries freed_entries operation_entries operations_ring operations_tasks";
 /// Known phrases of several words.
 const PHRASES: [&str; 2] = ["write back", "write through"];
 
@@ -59,6 +61,11 @@ pub fn shown(path: &Path, key: Option<&Key>) -> PathBuf {
         Some(key) => Hidden { key }.text(&about::name(path, None)).into(),
         None => path.to_owned(),
     }
+}
+
+/// Returns a manifest whose names are replaced by their keyed hash, without what may contain names: notes, settings.
+pub fn hidden_manifest(of: &Manifest, key: &Key) -> Manifest {
+    Hidden { key }.manifest(of)
 }
 
 /// Hides texts by hashing them with a key.

@@ -4,15 +4,18 @@
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
+use anyhow::bail;
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use mostrace::analysis::{Analysis, shown};
-use mostrace::export::{Dataset, Foreign, ForeignError, Output, blkparse};
+use mostrace::export::{Dataset, Foreign, ForeignError, Output, blkparse, operations};
 use mostrace::facts::Key;
 use mostrace::recording::Recording;
+use mostrace_bundle::temporary::TempFolder;
 
 use super::UsageError;
 use super::hide::HideArgs;
+use super::keep::keep;
 use super::source::{SourceArgs, several};
 
 /// Write the trace in another tool's format: flame graphs, fio, cache simulators, blkparse's text, a Parquet data set
@@ -29,6 +32,7 @@ use super::source::{SourceArgs, several};
 ///   mostrace export run.most --format blkparse | grep ' D '
 ///   mostrace export run.most --format dataset -o traces     (traces/events/bundle=run/0.parquet …)
 ///   mostrace export run.most --format msr --anonymize -o run.csv
+///   mostrace export run.most --format operations --anonymize -o calls.most.tar.zst
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Export {
@@ -37,7 +41,7 @@ pub struct Export {
     /// The format
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Format,
-    /// The file to write to; - is the standard output. For a data set, the folder
+    /// The file to write to; - is the standard output. For a data set, the folder; for operations, OUT.most or OUT.most.tar.zst
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// The file or device that fio is to write to, for an iolog
@@ -53,13 +57,14 @@ enum Format {
     Foreign(Foreign),
     Blkparse,
     Dataset,
+    Operations,
 }
 
 impl ValueEnum for Format {
     fn value_variants<'a>() -> &'a [Format] {
         static ALL: LazyLock<Vec<Format>> = LazyLock::new(|| {
             let foreign = Foreign::value_variants().iter().copied();
-            let others = [Format::Blkparse, Format::Dataset];
+            let others = [Format::Blkparse, Format::Dataset, Format::Operations];
             foreign.map(Format::Foreign).chain(others).collect()
         });
         &ALL
@@ -72,6 +77,9 @@ impl ValueEnum for Format {
                 .help("The block events as blkparse prints them, without its summary"),
             Format::Dataset => PossibleValue::new("dataset").help(
                 "Parquet files of events, requests, causes, processes and files, partitioned by bundle",
+            ),
+            Format::Operations => PossibleValue::new("operations").help(
+                "A bundle with nothing but the operations, for mostrace replay",
             ),
         })
     }
@@ -90,13 +98,42 @@ impl Export {
                 Ok(())
             }
             Format::Dataset => {
-                let Some(folder) = &self.output else {
-                    let what = "a data set is a folder: name it with -o";
-                    return Err(UsageError(what.into()).into());
-                };
+                let folder = self.named_output("a data set is a folder: name it with -o")?;
                 self.dataset(folder, key.as_ref())
             }
+            Format::Operations => {
+                let output = self.named_output("operations are a bundle: name it with -o")?;
+                self.operations(output, key.as_ref())
+            }
         }
+    }
+
+    fn named_output(&self, without: &str) -> Result<&Path, UsageError> {
+        let output = self.output.as_deref();
+        output.ok_or_else(|| UsageError(without.into()))
+    }
+
+    /// Writes the operations as a bundle, a folder or an archive.
+    fn operations(&self, output: &Path, key: Option<&Key>) -> anyhow::Result<()> {
+        let name = output.to_string_lossy();
+        if ![".most", ".most.tar.zst"]
+            .iter()
+            .any(|ending| name.ends_with(ending))
+        {
+            let what = format!("{name}: a bundle is named NAME.most or NAME.most.tar.zst");
+            return Err(UsageError(what).into());
+        }
+        let recording = self.source.open()?;
+        let [bundle] = recording.bundles() else {
+            bail!(
+                "{}: operations are exported from one bundle; name one",
+                recording.path().display()
+            );
+        };
+        let aside = TempFolder::new()?;
+        let folder = aside.path().join("operations.most");
+        operations(bundle, &folder, key)?;
+        keep(&folder, output)
     }
 
     /// Writes each recording as a partition of its own.

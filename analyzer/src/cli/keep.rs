@@ -5,8 +5,8 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 
-use anyhow::{Context, bail};
-use mostrace_bundle::{Folder, archive, layout};
+use anyhow::Context;
+use mostrace_bundle::{Folder, archive};
 
 /// Copies the bundle in the directory `from` to NAME.most or packs it into NAME.most.tar.zst, which must not exist yet.
 ///
@@ -24,11 +24,12 @@ pub fn keep(from: &Path, to: &Path) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// Returns an error if something else has that name, or the bundle cannot be written.
+#[cfg(feature = "record")]
 pub fn replace(parent: &Folder, name: &OsStr, from: &Path) -> anyhow::Result<()> {
     if parent.has(name)? {
         let before = parent.open_folder(name)?;
-        if !before.has(layout::MANIFEST)? {
-            bail!(
+        if !before.has(mostrace_bundle::layout::MANIFEST)? {
+            anyhow::bail!(
                 "{}: is not a bundle, and is not overwritten",
                 before.path().display()
             );

@@ -27,7 +27,7 @@ mod ground;
 mod guest;
 #[cfg(feature = "analyze")]
 mod hide;
-#[cfg(all(feature = "record", feature = "analyze"))]
+#[cfg(feature = "analyze")]
 mod keep;
 #[cfg(feature = "analyze")]
 mod map;

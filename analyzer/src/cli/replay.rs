@@ -20,6 +20,8 @@ use super::budget::{self, BudgetArgs, Form};
 use super::ground::{FreshArgs, Ground, Held, Place, kind};
 use super::workload::replay::{How, Source};
 
+mod guest;
+
 /// Replay a recorded application on fresh filesystems, and compare what it writes there with what it wrote
 ///
 /// RECORDING is a bundle that was recorded with --operations, or the output of strace. The files that the
@@ -31,6 +33,7 @@ use super::workload::replay::{How, Source};
 ///   sudo mostrace measure --operations -o app.most -- ./app
 ///   sudo mostrace replay app.most
 ///   sudo mostrace replay app.most --fs ext4,f2fs,vfat -o replays
+///   mostrace replay app.most --fs f2fs --guest 6.12
 ///   sudo mostrace replay app.most --mkfs "-O fast_commit" --mount-options commit=30
 ///   strace -f -y -ttt -T -o app.strace ./app; sudo mostrace replay app.strace --root .
 #[derive(clap::Args)]
@@ -46,6 +49,9 @@ pub struct Replay {
     /// Replay in the empty folder DIR, on its filesystem, instead of a fresh one
     #[arg(long = "in", value_name = "DIR", conflicts_with_all = ["fs", "mkfs", "mount_options", "size", "scheduler", "max_sectors_kb"])]
     within: Option<PathBuf>,
+    /// Replay in an emulated machine with this Debian kernel, such as 6.12: it has f2fs and FAT, and needs no root here
+    #[arg(long, value_name = "KERNEL", value_parser = super::guest::kernel, conflicts_with = "within")]
+    guest: Option<String>,
     #[command(flatten)]
     how: How,
     /// Keep the recordings of the replays in the folder OUT, as ext4.most.tar.zst and so on
@@ -78,16 +84,12 @@ impl Replay {
     pub fn run(&self) -> anyhow::Result<u8> {
         let limits = self.budget.limits()?;
         let recorded = self.source.read()?;
-        let start = Start::of(&recorded);
         let kept = TempFolder::new()?;
         let folder = self.folder(kept.path())?;
-        let replays = self.places().into_iter().map(|(name, place)| {
-            let path = folder.join(format!("{name}.most.tar.zst"));
-            let told = self.record(&place, &start, &path, kept.path());
-            let told = told.with_context(|| format!("on {name}"))?;
-            Ok(Replayed { name, path, told })
-        });
-        let replays: Vec<Replayed> = replays.collect::<anyhow::Result<_>>()?;
+        let replays = match &self.guest {
+            Some(kernel) => guest::replay(self, kernel, &folder)?,
+            None => self.here(&Start::of(&recorded), &folder, kept.path())?,
+        };
         let mut judgements = Vec::new();
         if self.budget.is_given() {
             for replay in &replays {
@@ -100,6 +102,17 @@ impl Replay {
         }
         self.print(&replays, &judgements)?;
         Ok(budget::status(&judgements))
+    }
+
+    /// Replays on this machine, in one place after the other.
+    fn here(&self, start: &Start, folder: &Path, aside: &Path) -> anyhow::Result<Vec<Replayed>> {
+        let replayed = self.places().into_iter().map(|(name, place)| {
+            let path = folder.join(format!("{name}.most.tar.zst"));
+            let told = self.record(&place, start, &path, aside);
+            let told = told.with_context(|| format!("on {name}"))?;
+            Ok(Replayed { name, path, told })
+        });
+        replayed.collect()
     }
 
     /// Returns the folder for the replays' recordings.
@@ -156,7 +169,10 @@ impl Replay {
         let result = aside.join("outcome.json");
         let mut argv: Vec<OsString> = vec![std::env::current_exe()?.into()];
         argv.extend(["workload", "replay"].map(OsString::from));
-        argv.extend(self.source.words()?);
+        argv.extend(
+            self.source
+                .words_for(&std::path::absolute(self.source.path())?)?,
+        );
         argv.extend(self.how.words());
         argv.extend(["--keep".into(), "--outcome".into(), result.clone().into()]);
         let recorded = ground.record(
@@ -181,7 +197,7 @@ impl Replay {
     /// Compares the replays with the recording, or with the first of them if that has no events.
     fn differences(&self, replays: &[Replayed]) -> anyhow::Result<(Vec<String>, Differences)> {
         let mut paths: Vec<(String, &Path)> = Vec::new();
-        if self.source.is_bundle()? {
+        if self.source.has_events()? {
             paths.push(("recorded".to_owned(), self.source.path()));
         }
         paths.extend(

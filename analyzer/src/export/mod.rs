@@ -12,6 +12,7 @@ mod dataset;
 mod foreign;
 mod iolog;
 mod json;
+mod operations;
 mod oracle;
 mod output;
 mod parquet;
@@ -25,6 +26,7 @@ pub use blkparse::write as blkparse;
 pub use dataset::Dataset;
 pub use foreign::{Error as ForeignError, Foreign};
 pub use json::to_value;
+pub use operations::{Error as OperationsError, write as operations};
 pub use output::{Output, WriteError};
 pub use table::to_text;
 

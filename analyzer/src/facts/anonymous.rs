@@ -50,6 +50,46 @@ impl Facts {
     }
 }
 
+/// Hashes the names in operations so that they still name the same files: in a replay a folder and the last component of a path
+/// must have one name wherever they stand.
+pub(crate) struct Texts<'k> {
+    key: &'k Key,
+}
+
+/// The namespaces of extended attributes whose names are the kernel's or the system's own (xattr(7)).
+const SYSTEM_ATTRIBUTES: [&[u8]; 2] = [b"security.", b"system."];
+
+impl Texts<'_> {
+    pub(crate) fn new(key: &Key) -> Texts<'_> {
+        Texts { key }
+    }
+
+    /// Hashes each component of a path, or of a symbolic link's target.
+    pub(crate) fn path(&self, path: &[u8]) -> Vec<u8> {
+        let component = |name: &[u8]| match name {
+            b"" | b"." | b".." => name.into(),
+            _ => name_of(self.key, name),
+        };
+        let components: Vec<Box<[u8]>> = path.split(|&b| b == b'/').map(component).collect();
+        components.join(&b'/')
+    }
+
+    /// Hashes the name of an extended attribute; its namespace stays.
+    pub(crate) fn attribute(&self, name: &[u8]) -> Vec<u8> {
+        if SYSTEM_ATTRIBUTES
+            .iter()
+            .any(|space| name.starts_with(space))
+        {
+            return name.to_vec();
+        }
+        let mut parts = name.split_inclusive(|&b| b == b'.');
+        let space = parts.next().filter(|space| space.ends_with(b"."));
+        let space = space.unwrap_or_default();
+        let name = name.strip_prefix(space).unwrap_or(name);
+        [space, &hashed(self.key, name)].concat()
+    }
+}
+
 fn path_of(key: &Key, path: &[u8]) -> Box<[u8]> {
     let mut components: Vec<&[u8]> = path.split(|&b| b == b'/').collect();
     let last = components.pop().unwrap_or_default();
@@ -98,6 +138,30 @@ pub(crate) fn hashed(key: &Key, name: &[u8]) -> Box<[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_has_one_name_wherever_it_stands() {
+        let texts = Texts { key: &[7; 32] };
+        let [folder, file] =
+            [&b"bank.db"[..], b"bank.db/my-letter.txt"].map(|path| texts.path(path));
+        let inside = file.strip_prefix(&folder[..]).unwrap();
+        assert!(inside.starts_with(b"/") && inside.ends_with(b".txt"));
+        // A relative target leads to the same place.
+        let target = texts.path(b"../bank.db/./my-letter.txt");
+        assert_eq!(target, [b"../", &folder[..], b"/.", inside].concat());
+        assert_eq!(texts.path(b""), b"");
+        let shown = String::from_utf8([folder, file].concat()).unwrap();
+        assert!(!shown.contains("bank") && !shown.contains("letter"));
+    }
+
+    #[test]
+    fn attributes_keep_their_namespace() {
+        let texts = Texts { key: &[7; 32] };
+        assert_eq!(texts.attribute(b"security.selinux"), b"security.selinux");
+        let hidden = texts.attribute(b"user.my.secret");
+        assert!(hidden.starts_with(b"user.") && hidden.len() == b"user.".len() + DIGITS);
+        assert_eq!(texts.attribute(b"secret").len(), DIGITS);
+    }
 
     #[test]
     fn a_database_and_its_journal_stay_together() {

@@ -36,7 +36,7 @@ use polars::prelude::{DataFrame, Expr, IntoLazy, LazyFrame, PolarsError, PolarsR
 use crate::attribute::Names;
 use crate::tally::sum;
 pub use anonymous::Key;
-pub(crate) use anonymous::hashed;
+pub(crate) use anonymous::{Texts, hashed};
 use batches::Batches;
 pub use builder::Builder;
 pub use catalogue::Column;

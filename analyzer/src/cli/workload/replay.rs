@@ -41,7 +41,7 @@ pub struct Args {
     /// Use the files that --prepare made
     #[arg(long, conflicts_with = "prepare")]
     keep: bool,
-    /// Write the result as JSON to this file too
+    /// Write the result as JSON to this file instead of printing it
     #[arg(long, value_name = "FILE")]
     outcome: Option<PathBuf>,
 }
@@ -127,6 +127,15 @@ impl Source {
         Ok(read_strace(path, &text, &settings)?)
     }
 
+    /// Returns true if the recording says what reached the device too.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be read.
+    #[cfg(all(feature = "record", feature = "analyze"))]
+    pub fn has_events(&self) -> anyhow::Result<bool> {
+        Ok(self.is_bundle()? && Bundle::open(&self.recording)?.manifest().sources.events != "none")
+    }
+
     /// Returns true if the recording is a bundle: a folder, or an archive, which begins with zstd's magic number.
     ///
     /// # Errors
@@ -142,10 +151,10 @@ impl Source {
         Ok(magic == [0x28, 0xb5, 0x2f, 0xfd])
     }
 
-    /// Returns the words of a command line with this recording.
+    /// Returns the words of a command line for a recording of the same kind at `path`.
     #[cfg(all(feature = "record", feature = "analyze"))]
-    pub fn words(&self) -> anyhow::Result<Vec<OsString>> {
-        let mut words = vec![std::path::absolute(&self.recording)?.into_os_string()];
+    pub fn words_for(&self, path: &std::path::Path) -> anyhow::Result<Vec<OsString>> {
+        let mut words = vec![path.as_os_str().to_owned()];
         if let Some(root) = &self.root {
             words.extend(["--root".into(), std::path::absolute(root)?.into_os_string()]);
         }
@@ -194,11 +203,11 @@ impl Args {
             false => Replay::prepare(&recorded, &settings)?,
         };
         let outcome = replay.run(|_| {})?;
-        if let Some(path) = &self.outcome {
-            let file = outfile::create(path).with_context(|| path.display().to_string())?;
-            let told = json!({"text": outcome.to_string(), "outcome": outcome});
-            serde_json::to_writer(file, &told)?;
-        }
-        Ok(writeln!(std::io::stdout(), "{outcome}")?)
+        let Some(path) = &self.outcome else {
+            return Ok(writeln!(std::io::stdout(), "{outcome}")?);
+        };
+        let file = outfile::create(path).with_context(|| path.display().to_string())?;
+        let told = json!({"text": outcome.to_string(), "outcome": outcome});
+        Ok(serde_json::to_writer(file, &told)?)
     }
 }
