@@ -6,6 +6,7 @@
 #ifndef MOSTRACE_OPERATION_BPF_H
 #define MOSTRACE_OPERATION_BPF_H
 
+#include "descriptors.bpf.h"
 #include "filesystems.bpf.h"
 #include "path.bpf.h"
 #include "ring.bpf.h"
@@ -27,6 +28,7 @@
 #define SHAPE_ALL (1U << 24)		/* it concerns all filesystems */
 
 const volatile __u32 call_shapes[CALLS_MAX];
+const volatile __u32 close_number;
 
 #define NAME_BYTES 512
 
@@ -88,24 +90,18 @@ struct task_struct___fs {
 	struct fs_struct *fs;
 };
 
+struct task_struct___files {
+	struct files_struct___shared *files;
+};
+
+struct files_struct___shared {
+	struct {
+		int counter;
+	} count;
+};
+
 struct inode___sized {
 	__s64 i_size;
-};
-
-/* Before 6.13. */
-struct file___count {
-	struct {
-		__s64 counter;
-	} f_count;
-};
-
-/* From 6.13 on; 0 is one reference. */
-struct file___ref {
-	struct {
-		struct {
-			__s64 counter;
-		} refcnt;
-	} f_ref;
 };
 
 #pragma clang attribute pop
@@ -179,17 +175,6 @@ static __always_inline bool is_ours(struct file *file)
 	return file && is_traced_filesystem(BPF_CORE_READ(file, f_inode, i_sb, s_dev));
 }
 
-/* Returns true if the file has no other reference. */
-static __always_inline bool is_last_reference(struct file *file)
-{
-	struct file___count *counted = (void *)file;
-	struct file___ref *referenced = (void *)file;
-
-	if (bpf_core_field_exists(referenced->f_ref))
-		return !BPF_CORE_READ(referenced, f_ref.refcnt.counter);
-	return BPF_CORE_READ(counted, f_count.counter) == 1;
-}
-
 static __always_inline __u32 shape_of(long number)
 {
 	return number >= 0 && number < CALLS_MAX ? call_shapes[number & (CALLS_MAX - 1)] : 0;
@@ -213,7 +198,7 @@ static __always_inline int begin_operation(struct pt_regs *regs, long number)
 		begun.start_ns = bpf_ktime_get_ns();
 		begun.first = call_argument(regs, 0);
 		begun.file = (__u64)file;
-		begun.is_last = file && shape & SHAPE_CLOSES && is_last_reference(file);
+		begun.is_last = file && shape & SHAPE_CLOSES && is_last_descriptor(file);
 	} else if (!bpf_map_lookup_elem(&begun_calls, &thread)) {
 		return 0;
 	}
@@ -462,6 +447,46 @@ static __always_inline int end_operation(struct pt_regs *regs, long result)
 	    !may_be_ours(&call->name[1]))
 		return 0;
 	put_operation(call);
+	return 0;
+}
+
+/* Tells that a descriptor ends with its process. */
+static long close_at_exit(__u32 fd, __u64 *now)
+{
+	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct file *file = open_file(task, fd);
+	__u64 address = (__u64)file, ids = bpf_get_current_pid_tgid();
+	struct raw_call *call;
+
+	if (!is_ours(file) || !is_last_descriptor(file))
+		return 0;
+	call = new_raw_call();
+	if (!call)
+		return 1;
+	call->start_ns = call->end_ns = *now;
+	call->result = 0;
+	call->pid = ids;
+	call->tgid = ids >> 32;
+	call->number = close_number;
+	call->files[0].address = address;
+	bpf_map_delete_elem(&told_files, &address);
+	put_operation(call);
+	return 0;
+}
+
+/* The most descriptors of one process that are looked at when it ends. */
+#define DESCRIPTORS_MAX (1 << 16)
+
+static __always_inline int end_of_process(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	__u64 now = bpf_ktime_get_ns();
+	__u32 count;
+
+	if (!task->files || BPF_CORE_READ((struct task_struct___files *)task, files, count.counter) != 1)
+		return 0;
+	count = task->files->fdt->max_fds;
+	bpf_loop(count < DESCRIPTORS_MAX ? count : DESCRIPTORS_MAX, close_at_exit, &now, 0);
 	return 0;
 }
 

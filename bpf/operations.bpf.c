@@ -17,3 +17,10 @@ int operation_exit(__u64 *ctx)
 {
 	return end_operation((struct pt_regs *)ctx[0], ctx[1]);
 }
+
+/* Ahead of the end of its descriptors. */
+SEC("tp_btf/sched_process_exit")
+int operation_process_exit(void *ctx)
+{
+	return end_of_process();
+}

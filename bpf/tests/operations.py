@@ -79,6 +79,19 @@ def write_files(writes, other):
     os.close(nameless)
 
 
+def leave_files_open():
+    """One has only a mapping left when it is closed, as git's objects have; the other ends with the process."""
+    mapped = os.open("d/mapped", os.O_RDWR | os.O_CREAT)
+    os.ftruncate(mapped, 4096)
+    libc.mmap.restype = ctypes.c_void_p
+    nothing, private = ctypes.c_void_p(0), 2
+    for _ in range(3):
+        libc.mmap(nothing, ctypes.c_size_t(4096), 1, private, mapped, ctypes.c_long(0))
+    os.close(mapped)
+    os.unlink("d/mapped")
+    os.open("d/left", os.O_RDWR | os.O_CREAT)
+
+
 def change_names(root, other):
     d = os.open("d", os.O_RDONLY | os.O_DIRECTORY)
     os.mkdir("sub", dir_fd=d)
@@ -140,6 +153,7 @@ def make(root, other, writes):
     write_files(Writes(writes), out)
     change_names(root, other)
     change_attributes()
+    leave_files_open()
     os.fsync(out)
     os.close(out)
 

@@ -142,6 +142,20 @@ fn operations_are_straces() {
     assert!(told.len() > 60, "{}", told.len());
     places_are_the_programs(&got, &writes);
     no_file_is_used_after_its_close(&got);
+    closes_of_mapped_files_are_ahead_of_their_end(&got);
+}
+
+/// The mapping of a file holds it, but its descriptor ends where the program closes it.
+fn closes_of_mapped_files_are_ahead_of_their_end(got: &Recording) {
+    let with = |what: OperationKind| {
+        let is_it = move |o: &&OperationEntry| kind(o) == what && o.path == b"d/mapped";
+        got.operations.iter().find(is_it).unwrap()
+    };
+    let [opened, unlinked] = [OperationKind::Open, OperationKind::Unlink].map(with);
+    let is_close =
+        |o: &&OperationEntry| kind(o) == OperationKind::Close && o.raw.file == opened.raw.file;
+    let closed = got.operations.iter().find(is_close).unwrap();
+    assert!(closed.raw.head.time_ns <= unlinked.raw.start_ns);
 }
 
 /// The program says where it writes; appended writes are known by the flags of their file.
@@ -191,8 +205,7 @@ fn no_file_is_used_after_its_close(got: &Recording) {
         }
         assert!(operation.raw.start_ns <= operation.raw.head.time_ns);
     }
-    // A file whose last descriptor ends with its process has no close.
-    assert!(open.len() <= 1, "{open:?}");
+    assert!(open.is_empty(), "{open:?}");
 }
 
 /// This process has the file open; the shell inherits it.

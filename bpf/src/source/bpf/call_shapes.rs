@@ -110,6 +110,8 @@ const CALLS: &[(i64, Shape, Does)] = &[
     (libc::SYS_openat, AT.opens(), Does::Open(2, 3)),
     (libc::SYS_openat2, AT.opens().how(), Does::Open(4, 5)),
     (libc::SYS_close, FD.closes(), Does::Close),
+    // The second descriptor is closed, unless it leads nowhere.
+    (libc::SYS_dup3, NOTHING.fd(2).closes(), Does::Close),
     (libc::SYS_write, FD, Does::Write(Some(2), false)),
     (libc::SYS_writev, FD, Does::Write(None, false)),
     (libc::SYS_pwrite64, FD, Does::Write(Some(2), true)),
@@ -168,6 +170,7 @@ const CALLS: &[(i64, Shape, Does)] = &[
 const OLD: &[(i64, Shape, Does)] = &[
     (libc::SYS_open, PATH.opens(), Does::Open(1, 2)),
     (libc::SYS_creat, PATH.opens(), Does::Creat),
+    (libc::SYS_dup2, NOTHING.fd(2).closes(), Does::Close),
     (libc::SYS_rename, PATH.path2(2), Does::Rename(None)),
     (libc::SYS_link, PATH.path2(2), Does::Link),
     (libc::SYS_symlink, NOTHING.path(2).text(1), Does::Symlink),

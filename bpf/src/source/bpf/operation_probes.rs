@@ -53,6 +53,7 @@ impl<'o> OperationProbes<'o> {
         room.devs[..kept].copy_from_slice(&filesystems[..kept]);
         room.count = u32::try_from(kept).unwrap_or(0);
         rodata.call_shapes = call_shapes::shapes();
+        rodata.close_number = u32::try_from(libc::SYS_close).unwrap_or_default();
         let map = &mut open.maps.operations;
         map.set_max_entries(ring.bytes()).map_err(Error::bpf)?;
         let skel = open.load().map_err(Error::bpf)?;

@@ -403,7 +403,11 @@ impl Draft {
     fn plain(&mut self, call: &RawCall, does: Does) {
         let file = &call.files[0];
         match does {
-            Does::Close => self.kind(Kind::Close),
+            Does::Close => {
+                self.kind(Kind::Close);
+                // dup2 returns the descriptor.
+                self.raw.result = 0.into();
+            }
             Does::Write(length, positioned) => {
                 // The position lies behind what was written; with O_APPEND, pwrite64 writes at the end and not there.
                 let appends = file.flags & O_APPEND != 0;

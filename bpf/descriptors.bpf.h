@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * How many descriptors lead to an open file. Its references count descriptors and mappings alike, and programs that read a
+ * file through a mapping close its descriptor first.
+ */
+#ifndef MOSTRACE_DESCRIPTORS_BPF_H
+#define MOSTRACE_DESCRIPTORS_BPF_H
+
+#include "compat.bpf.h"
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+/* Before 6.13. */
+struct file___count {
+	struct {
+		__s64 counter;
+	} f_count;
+};
+
+/* From 6.13 on; 0 is one reference. */
+struct file___ref {
+	struct {
+		struct {
+			__s64 counter;
+		} refcnt;
+	} f_ref;
+};
+
+struct rb_node___mapped {
+	struct rb_node___mapped *rb_right;
+	struct rb_node___mapped *rb_left;
+};
+
+struct vm_area_struct___mapped {
+	struct file *vm_file;
+	struct {
+		struct rb_node___mapped rb;
+	} shared;
+};
+
+struct address_space___mapped {
+	struct {
+		struct {
+			struct rb_node___mapped *rb_node;
+		} rb_root;
+	} i_mmap;
+};
+
+struct inode___mapped {
+	struct address_space___mapped *i_mapping;
+};
+
+#pragma clang attribute pop
+
+/* The nodes of a file's tree of mappings that are read: the upper three levels. */
+#define NODES 7
+
+/* Returns how many of the mappings of its inode are this open file's, at least. */
+static __always_inline __u32 mappings_of(struct file *file)
+{
+	struct inode___mapped *inode = (void *)BPF_CORE_READ(file, f_inode);
+	struct rb_node___mapped *nodes[NODES] = {};
+	struct vm_area_struct___mapped *vma = 0;
+	__u32 count = 0;
+
+	nodes[0] = BPF_CORE_READ(inode, i_mapping, i_mmap.rb_root.rb_node);
+#pragma unroll
+	for (int i = 0; i < NODES; i++) {
+		if (!nodes[i])
+			continue;
+		vma = (void *)nodes[i] - bpf_core_field_offset(vma->shared.rb);
+		count += BPF_CORE_READ(vma, vm_file) == file;
+		if (2 * i + 2 < NODES) {
+			nodes[2 * i + 1] = BPF_CORE_READ(nodes[i], rb_left);
+			nodes[2 * i + 2] = BPF_CORE_READ(nodes[i], rb_right);
+		}
+	}
+	return count;
+}
+
+static __always_inline __s64 references_of(struct file *file)
+{
+	struct file___count *counted = (void *)file;
+	struct file___ref *referenced = (void *)file;
+
+	if (bpf_core_field_exists(referenced->f_ref))
+		return BPF_CORE_READ(referenced, f_ref.refcnt.counter) + 1;
+	return BPF_CORE_READ(counted, f_count.counter);
+}
+
+/* Returns true if no second descriptor leads to the file. With many mappings of one file this may be false for its last one. */
+static __always_inline bool is_last_descriptor(struct file *file)
+{
+	__s64 references = references_of(file);
+
+	return references == 1 || references - mappings_of(file) == 1;
+}
+
+#endif
