@@ -239,7 +239,18 @@ fn dirtiers_that_are_forgotten_are_counted() {
     assert!(written >= 200_000 * PAGE, "{written}");
     let lost = got.manifest.losses["dirtiers"];
     assert!(lost > 0);
-    assert_eq!((written - known) / PAGE, lost);
+    // Blocks of the filesystem's metadata wait in the same table, and those that are forgotten count too.
+    let all: u64 = got
+        .process
+        .iter()
+        .map(|p| u64::from(p.head.bytes.get()))
+        .sum();
+    let unknown = (written - known) / PAGE;
+    let others = (all - written) / PAGE;
+    assert!(
+        (unknown..=unknown + others).contains(&lost),
+        "{lost}, {unknown}, {others}"
+    );
     let mut rest = got
         .manifest
         .losses

@@ -43,6 +43,8 @@ enum Failure {
     Exists,
     /// It is a folder, and perhaps one that is not empty.
     Folder,
+    /// One of two names lies below the other, and there is the first.
+    Inside,
     Other,
 }
 
@@ -468,11 +470,11 @@ impl Deduction {
     }
 
     fn rename(&mut self, from: &Name, to: &Name, flags: u32, result: i64) {
-        let failure = failure(result);
-        let evident = matches!(
-            failure,
-            None | Some(Failure::Exists) | Some(Failure::Folder)
-        );
+        let failure = match leads_into_itself(from, to, flags, result) {
+            true => Some(Failure::Inside),
+            false => failure(result),
+        };
+        let evident = !matches!(failure, Some(Failure::Absent | Failure::Other));
         let from = self.changes(from, false, evident);
         let to = self.changes(to, false, evident);
         let (Some(from), Some(to)) = (from, to) else {
@@ -500,9 +502,18 @@ impl Deduction {
                 self.found(&from);
                 self.found(&to);
             }
+            Some(Failure::Inside) => drop(self.found(&from)),
             Some(_) => {}
         }
     }
+}
+
+/// Returns true if a rename was refused because one of its names lies below the other. The kernel checks first that there is
+/// something to rename (`do_renameat2` of fs/namei.c).
+fn leads_into_itself(from: &Name, to: &Name, flags: u32, result: i64) -> bool {
+    let is_known = [0, flags::RENAME_EXCHANGE, flags::RENAME_NOREPLACE].contains(&flags);
+    let is_nested = from.is_in(to) || to.is_in(from);
+    is_known && is_nested && errno(result) == Some(Errno::INVAL)
 }
 
 /// The smallest page of any machine, bytes.

@@ -25,6 +25,7 @@ pub(crate) const S_IFMT: u32 = 0o17_0000;
 pub(crate) const S_IFDIR: u32 = 0o4_0000;
 pub(crate) const S_IFREG: u32 = 0o10_0000;
 
+pub(crate) const RENAME_NOREPLACE: u32 = 1;
 pub(crate) const RENAME_EXCHANGE: u32 = 2;
 pub(crate) const RENAME_WHITEOUT: u32 = 4;
 
