@@ -32,6 +32,8 @@ struct rb_node___mapped {
 };
 
 struct vm_area_struct___mapped {
+	void *vm_mm;
+	unsigned long vm_flags;
 	struct file *vm_file;
 	struct {
 		struct rb_node___mapped rb;
@@ -52,28 +54,47 @@ struct inode___mapped {
 
 #pragma clang attribute pop
 
-/* The nodes of a file's tree of mappings that are read: the upper three levels. */
-#define NODES 7
+/* The mappings of an inode that are read: those in the upper three levels of its tree. */
+#define MAPPINGS_MAX 7
+
+struct mappings {
+	struct vm_area_struct___mapped *all[MAPPINGS_MAX];	/* NULL where there is none */
+};
+
+static __always_inline void find_mappings(struct mappings *m, struct inode *of)
+{
+	struct inode___mapped *inode = (void *)of;
+	struct rb_node___mapped *nodes[MAPPINGS_MAX] = {};
+	struct vm_area_struct___mapped *vma = 0;
+
+	nodes[0] = BPF_CORE_READ(inode, i_mapping, i_mmap.rb_root.rb_node);
+#pragma unroll
+	for (int i = 0; i < MAPPINGS_MAX; i++) {
+		m->all[i] = 0;
+		if (!nodes[i])
+			continue;
+		m->all[i] = (void *)nodes[i] - bpf_core_field_offset(vma->shared.rb);
+		if (2 * i + 2 < MAPPINGS_MAX) {
+			struct rb_node___mapped *node = nodes[i];
+
+			nodes[2 * i + 1] = BPF_CORE_READ(node, rb_left);
+			nodes[2 * i + 2] = BPF_CORE_READ(node, rb_right);
+		}
+	}
+}
 
 /* Returns how many of the mappings of its inode are this open file's, at least. */
 static __always_inline __u32 mappings_of(struct file *file)
 {
-	struct inode___mapped *inode = (void *)BPF_CORE_READ(file, f_inode);
-	struct rb_node___mapped *nodes[NODES] = {};
-	struct vm_area_struct___mapped *vma = 0;
+	struct mappings m;
 	__u32 count = 0;
 
-	nodes[0] = BPF_CORE_READ(inode, i_mapping, i_mmap.rb_root.rb_node);
+	find_mappings(&m, BPF_CORE_READ(file, f_inode));
 #pragma unroll
-	for (int i = 0; i < NODES; i++) {
-		if (!nodes[i])
-			continue;
-		vma = (void *)nodes[i] - bpf_core_field_offset(vma->shared.rb);
-		count += BPF_CORE_READ(vma, vm_file) == file;
-		if (2 * i + 2 < NODES) {
-			nodes[2 * i + 1] = BPF_CORE_READ(nodes[i], rb_left);
-			nodes[2 * i + 2] = BPF_CORE_READ(nodes[i], rb_right);
-		}
+	for (int i = 0; i < MAPPINGS_MAX; i++) {
+		struct vm_area_struct___mapped *vma = m.all[i];
+
+		count += vma && BPF_CORE_READ(vma, vm_file) == file;
 	}
 	return count;
 }

@@ -26,6 +26,7 @@
 #define SHAPE_CLONES (1U << 22)		/* ioctl: only some commands matter */
 #define SHAPE_HOW (1U << 23)		/* openat2: the flags are in a structure */
 #define SHAPE_ALL (1U << 24)		/* it concerns all filesystems */
+#define SHAPE_MAPPED (1U << 25)		/* the first argument is an address in a mapping */
 
 const volatile __u32 call_shapes[CALLS_MAX];
 const volatile __u32 close_number;
@@ -115,6 +116,7 @@ struct {
 enum operations_loss {
 	LOSS_OPERATIONS_RING,	/* calls that found the ring full */
 	LOSS_OPERATIONS_TASKS,	/* calls that could not be remembered until they returned */
+	LOSS_OPERATIONS_STORES,	/* stores and msyncs whose mapping was not found */
 	LOSS_OPERATIONS_MAX,
 };
 
@@ -133,11 +135,15 @@ static __always_inline void lose_operation(__u32 what)
 		__sync_fetch_and_add(count, 1);
 }
 
+/* <uapi/asm-generic/errno-base.h> */
+#define EBUSY 16
+
 /* A call that has not returned. An entry stays as long as there is room; its number is then 0. */
 struct begun {
 	__u64 start_ns;
 	__u64 first;		/* its first argument, in whose place some machines put the result */
-	__u64 file;		/* the open file of its descriptor */
+	__u64 file;		/* the open file of its descriptor, or of its mapping */
+	__u64 offset;		/* where an address lies in the file of its mapping */
 	__u32 number;		/* + 1 */
 	__u32 is_last;		/* no other descriptor leads to that file */
 };
@@ -180,6 +186,22 @@ static __always_inline __u32 shape_of(long number)
 	return number >= 0 && number < CALLS_MAX ? call_shapes[number & (CALLS_MAX - 1)] : 0;
 }
 
+struct vm_area_struct___placed {
+	unsigned long vm_start;
+	unsigned long vm_pgoff;
+	struct file *vm_file;
+} __attribute__((preserve_access_index));
+
+/* Finds the file at an address, which is the call's first argument. */
+static long mapped_file(struct task_struct *task, struct vm_area_struct___placed *vma, struct begun *begun)
+{
+	struct vm_area_struct___placed *area = (void *)vma;
+
+	begun->file = (__u64)BPF_CORE_READ(area, vm_file);
+	begun->offset = begun->first - BPF_CORE_READ(area, vm_start) + (BPF_CORE_READ(area, vm_pgoff) << page_shift);
+	return 0;
+}
+
 static __always_inline int begin_operation(struct pt_regs *regs, long number)
 {
 	struct task_struct *task = (void *)bpf_get_current_task_btf();
@@ -191,13 +213,20 @@ static __always_inline int begin_operation(struct pt_regs *regs, long number)
 		return 0;
 	if (SHAPE_FD(shape)) {
 		file = open_file(task, call_argument(regs, SHAPE_FD(shape) - 1));
+		begun.file = (__u64)file;
 		if (!is_ours(file))
+			begun.number = 0;
+	}
+	begun.first = call_argument(regs, 0);
+	if (shape & SHAPE_MAPPED) {
+		/* It is refused while another task changes the mappings. */
+		if (bpf_find_vma(task, begun.first, mapped_file, &begun, 0) == -EBUSY)
+			lose_operation(LOSS_OPERATIONS_STORES);
+		if (!is_ours((struct file *)begun.file))
 			begun.number = 0;
 	}
 	if (begun.number) {
 		begun.start_ns = bpf_ktime_get_ns();
-		begun.first = call_argument(regs, 0);
-		begun.file = (__u64)file;
 		begun.is_last = file && shape & SHAPE_CLOSES && is_last_descriptor(file);
 	} else if (!bpf_map_lookup_elem(&begun_calls, &thread)) {
 		return 0;
@@ -368,7 +397,7 @@ static __always_inline bool tell_what(struct raw_call *call, const struct begun 
 		bpf_map_delete_elem(&told_files, &begun->file);
 		return true;
 	}
-	if (SHAPE_FD(shape))
+	if (SHAPE_FD(shape) || shape & SHAPE_MAPPED)
 		tell_open(&call->files[0], &call->name[0], file, false);
 	second = SHAPE_FD2(shape);
 	if (shape & SHAPE_CLONES)
@@ -441,6 +470,8 @@ static __always_inline int end_operation(struct pt_regs *regs, long result)
 	if (shape & SHAPE_CLONES && !matters(call->args[1]))
 		return 0;
 	read_arguments(call, shape);
+	if (shape & SHAPE_MAPPED)
+		call->args[6] = begun->offset;
 	if (!tell_what(call, begun, shape))
 		return 0;
 	if (!call->files[0].address && !(shape & SHAPE_ALL) && !may_be_ours(&call->name[0]) &&

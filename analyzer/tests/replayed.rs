@@ -20,6 +20,7 @@ fn main() -> ExitCode {
     run_one_by_one(tests![
         sqlite_writes_the_same_again needs LIVE,
         names_of_every_kind_are_the_same_again needs LIVE,
+        what_is_stored_to_a_mapping_is_stored_again needs LIVE,
         an_application_is_handed_on_without_its_names needs LIVE,
         a_guest_has_filesystems_that_this_kernel_lacks needs [
             Need::Loop,
@@ -132,6 +133,35 @@ fn names_of_every_kind_are_the_same_again() {
         assert!(made >= least, "{kind}: {outcome}");
     }
     check_layers(&found, 2.0);
+}
+
+/// A program with a shared mapping, some pages of which it makes dirty ahead of each msync.
+const MAPPED: &str = "import mmap, os
+f = os.open('mapped', os.O_RDWR | os.O_CREAT)
+os.ftruncate(f, 4 << 20)
+m = mmap.mmap(f, 4 << 20)
+for round in range(20):
+    for page in range(round, 1024, 37):
+        m[page * 4096 + 7] = round
+    m.flush()
+";
+
+fn what_is_stored_to_a_mapping_is_stored_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = folder.path().join("mapped.most");
+    measured(&recording, &["python3", "-c", MAPPED]);
+    let found = replayed(&recording, &[]);
+    let outcome = &found["replays"]["ext4"];
+    check_calls(outcome);
+    assert_eq!(outcome["calls"]["msync"]["made"], 20, "{outcome}");
+    let of_files = |side: &str| {
+        let classes = found["by_class"].as_array().unwrap().iter();
+        let data = classes.filter(|row| row["class"] == "data" && row["kind"] == "regular");
+        data.map(|row| row[side].as_u64().unwrap()).sum::<u64>()
+    };
+    let [recorded, replayed] = ["a_write_bytes", "b_write_bytes"].map(of_files);
+    assert!(recorded >= 20 * 27 * 4096, "{found}");
+    assert_eq!(recorded, replayed);
 }
 
 /// Returns the contents of all files of a folder.

@@ -79,6 +79,24 @@ def write_files(writes, other):
     os.close(nameless)
 
 
+# The pages that are stored to; a page that is dirty already is not seen again until it was written.
+STORES = [[3, 4, 17, 4], [17, 39]]
+
+
+def store_to_mapping():
+    """The mapping outlives its descriptor."""
+    f = os.open("d/stored", os.O_RDWR | os.O_CREAT)
+    os.ftruncate(f, 40 * 4096)
+    libc.mmap.restype = ctypes.c_void_p
+    nothing, both, shared, synced = ctypes.c_void_p(0), 3, 1, 4
+    memory = libc.mmap(nothing, ctypes.c_size_t(40 * 4096), both, shared, f, ctypes.c_long(0))
+    os.close(f)
+    for pages in STORES:
+        for page in pages:
+            ctypes.memset(memory + page * 4096 + 100, 1, 10)
+        libc.msync(ctypes.c_void_p(memory + 2 * 4096), ctypes.c_size_t(38 * 4096), synced)
+
+
 def leave_files_open():
     """One has only a mapping left when it is closed, as git's objects have; the other ends with the process."""
     mapped = os.open("d/mapped", os.O_RDWR | os.O_CREAT)
@@ -154,6 +172,7 @@ def make(root, other, writes):
     change_names(root, other)
     change_attributes()
     leave_files_open()
+    store_to_mapping()
     os.fsync(out)
     os.close(out)
 

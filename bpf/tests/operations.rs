@@ -130,7 +130,7 @@ fn operations_are_straces() {
     let seen: Vec<String> = got
         .operations
         .iter()
-        .filter(|operation| !matches!(kind(operation), OperationKind::Close))
+        .filter(|operation| !is_unseen(operation))
         .map(line)
         .collect();
     let told = String::from_utf8(told).unwrap();
@@ -143,6 +143,7 @@ fn operations_are_straces() {
     places_are_the_programs(&got, &writes);
     no_file_is_used_after_its_close(&got);
     closes_of_mapped_files_are_ahead_of_their_end(&got);
+    stores_are_the_programs(&got);
 }
 
 /// The mapping of a file holds it, but its descriptor ends where the program closes it.
@@ -156,6 +157,40 @@ fn closes_of_mapped_files_are_ahead_of_their_end(got: &Recording) {
         |o: &&OperationEntry| kind(o) == OperationKind::Close && o.raw.file == opened.raw.file;
     let closed = got.operations.iter().find(is_close).unwrap();
     assert!(closed.raw.head.time_ns <= unlinked.raw.start_ns);
+}
+
+/// Returns true for what strace does not see, or not of which file: stores, what follows a close, and closes that are not the
+/// last.
+fn is_unseen(operation: &OperationEntry) -> bool {
+    use OperationKind as Kind;
+    matches!(
+        kind(operation),
+        Kind::Close | Kind::Opened | Kind::Store | Kind::Msync
+    )
+}
+
+/// `STORES` of the program: the pages that it makes dirty, and its calls of msync.
+fn stores_are_the_programs(got: &Recording) {
+    const PAGE: u64 = 4096;
+    let of_mapping =
+        |o: &&OperationEntry| matches!(kind(o), OperationKind::Store | OperationKind::Msync);
+    let seen = got.operations.iter().filter(of_mapping).map(|o| {
+        assert_eq!((o.raw.result.get(), o.raw.offset.get() % PAGE), (0, 0));
+        let pages = o.raw.bytes.get() / PAGE;
+        (kind(o), o.raw.offset.get() / PAGE, pages)
+    });
+    let store = |page| (OperationKind::Store, page, 1);
+    let synced = (OperationKind::Msync, 2, 38);
+    let expected = [
+        store(3),
+        store(4),
+        store(17),
+        synced,
+        store(17),
+        store(39),
+        synced,
+    ];
+    assert_eq!(seen.collect::<Vec<_>>(), expected);
 }
 
 /// The program says where it writes; appended writes are known by the flags of their file.
@@ -196,10 +231,13 @@ fn places_are_the_programs(got: &Recording, writes: &Path) {
 
 fn no_file_is_used_after_its_close(got: &Recording) {
     let mut open = BTreeSet::new();
+    let mut mapped = BTreeSet::new();
     for operation in &got.operations {
         let file = operation.raw.file.get();
         match kind(operation) {
             OperationKind::Open if file != 0 => assert!(open.insert(file)),
+            OperationKind::Opened => assert!(mapped.insert(file)),
+            OperationKind::Store | OperationKind::Msync => assert!(mapped.contains(&file)),
             OperationKind::Close => assert!(open.remove(&file), "{file} was not open"),
             _ => assert!(file == 0 || open.contains(&file), "{operation:?}"),
         }

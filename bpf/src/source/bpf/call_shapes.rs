@@ -60,6 +60,10 @@ impl Shape {
     const fn how(self) -> Shape {
         self.with(1 << 23)
     }
+    /// `SHAPE_MAPPED`
+    const fn mapped(self) -> Shape {
+        self.with(1 << 25)
+    }
     /// `SHAPE_ALL`
     const fn all(self) -> Shape {
         self.with(1 << 24)
@@ -80,6 +84,9 @@ pub(super) enum Does {
     /// fsync and the like, without further arguments.
     Sync(Kind),
     SyncRange,
+    Msync,
+    /// It is no call: a task stored to a shared mapping.
+    Store,
     /// The place of the flags, if it has any.
     Rename(Option<usize>),
     Link,
@@ -123,6 +130,7 @@ const CALLS: &[(i64, Shape, Does)] = &[
     (libc::SYS_fsync, FD, Does::Sync(Kind::Fsync)),
     (libc::SYS_fdatasync, FD, Does::Sync(Kind::Fdatasync)),
     (libc::SYS_sync_file_range, FD, Does::SyncRange),
+    (libc::SYS_msync, NOTHING.mapped(), Does::Msync),
     (libc::SYS_syncfs, FD, Does::Sync(Kind::Syncfs)),
     (libc::SYS_sync, NOTHING.all(), Does::Sync(Kind::Sync)),
     (libc::SYS_renameat, AT_BOTH, Does::Rename(None)),
@@ -188,8 +196,14 @@ const OLD: &[(i64, Shape, Does)] = &[
 #[cfg(not(any(target_arch = "x86_64", target_arch = "x86", target_arch = "arm")))]
 const OLD: &[(i64, Shape, Does)] = &[];
 
+/// `STORE_NUMBER` of store.bpf.h, which no call has.
+const STORE: u32 = 512;
+
 /// Returns what the call with this number does; None if it is not recorded.
 pub(super) fn does(number: u32) -> Option<Does> {
+    if number == STORE {
+        return Some(Does::Store);
+    }
     let mut calls = CALLS.iter().chain(OLD);
     let found = calls.find(|(known, ..)| *known == i64::from(number));
     found.map(|(.., does)| *does)

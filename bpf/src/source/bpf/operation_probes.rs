@@ -23,7 +23,7 @@ mod skel {
 use skel::{OperationsSkel, OperationsSkelBuilder};
 
 /// `enum operations_loss` of operation.bpf.h, in its order; the manifest's names.
-const LOSSES: [&str; 2] = ["operations_ring", "operations_tasks"];
+const LOSSES: [&str; 3] = ["operations_ring", "operations_tasks", "operations_stores"];
 
 /// The loaded probes of operations.
 pub(crate) struct OperationProbes<'o> {
@@ -40,13 +40,15 @@ impl<'o> OperationProbes<'o> {
         device: &Device,
         ring: RingSize,
     ) -> Result<OperationProbes<'o>> {
-        if !kernel::has_bpf_loop(&kernel::btf()?) {
+        let btf = kernel::btf()?;
+        if !kernel::has_bpf_loop(&btf) {
             return Err(Error::bpf("this kernel has no bpf_loop (5.17)"));
         }
         let builder = OperationsSkelBuilder::default();
         let mut open = builder.open(storage).map_err(Error::bpf)?;
         let rodata = open.maps.rodata_data.as_deref_mut();
         let rodata = rodata.ok_or_else(|| Error::bpf("skeleton without rodata"))?;
+        rodata.page_shift = rustix::param::page_size().trailing_zeros();
         let filesystems = device.filesystems();
         let room = &mut rodata.filesystems;
         let kept = filesystems.len().min(room.devs.len());
@@ -54,6 +56,9 @@ impl<'o> OperationProbes<'o> {
         room.count = u32::try_from(kept).unwrap_or(0);
         rodata.call_shapes = call_shapes::shapes();
         rodata.close_number = u32::try_from(libc::SYS_close).unwrap_or_default();
+        let folios = kernel::has_tracepoint(&btf, "writeback_dirty_folio");
+        open.progs.operation_dirty_folio.set_autoload(folios);
+        open.progs.operation_dirty_page.set_autoload(!folios);
         let map = &mut open.maps.operations;
         map.set_max_entries(ring.bytes()).map_err(Error::bpf)?;
         let skel = open.load().map_err(Error::bpf)?;

@@ -429,6 +429,11 @@ impl Draft {
                 self.range(Kind::SyncRange, call.arg(1), call.arg(2));
                 self.raw.flags = call.word(3).into();
             }
+            Does::Msync => {
+                self.range(Kind::Msync, call.arg(6), call.arg(1));
+                self.raw.flags = call.word(2).into();
+            }
+            Does::Store => self.range(Kind::Store, call.arg(0), call.arg(1)),
             Does::Unlinkat(flags) if call.word(flags) & AT_REMOVEDIR != 0 => self.kind(Kind::Rmdir),
             Does::Unlinkat(_) | Does::Unlink => self.kind(Kind::Unlink),
             Does::Rmdir => self.kind(Kind::Rmdir),
