@@ -275,12 +275,19 @@ static __always_inline void tell_text(struct raw_name *name, __u64 address)
 /* AT_FDCWD of <linux/fcntl.h> */
 #define AT_FDCWD (-100)
 
+/* Returns an argument. The compiler must not drop the bound, without which verifiers before 6.12 refuse it. */
+static __always_inline __u64 argument_of(const struct raw_call *call, __u32 at)
+{
+	barrier_var(at);
+	return call->args[at & 7];
+}
+
 /* Tells a path that was an argument, and the folder that it counts from unless it is absolute. */
 static __always_inline void tell_path(struct raw_call *call, struct raw_name *name, __u32 at, __u32 shape)
 {
 	struct task_struct *task = (void *)bpf_get_current_task_btf();
-	__s32 folder = shape & SHAPE_AT ? call->args[(at - 1) & 7] : AT_FDCWD;
-	__u64 address = call->args[at & 7];
+	__s32 folder = shape & SHAPE_AT ? argument_of(call, at - 1) : AT_FDCWD;
+	__u64 address = argument_of(call, at);
 	struct dentry *dentry;
 	struct file *file;
 
@@ -345,10 +352,10 @@ static __always_inline void read_arguments(struct raw_call *call, __u32 shape)
 {
 	__u32 at = SHAPE_OFFSET(shape), second = SHAPE_OFFSET2(shape);
 
-	if (at && call->args[(at - 1) & 7])
-		bpf_probe_read_user(&call->offsets[0], 8, (void *)call->args[(at - 1) & 7]);
-	if (second && call->args[(second - 1) & 7])
-		bpf_probe_read_user(&call->offsets[1], 8, (void *)call->args[(second - 1) & 7]);
+	if (at && argument_of(call, at - 1))
+		bpf_probe_read_user(&call->offsets[0], 8, (void *)argument_of(call, at - 1));
+	if (second && argument_of(call, second - 1))
+		bpf_probe_read_user(&call->offsets[1], 8, (void *)argument_of(call, second - 1));
 	/* struct open_how: flags, mode, resolve */
 	if (shape & SHAPE_HOW)
 		bpf_probe_read_user(&call->args[4], 16, (void *)call->args[2]);
@@ -403,14 +410,14 @@ static __always_inline bool tell_what(struct raw_call *call, const struct begun 
 	if (shape & SHAPE_CLONES)
 		second = (__u32)call->args[1] == FICLONERANGE ? 5 : (__u32)call->args[1] == FICLONE ? 3 : 0;
 	if (second) {
-		file = open_file(task, call->args[(second - 1) & 7]);
+		file = open_file(task, argument_of(call, second - 1));
 		if (is_ours(file))
 			tell_open(&call->files[1], &call->name[1], file, false);
 	}
 	if (SHAPE_PATH(shape))
 		tell_path(call, &call->name[0], SHAPE_PATH(shape) - 1, shape);
 	if (SHAPE_PATH2(shape) && shape & SHAPE_TEXT)
-		tell_text(&call->name[1], call->args[(SHAPE_PATH2(shape) - 1) & 7]);
+		tell_text(&call->name[1], argument_of(call, SHAPE_PATH2(shape) - 1));
 	else if (SHAPE_PATH2(shape))
 		tell_path(call, &call->name[1], SHAPE_PATH2(shape) - 1, shape);
 	return true;
