@@ -43,7 +43,7 @@ enum Failure {
     Exists,
     /// It is a folder, and perhaps one that is not empty.
     Folder,
-    /// One of two names lies below the other, and there is the first.
+    /// One of two names lies below the other, and there is the first; in an exchange, the second too.
     Inside,
     Other,
 }
@@ -502,7 +502,13 @@ impl Deduction {
                 self.found(&from);
                 self.found(&to);
             }
-            Some(Failure::Inside) => drop(self.found(&from)),
+            Some(Failure::Inside) => {
+                self.found(&from);
+                // The kernel also checks first that there is something to exchange it with.
+                if flags & flags::RENAME_EXCHANGE != 0 {
+                    self.found(&to);
+                }
+            }
             Some(_) => {}
         }
     }
