@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The global part of tracefs: the tracer, its clock, its buffers. One user at a time can have them.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result, read_line};
+use crate::error::{At, Error, Result, read_line};
 use crate::machine::guard::Undo;
 use crate::machine::openers;
 
@@ -12,6 +13,9 @@ mod buffer;
 mod ring_page;
 
 pub(crate) use buffer::{Buffer, PAGE_MAX, open_pipe};
+
+/// More than the text of a buffer's counters needs.
+const STATS_MAX: usize = 4096;
 
 /// The kernel's counters of one CPU's buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,28 +32,28 @@ impl Stats {
     /// Reads the counters of the buffer in `folder`, `per_cpu/cpuN`.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// The file cannot be read, or a counter is missing from it.
     pub fn read(folder: &Path) -> Result<Stats> {
-        Ok(Stats::parse(&read_line(folder.join("stats"))?))
+        let file = folder.join("stats");
+        let mut text = [0; STATS_MAX];
+        // The kernel writes the text anew for each read() (tracing_stats_read), with other numbers of other lengths.
+        let len = File::open(&file).at(&file)?.read(&mut text).at(&file)?;
+        let stats = str::from_utf8(&text[..len]).ok().and_then(Stats::parse);
+        stats.ok_or_else(|| Error::malformed(file.display(), "not all counters of a buffer"))
     }
 
-    fn parse(text: &str) -> Stats {
-        let counts = text.lines().filter_map(|line| {
-            let (name, count) = line.split_once(": ")?;
-            Some((name, count.trim().parse::<u64>().ok()?))
-        });
-        let mut stats = Stats::default();
-        for (name, count) in counts {
-            match name {
-                "entries" => stats.entries = count,
-                "read events" => stats.read = count,
-                "overrun" | "commit overrun" | "dropped events" => {
-                    stats.lost = stats.lost.saturating_add(count);
-                }
-                _ => {}
-            }
-        }
-        stats
+    /// None if a counter is missing or is not a number.
+    fn parse(text: &str) -> Option<Stats> {
+        let count = |name: &str| {
+            let named = |line: &str| line.strip_prefix(name)?.strip_prefix(": ")?.parse().ok();
+            text.lines().find_map(named)
+        };
+        let lost: [Option<u64>; 3] = ["overrun", "commit overrun", "dropped events"].map(count);
+        Some(Stats {
+            entries: count("entries")?,
+            read: count("read events")?,
+            lost: lost.into_iter().try_fold(0, |sum: u64, lost| sum.checked_add(lost?))?,
+        })
     }
 }
 
@@ -58,7 +62,6 @@ impl Stats {
 /// # Errors
 /// The folder cannot be listed.
 pub(crate) fn buffers(tracefs: &Path) -> Result<Vec<(u32, PathBuf)>> {
-    use crate::error::At;
     let dir = tracefs.join("per_cpu");
     let mut buffers = Vec::new();
     for entry in fs::read_dir(&dir).at(&dir)? {
@@ -187,7 +190,15 @@ mod tests {
             read: 6,
             lost: 7,
         };
-        assert_eq!(Stats::parse(text), expected);
+        assert_eq!(Stats::parse(text), Some(expected));
+    }
+
+    #[test]
+    fn stats_of_two_reads_are_none() {
+        // What two reads gave while the buffer filled, on 6.18.
+        let text = "entries: 9\noverrun: 0\ncommit oveoverrun: 0\nbytes: 48216\noldest event ts: 4.5\n\
+                    now ts: 17333.478681\ndropped events: 0\nread events: 0\n";
+        assert_eq!(Stats::parse(text), None);
     }
 
     #[test]
