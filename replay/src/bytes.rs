@@ -57,6 +57,16 @@ impl Bytes {
         &self.all()[..bytes]
     }
 
+    /// Returns the same buffers as [`Self::buffers`] for the kernel, which does not write to them.
+    pub(crate) fn iovecs(&self, bytes: u64) -> Vec<libc::iovec> {
+        let buffers = self.buffers(bytes);
+        let iovec = |buffer: &IoSlice<'_>| libc::iovec {
+            iov_base: buffer.as_ptr().cast_mut().cast(),
+            iov_len: buffer.len(),
+        };
+        buffers.iter().map(iovec).collect()
+    }
+
     /// Returns so many bytes, at most [`CALL_MAX`], as buffers of one call: the same one again and again.
     pub(crate) fn buffers(&self, bytes: u64) -> Vec<IoSlice<'_>> {
         let mut rest = bytes.min(CALL_MAX);

@@ -9,11 +9,14 @@
 //!   application, and each operation after those that it depended on.
 //! - [`Outcome`] says which calls returned the same as in the recording, and how long they took.
 //!
+//! [`blocks`] replays what reached a device instead: the requests of a block trace.
+//!
 //! A recording may come from anybody. A replay touches nothing outside the folder that it is given, and refuses what no
 //! application needs.
 #![deny(unsafe_code)]
 
 mod beneath;
+pub mod blocks;
 mod bytes;
 mod call;
 mod deduce;

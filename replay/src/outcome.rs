@@ -93,6 +93,14 @@ impl From<Latencies> for Quantiles {
     }
 }
 
+impl FromIterator<u64> for Latencies {
+    fn from_iter<I: IntoIterator<Item = u64>>(ns: I) -> Latencies {
+        let mut ns: Vec<u64> = ns.into_iter().collect();
+        ns.sort_unstable();
+        Latencies { ns }
+    }
+}
+
 impl Latencies {
     /// Returns all of them, ns; sorted once the replay has ended.
     pub fn all(&self) -> &[u64] {
@@ -235,7 +243,7 @@ impl Tally {
 }
 
 impl StartError {
-    fn note(&mut self, recorded: u64, replayed: u64) {
+    pub(crate) fn note(&mut self, recorded: u64, replayed: u64) {
         let error = replayed.abs_diff(recorded);
         let percent = match recorded {
             0 => 0.0,
@@ -279,7 +287,7 @@ impl Serialize for Difference {
     }
 }
 
-fn ms(ns: u64) -> f64 {
+pub(crate) fn ms(ns: u64) -> f64 {
     ns as f64 / 1e6
 }
 

@@ -42,15 +42,8 @@ impl Sink {
         memory.map(Sink)
     }
 
-    /// Reads with one call. No buffer is as long as the bytes that a recording says were read.
-    // SAFETY: the buffers lie in the sink's memory, which lives as long as it.
-    #[allow(unsafe_code)]
-    pub(crate) fn read(
-        &self,
-        file: BorrowedFd<'_>,
-        bytes: u64,
-        offset: Option<u64>,
-    ) -> Result<u64> {
+    /// Returns buffers for one call that reads so many bytes; none is as long as what a recording says was read.
+    pub(crate) fn buffers(&self, bytes: u64) -> Vec<libc::iovec> {
         let mut rest = usize::try_from(bytes.min(CALL_MAX)).unwrap_or(usize::MAX);
         let mut buffers = Vec::new();
         while rest > 0 && buffers.len() < BUFFERS_MAX {
@@ -59,6 +52,19 @@ impl Sink {
             rest = rest.saturating_sub(iov_len);
             buffers.push(libc::iovec { iov_base, iov_len });
         }
+        buffers
+    }
+
+    /// Reads with one call.
+    // SAFETY: the buffers lie in the sink's memory, which lives as long as it.
+    #[allow(unsafe_code)]
+    pub(crate) fn read(
+        &self,
+        file: BorrowedFd<'_>,
+        bytes: u64,
+        offset: Option<u64>,
+    ) -> Result<u64> {
+        let buffers = self.buffers(bytes);
         let (fd, count) = (file.as_raw_fd(), buffers.len() as libc::c_int);
         result(match offset {
             Some(offset) => unsafe {

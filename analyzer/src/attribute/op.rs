@@ -47,7 +47,7 @@ impl Op {
     }
 
     /// Decodes the operation from the action and the bytes of a C event.
-    pub(super) fn of(action: u64, bytes: u32) -> Op {
+    pub fn of(action: u64, bytes: u32) -> Op {
         let has = |bit: u64| action & bit != 0;
         match bytes {
             _ if has(BLK_TC_PC | BLK_TC_ZONE_MANAGEMENT) => Op::Other,

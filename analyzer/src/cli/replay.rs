@@ -20,7 +20,9 @@ use super::budget::{self, BudgetArgs, Form};
 use super::ground::{FreshArgs, Ground, Held, Place, kind};
 use super::workload::replay::{How, Source};
 
+mod blocks;
 mod guest;
+mod requests;
 
 /// Replay a recorded application on fresh filesystems, and compare what it writes there with what it wrote
 ///
@@ -36,6 +38,7 @@ mod guest;
 ///   mostrace replay app.most --fs f2fs --guest 6.12
 ///   sudo mostrace replay app.most --mkfs "-O fast_commit" --mount-options commit=30
 ///   strace -f -y -ttt -T -o app.strace ./app; sudo mostrace replay app.strace --root .
+///   sudo mostrace replay app.most --blocks /dev/sdx --yes /dev/sdx
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Replay {
@@ -59,6 +62,8 @@ pub struct Replay {
     output: Option<PathBuf>,
     #[command(flatten)]
     budget: BudgetArgs,
+    #[command(flatten)]
+    blocks: blocks::BlocksArgs,
 }
 
 /// A replay that was recorded.
@@ -82,6 +87,13 @@ impl Replay {
     /// # Errors
     /// Returns an error if the recording has no operations, or a replay could not be recorded.
     pub fn run(&self) -> anyhow::Result<u8> {
+        if let Some(target) = &self.blocks.blocks {
+            let (recording, as_json) = (self.source.path(), self.budget.form() == Form::Json);
+            let (fast, contents) = (self.how.is_fast(), self.how.contents());
+            self.blocks
+                .run(recording, target, fast, contents, as_json)?;
+            return Ok(0);
+        }
         let limits = self.budget.limits()?;
         let recorded = self.source.read()?;
         let kept = TempFolder::new()?;

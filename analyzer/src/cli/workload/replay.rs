@@ -163,6 +163,12 @@ impl Source {
 }
 
 impl How {
+    /// Returns true if the application's pauses are left out.
+    #[cfg(all(feature = "record", feature = "analyze"))]
+    pub fn is_fast(&self) -> bool {
+        self.fast
+    }
+
     /// Returns what is written.
     #[cfg(all(feature = "record", feature = "analyze"))]
     pub fn contents(&self) -> Contents {

@@ -52,7 +52,9 @@ impl Stats {
         Some(Stats {
             entries: count("entries")?,
             read: count("read events")?,
-            lost: lost.into_iter().try_fold(0, |sum: u64, lost| sum.checked_add(lost?))?,
+            lost: lost
+                .into_iter()
+                .try_fold(0, |sum: u64, lost| sum.checked_add(lost?))?,
         })
     }
 }
