@@ -190,11 +190,11 @@ impl Touched {
 pub(super) mod tests {
     use proptest::prelude::*;
 
-    use super::super::request::Op;
+    use crate::blocks::request::Op;
     use super::*;
 
     prop_compose! {
-        pub(in super::super) fn any_request()(
+        pub(crate) fn any_request()(
             op in prop_oneof![Just(Op::Read), Just(Op::Write), Just(Op::Flush)],
             (sector, sectors) in (0..40_u64, 1..12_u32),
             (fua, preflush) in (proptest::bool::weighted(0.1), proptest::bool::weighted(0.1)),
@@ -217,7 +217,7 @@ pub(super) mod tests {
     }
 
     /// The definition: what was completed before, of the same thread, a barrier, for a barrier, or for the same sectors.
-    pub(in super::super) fn must_wait(later: &Request, earlier: &Request) -> bool {
+    pub(crate) fn must_wait(later: &Request, earlier: &Request) -> bool {
         let overlap = match (later.range(), earlier.range()) {
             (Some((a, b)), Some((c, d))) => a < d && c < b,
             _ => false,

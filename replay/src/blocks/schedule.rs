@@ -120,7 +120,7 @@ impl Schedule {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::order::tests::{any_request, must_wait};
+    use crate::blocks::order::tests::{any_request, must_wait};
     use super::*;
 
     proptest! {
