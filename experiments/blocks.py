@@ -109,7 +109,8 @@ def main():
         run("btrecord", "-d", "recorded.most", "-D", "records", "trace")
         with open("devices", "w") as devices:
             devices.write(f"trace {os.path.basename(target)}\n")
-        btreplay = ["btreplay", "-d", "records", "-M", "devices", "-W", "trace"]
+        # btreplay does not always end by itself.
+        btreplay = ["timeout", "-s", "KILL", "60", "btreplay", "-d", "records", "-M", "devices", "-W", "trace"]
         row("btreplay", *replay("btreplay", target, btreplay), recorded)
 
 
