@@ -190,8 +190,8 @@ impl Touched {
 pub(super) mod tests {
     use proptest::prelude::*;
 
-    use crate::blocks::request::Op;
     use super::*;
+    use crate::blocks::request::Op;
 
     prop_compose! {
         pub(crate) fn any_request()(

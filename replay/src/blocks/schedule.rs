@@ -120,8 +120,8 @@ impl Schedule {
 mod tests {
     use proptest::prelude::*;
 
-    use crate::blocks::order::tests::{any_request, must_wait};
     use super::*;
+    use crate::blocks::order::tests::{any_request, must_wait};
 
     proptest! {
         /// Whatever the device completes first, each request is made once, and after those that it waits for.
