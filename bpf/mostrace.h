@@ -446,6 +446,7 @@ enum mostrace_operation_kind {
 	MOSTRACE_OP_ATOMIC_START = 29,
 	MOSTRACE_OP_ATOMIC_COMMIT = 30,
 	MOSTRACE_OP_ATOMIC_ABORT = 31,
+	MOSTRACE_OP_FADVISE = 32,
 };
 
 /* Flags of an operation's head. */

@@ -47,6 +47,7 @@ def write_files(writes, other):
     os.truncate("d/a", 8000)
     os.posix_fallocate(f, 0, 30000)
     libc.sync_file_range(f, ctypes.c_long(0), ctypes.c_long(4096), 7)
+    os.posix_fadvise(f, 0, 0, os.POSIX_FADV_DONTNEED)
     os.fsync(f)
     os.fdatasync(f)
     libc.syncfs(f)
@@ -187,6 +188,7 @@ KINDS = {
     "fsync": "fsync",
     "fdatasync": "fdatasync",
     "sync_file_range": "sync_range",
+    "fadvise64": "fadvise",
     "sync": "sync",
     "syncfs": "syncfs",
     "rename": "rename",
@@ -275,7 +277,7 @@ class Told:
             other = texts[-1] if kind == "removexattr" else texts[0 if name[0] == "f" else 1]
         elif kind == "utimes" and "NULL, [" in args:
             path = files[0]
-        elif kind == "write" or name in ("fsync", "fdatasync", "syncfs", "sync_file_range", "fallocate") or name[0] == "f":
+        elif kind == "write" or name in ("fsync", "fdatasync", "syncfs", "sync_file_range", "fadvise64", "fallocate") or name[0] == "f":
             path = files[0]
         else:
             path = self.paths(pid, args)[0]

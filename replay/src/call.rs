@@ -245,6 +245,7 @@ impl Caller {
             Call::Fsync { .. } => done(fs::fsync(fd)),
             Call::Fdatasync { .. } => done(fs::fdatasync(fd)),
             Call::SyncRange { range, flags, .. } => done(sys::sync_file_range(fd, *range, *flags)),
+            Call::Fadvise { range, advice, .. } => done(sys::fadvise(fd, *range, *advice)),
             Call::Syncfs { .. } => done(fs::syncfs(fd)),
             Call::Msync { range, flags, .. } => done(sys::msync(fd, *range, *flags)),
             Call::Store { range, .. } => {

@@ -160,6 +160,7 @@ impl Deduction {
             | Call::Fsync { file }
             | Call::Fdatasync { file }
             | Call::SyncRange { file, .. }
+            | Call::Fadvise { file, .. }
             | Call::Syncfs { file }
             | Call::Msync { file, .. }
             | Call::AtomicStart { file }

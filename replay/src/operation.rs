@@ -111,6 +111,12 @@ pub enum Call {
         range: Range,
         flags: u32,
     },
+    /// A length of 0 reaches to the end of the file.
+    Fadvise {
+        file: FileId,
+        range: Range,
+        advice: u32,
+    },
     Sync,
     Syncfs {
         file: FileId,
@@ -220,6 +226,7 @@ impl Call {
             | Call::Fsync { file }
             | Call::Fdatasync { file }
             | Call::SyncRange { file, .. }
+            | Call::Fadvise { file, .. }
             | Call::Syncfs { file }
             | Call::Msync { file, .. }
             | Call::Store { file, .. }

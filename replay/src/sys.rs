@@ -178,6 +178,18 @@ pub(crate) fn sync_file_range(file: BorrowedFd<'_>, range: Range, flags: u32) ->
     result(returned.into()).map(drop)
 }
 
+/// posix_fadvise
+// SAFETY: the call takes no pointers.
+#[allow(unsafe_code)]
+pub(crate) fn fadvise(file: BorrowedFd<'_>, range: Range, advice: u32) -> Result<()> {
+    let (offset, bytes) = (range.offset as libc::off64_t, range.bytes as libc::off64_t);
+    let advice = advice as libc::c_int;
+    match unsafe { libc::posix_fadvise64(file.as_raw_fd(), offset, bytes, advice) } {
+        0 => Ok(()),
+        errno => Err(Errno::from_raw_os_error(errno)),
+    }
+}
+
 /// `struct file_clone_range` of linux/fs.h.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]

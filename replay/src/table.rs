@@ -109,6 +109,11 @@ fn call(entry: &OperationRef<'_>) -> std::result::Result<Call, &'static str> {
             range: range()?,
             flags,
         },
+        Kind::Fadvise => Call::Fadvise {
+            file: file()?,
+            range: range()?,
+            advice: flags,
+        },
         Kind::Sync => Call::Sync,
         Kind::Syncfs => Call::Syncfs { file: file()? },
         Kind::Msync => Call::Msync {

@@ -66,6 +66,16 @@ pub(crate) const SYNC_RANGE: &Words = &[
     ("SYNC_FILE_RANGE_WAIT_AFTER", 4),
 ];
 
+/// `<linux/fadvise.h>`
+pub(crate) const FADVISE: &Words = &[
+    ("POSIX_FADV_NORMAL", 0),
+    ("POSIX_FADV_RANDOM", 1),
+    ("POSIX_FADV_SEQUENTIAL", 2),
+    ("POSIX_FADV_WILLNEED", 3),
+    ("POSIX_FADV_DONTNEED", 4),
+    ("POSIX_FADV_NOREUSE", 5),
+];
+
 /// `<linux/xattr.h>`
 pub(crate) const XATTR: &Words = &[("XATTR_CREATE", 1), ("XATTR_REPLACE", 2)];
 

@@ -69,6 +69,14 @@ fn calls_on_an_open_file() {
         },
         0,
     );
+    script.call(
+        Call::Fadvise {
+            file,
+            range: ALL,
+            advice: 4,
+        },
+        0,
+    );
     script.call(Call::Syncfs { file }, 0);
     script.call(Call::Sync, 0);
     script.call(

@@ -94,6 +94,14 @@ fn numbers_cost_nothing() {
                 0,
             );
             script.call(
+                Call::Fadvise {
+                    file,
+                    range,
+                    advice: u32::MAX,
+                },
+                0,
+            );
+            script.call(
                 Call::Fallocate {
                     file,
                     mode: u32::MAX,

@@ -47,7 +47,7 @@ pub struct RawOperation {
     /// Process.
     pub tgid: U32<LE>,
     /// The call's flags, as in the kernel's generic headers, whatever the machine: `O_…` of an open, `RENAME_…`,
-    /// `FALLOC_FL_…`, `SYNC_FILE_RANGE_…`, `MS_…` of msync, `XATTR_…`.
+    /// `FALLOC_FL_…`, `SYNC_FILE_RANGE_…`, `MS_…` of msync, `XATTR_…`, `POSIX_FADV_…`.
     pub flags: U32<LE>,
     /// The mode of an open that creates, of mkdir, mknod or chmod.
     pub mode: U32<LE>,
@@ -155,6 +155,8 @@ pub enum OperationKind {
     AtomicCommit = 30,
     /// f2fs's ioctl that discards an atomic write
     AtomicAbort = 31,
+    /// posix_fadvise: the flags are the advice, and a length of 0 reaches to the end of the file
+    Fadvise = 32,
 }
 
 impl OperationKind {

@@ -12,7 +12,7 @@ use super::tasks::{Mapping, OpenFile, Task};
 use crate::Name;
 use crate::operation::{Call, FileId, Opened, Operation, Range, Target};
 use crate::table::Recorded;
-use crate::words::{AT, CLONE, FALLOCATE, MMAP, MODE, OPEN, RENAME, SYNC_RANGE, XATTR};
+use crate::words::{AT, CLONE, FADVISE, FALLOCATE, MMAP, MODE, OPEN, RENAME, SYNC_RANGE, XATTR};
 
 const O_TRUNC: u64 = 0o1000;
 const O_APPEND: u64 = 0o2000;
@@ -619,6 +619,11 @@ impl<'s> Reader<'s> {
                 file: self.file(asked, 0)?.id,
                 range: range(1, 2)?,
                 flags: flags(3, SYNC_RANGE)?,
+            },
+            "fadvise64" => Call::Fadvise {
+                file: self.file(asked, 0)?.id,
+                range: range(1, 2)?,
+                advice: flags(3, FADVISE)?,
             },
             "fallocate" => Call::Fallocate {
                 file: self.file(asked, 0)?.id,

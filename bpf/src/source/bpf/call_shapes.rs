@@ -84,6 +84,7 @@ pub(super) enum Does {
     /// fsync and the like, without further arguments.
     Sync(Kind),
     SyncRange,
+    Fadvise,
     Msync,
     /// It is no call: a task stored to a shared mapping.
     Store,
@@ -130,6 +131,7 @@ const CALLS: &[(i64, Shape, Does)] = &[
     (libc::SYS_fsync, FD, Does::Sync(Kind::Fsync)),
     (libc::SYS_fdatasync, FD, Does::Sync(Kind::Fdatasync)),
     (libc::SYS_sync_file_range, FD, Does::SyncRange),
+    (libc::SYS_fadvise64, FD, Does::Fadvise),
     (libc::SYS_msync, NOTHING.mapped(), Does::Msync),
     (libc::SYS_syncfs, FD, Does::Sync(Kind::Syncfs)),
     (libc::SYS_sync, NOTHING.all(), Does::Sync(Kind::Sync)),

@@ -429,6 +429,10 @@ impl Draft {
                 self.range(Kind::SyncRange, call.arg(1), call.arg(2));
                 self.raw.flags = call.word(3).into();
             }
+            Does::Fadvise => {
+                self.range(Kind::Fadvise, call.arg(1), call.arg(2));
+                self.raw.flags = call.word(3).into();
+            }
             Does::Msync => {
                 self.range(Kind::Msync, call.arg(6), call.arg(1));
                 self.raw.flags = call.word(2).into();
