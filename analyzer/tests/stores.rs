@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use mostrace::analysis::{Analysis, Options};
-use mostrace::live::{Line, follow};
+use mostrace::live::{Line, Views, follow};
 use mostrace::tables::tree::Tree;
 use mostrace_bundle::Bundle;
 use test_support::loopdev::{LoopExt4, LoopOptions};
@@ -135,7 +135,7 @@ fn a_loop_devices_worker_is_its_device() {
 
     let mut views = Vec::new();
     let bundle = Bundle::open(&bundle).map_err(Into::into);
-    follow([bundle], |view| views.push(view)).unwrap();
+    follow([bundle], &mut Views::new(|view| views.push(view))).unwrap();
     let view = views.last().unwrap();
     let is_first = |lines: &[Line], name: &str| {
         assert_eq!(lines[0].name, name);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use mostrace::analysis::{Analysis, Options};
-use mostrace::live::{Line, View, follow};
+use mostrace::live::{Line, View, Views, follow};
 use mostrace::tables::{Grouping, Groups};
 use mostrace_bundle::Bundle;
 use run::say;
@@ -66,7 +66,7 @@ fn what_is_shown_is_what_the_segments_hold() {
 
     let mut views = Vec::new();
     let bundles = segments.iter().map(|path| Ok(Bundle::open(path)?));
-    follow(bundles, |view| views.push(view)).unwrap();
+    follow(bundles, &mut Views::new(|view| views.push(view))).unwrap();
     let apart: Vec<[u64; 3]> = segments.iter().map(|path| held(path)).collect();
     let shown = |view: &View| [view.now.write_bytes, view.now.flushes];
     let shown: Vec<_> = views.iter().map(shown).collect();

@@ -1,32 +1,47 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads segments and reports a view of each.
+//! Reads segments and folds them.
 
 use std::io::Read;
 use std::path::PathBuf;
 
+use mostrace_bundle::entry::{EntryRef, RawCall};
 use mostrace_bundle::manifest::Manifest;
 use mostrace_bundle::table::TableReader;
 use mostrace_bundle::{Bundle, layout};
 
 use super::chain::Chain;
-use super::sums::Sums;
-use super::view::View;
 use crate::attribute::Attributor;
 use crate::blktrace::{Completions, Partial, Trace};
 use crate::causes::{Causer, Sharing, Tables, are_whole};
-use crate::pipeline::Pipeline;
+use crate::pipeline::{Pipeline, Step};
 use crate::recording::Error;
 
 type Result<T> = std::result::Result<T, Error>;
 
-/// Reads segments in their order and calls `tell` with a view of each: when the next one is available, and for the last one
-/// at the end. A segment's files are opened before the next one is asked for; its directory may be removed then.
+/// What becomes of the segments of a running recording.
+pub trait Fold {
+    /// Takes a system call of the segment; all of a segment's calls come before its completions. A recording without calls
+    /// has none.
+    fn call(&mut self, call: &RawCall);
+    /// Takes a completed request of the segment.
+    fn push(&mut self, step: &Step<'_, '_>);
+    /// Ends the segment of this manifest. `has_calls` is false if calls are not recorded.
+    fn end_segment<R: Read>(
+        &mut self,
+        manifest: &Manifest,
+        pipeline: &Pipeline<'_, R>,
+        has_calls: bool,
+    );
+}
+
+/// Reads segments in their order and folds each when the next one is available, and the last one at the end. A segment's
+/// files are opened before the next one is asked for; its directory may be removed then.
 ///
 /// # Errors
 /// Returns an error if a segment cannot be read or is not a bundle.
 pub fn follow(
     segments: impl IntoIterator<Item = Result<Bundle>>,
-    mut tell: impl FnMut(View),
+    fold: &mut impl Fold,
 ) -> Result<()> {
     let mut segments = segments.into_iter();
     let Some(first) = segments.next().transpose()? else {
@@ -67,22 +82,27 @@ pub fn follow(
     );
     let completions = Completions::new(Trace::from_sources(Vec::new(), Partial::Refused));
     let mut pipeline = Pipeline::new(completions, attributor, Some(causer));
-    let mut sums = Sums::default();
+    let has_calls = asked.is_some();
     loop {
         let next = segments.next().transpose()?;
         let next = next.map(|next| files.take(&next)).transpose()?;
         if let Some(asked) = &mut asked {
             asked.go_on();
             let end = next.as_ref().map(|_| waiting.manifest.clock.stop_mono_ns);
-            sums.asked(asked, end.unwrap_or(u64::MAX))?;
+            let end = end.unwrap_or(u64::MAX);
+            while let Some(entry) = asked.next_if(|head| head.time_ns.get() <= end)? {
+                if let EntryRef::Call(call) = entry {
+                    fold.call(call);
+                }
+            }
         }
         let Waiting { trace, manifest } = waiting;
         let newest = next.as_ref().map_or(&manifest, |next| &next.manifest);
         pipeline.go_on(trace, &newest.functions, are_whole(newest));
         while let Some(step) = pipeline.next()? {
-            sums.push(&step);
+            fold.push(&step);
         }
-        tell(sums.end_segment(&manifest, &pipeline));
+        fold.end_segment(&manifest, &pipeline, has_calls);
         match next {
             Some(next) => waiting = next,
             None => return Ok(()),

@@ -2,7 +2,7 @@
 //! A live view of a running recording, whose segments are read as they end.
 //!
 //! ```text
-//! segments (bundles) ─ follow ─ events and tables, each record once ─ Attributor, Causer ─ Sums ─ View, one for each segment
+//! segments (bundles) ─ follow ─ events and tables, each record once ─ Attributor, Causer ─ Fold, for example Views
 //! ```
 //!
 //! One attributor and one causer read all segments, so that a request, transaction or system call that spans two segments is
@@ -15,6 +15,8 @@ mod chain;
 mod follow;
 mod sums;
 mod view;
+mod views;
 
-pub use follow::follow;
+pub use follow::{Fold, follow};
 pub use view::{Amount, Device, Latency, Line, View};
+pub use views::Views;

@@ -8,10 +8,8 @@ use std::hash::Hash;
 use std::io::Read;
 use std::time::Duration;
 
-use mostrace_bundle::Error;
-use mostrace_bundle::entry::{CallKind, EntryRef};
+use mostrace_bundle::entry::{CallKind, RawCall};
 use mostrace_bundle::manifest::Manifest;
-use mostrace_bundle::table::TableReader;
 use mostrace_map::class::Class;
 
 use super::view::{Amount, Device, Latency, Line, View};
@@ -32,7 +30,6 @@ pub(super) struct Sums {
     by_cause: HashMap<Whose, Amount>,
     /// The bytes that each process's calls wrote in this segment, and its name.
     asked: HashMap<u32, (u64, [u8; 16])>,
-    has_calls: bool,
     since: Duration,
     device: Device,
     classes: [u64; Class::ALL.len()],
@@ -89,24 +86,16 @@ enum Which {
 }
 
 impl Sums {
-    /// Adds the calls that had returned by `by_ns`.
-    ///
-    /// # Errors
-    /// Returns an error if the table cannot be read.
-    pub fn asked<R: Read>(&mut self, calls: &mut TableReader<R>, by_ns: u64) -> Result<(), Error> {
-        self.has_calls = true;
-        while let Some(entry) = calls.next_if(|head| head.time_ns.get() <= by_ns)? {
-            let EntryRef::Call(raw) = entry else { continue };
-            let writes = matches!(
-                CallKind::of(raw.kind.get()),
-                CallKind::Write | CallKind::Splice
-            );
-            if writes && raw.result.get() >= 0 {
-                let (bytes, _) = self.asked.entry(raw.tgid.get()).or_insert((0, raw.comm));
-                bytes.tally(raw.bytes.get());
-            }
+    /// Adds a system call.
+    pub fn call(&mut self, call: &RawCall) {
+        let writes = matches!(
+            CallKind::of(call.kind.get()),
+            CallKind::Write | CallKind::Splice
+        );
+        if writes && call.result.get() >= 0 {
+            let (bytes, _) = self.asked.entry(call.tgid.get()).or_insert((0, call.comm));
+            bytes.tally(call.bytes.get());
         }
-        Ok(())
     }
 
     /// Adds a completion.
@@ -227,6 +216,7 @@ impl Sums {
         &mut self,
         manifest: &Manifest,
         pipeline: &Pipeline<'_, R>,
+        has_calls: bool,
     ) -> View {
         let registry = pipeline.registry();
         self.loops = Loops::new(&manifest.loops);
@@ -285,7 +275,7 @@ impl Sums {
             now,
             device: self.device,
             classes: both,
-            asked: self.has_calls.then_some((asked_now, self.asked_in_all)),
+            asked: has_calls.then_some((asked_now, self.asked_in_all)),
             write_latency: std::mem::take(&mut self.write_latency),
             read_latency: std::mem::take(&mut self.read_latency),
             processes: first(by_command(&self.processes)),

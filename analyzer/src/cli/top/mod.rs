@@ -9,7 +9,7 @@ use std::sync::mpsc::channel;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use mostrace::live::{View, follow};
+use mostrace::live::{View, Views, follow};
 use mostrace_bundle::temporary::TempFolder;
 use mostrace_bundle::units;
 use mostrace_capture::{Options, Outcome, Progress, Segments, Size, record};
@@ -142,7 +142,8 @@ impl Top {
         };
         thread::scope(|scope| {
             let arriving = Arriving::new(output, self.output.is_some(), recorder);
-            let follower = scope.spawn(move || follow(arriving, |view| drop(views.send(view))));
+            let follower = scope
+                .spawn(move || follow(arriving, &mut Views::new(|view| drop(views.send(view)))));
             let shown = show.run(&shown);
             // Dropping it restores the terminal.
             drop(show);
