@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Builds the recorder for a phone: one static program of some 6 MB, without the analyser, that needs nothing else.
+# Builds the recorder for a phone: one static program of some 7 MB, without the analyser, that needs nothing else.
 # usage: phone.sh aarch64 | armv7 | x86_64
 # Leaves TARGET/mostrace-ARCHITECTURE.
 set -eu
@@ -15,8 +15,8 @@ x86_64) target=x86_64-unknown-linux-gnu compiler=gcc ;;
 esac
 arch=$1
 # A limit on the size, to notice growth. x86-64's instructions take more space.
-most=6700000
-[ "$arch" != x86_64 ] || most=7500000
+most=7100000
+[ "$arch" != x86_64 ] || most=7900000
 here=$(cd "$(dirname "$0")/.." && pwd)
 folder=${CARGO_TARGET_DIR:-$here/target}
 

@@ -36,6 +36,8 @@ pub mod experiment;
 pub mod export;
 #[cfg(feature = "analyze")]
 pub mod facts;
+#[cfg(feature = "analyze")]
+pub mod ledger;
 pub mod live;
 pub mod pipeline;
 pub mod recording;

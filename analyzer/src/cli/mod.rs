@@ -30,6 +30,8 @@ mod hide;
 #[cfg(feature = "analyze")]
 mod keep;
 #[cfg(feature = "analyze")]
+mod ledger;
+#[cfg(feature = "analyze")]
 mod map;
 #[cfg(all(feature = "record", feature = "analyze"))]
 mod measure;
@@ -47,6 +49,8 @@ mod record;
 mod replay;
 #[cfg(feature = "analyze")]
 mod report;
+#[cfg(all(feature = "record", feature = "analyze"))]
+mod segments;
 #[cfg(feature = "analyze")]
 mod shell;
 #[cfg(feature = "analyze")]
@@ -114,6 +118,8 @@ enum Command {
     #[cfg(feature = "analyze")]
     Query(query::Query),
     #[cfg(feature = "analyze")]
+    Ledger(ledger::Ledger),
+    #[cfg(feature = "analyze")]
     Map(map::Map),
     /// Generate the IO to be measured
     #[cfg(feature = "workload")]
@@ -166,6 +172,8 @@ impl Command {
             Command::Events(args) => args.run()?,
             #[cfg(feature = "analyze")]
             Command::Query(args) => args.run()?,
+            #[cfg(feature = "analyze")]
+            Command::Ledger(args) => return Ok(ExitCode::from(args.run()?)),
             #[cfg(feature = "analyze")]
             Command::Map(args) => args.run()?,
             #[cfg(feature = "analyze")]

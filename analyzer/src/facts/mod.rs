@@ -42,6 +42,7 @@ pub use builder::Builder;
 pub use catalogue::Column;
 pub use filter::{Filter, FilterError};
 use origins::{Origin, Origins};
+pub(crate) use packages::package;
 pub use rewrites::Hot;
 pub(crate) use stored::{NONE, NONE_32, bits, column as stored_column};
 

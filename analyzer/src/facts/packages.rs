@@ -13,7 +13,7 @@ const NAMED: usize = 3;
 
 /// Returns the package of a user, or the packages that share it; for a system user without one, Android's name of that user.
 /// None if neither is known.
-pub(super) fn package(packages: &Packages, uid: u32) -> Option<String> {
+pub(crate) fn package(packages: &Packages, uid: u32) -> Option<String> {
     let app = uid % USER_OFFSET;
     let Some(names) = packages.of_user(app) else {
         return system_user(app).map(str::to_owned);

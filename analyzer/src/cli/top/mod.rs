@@ -22,12 +22,11 @@ mod head;
 mod list;
 mod plain;
 mod screen;
-mod segments;
 mod show;
 mod shown;
 
+use super::segments::Arriving;
 use super::{UsageError, say};
-use segments::Arriving;
 use show::Show;
 
 /// Watch what reaches a device as it happens: by class, by process and file that caused it, and with its amplification.

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `mostrace ledger start`: records, sums up, and forgets.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::Context;
+use mostrace::ledger::{Days, Hour, Keeper};
+use mostrace::live::follow;
+use mostrace_bundle::temporary::TempFolder;
+use mostrace_bundle::{Packages, units};
+use mostrace_capture::{Options, Progress, Segments, Size, record};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::low_level::raise;
+
+use crate::cli::segments::Arriving;
+use crate::cli::{UsageError, say};
+
+/// Android's list of apps.
+const PACKAGES: &str = "/data/system/packages.list";
+/// The file that is locked while a ledger is kept.
+const LOCK: &str = "lock";
+const DAY: u64 = 86_400;
+
+/// Record until a signal ends it (SIGTERM, SIGINT), and add an hour to the ledger whenever one is over
+///
+/// Needs root. An hour is added as a whole, or, when the recording ends, as far as it came; what a crash took away
+/// shows in `ledger show --hours`. Only one ledger can be kept in a folder at a time.
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct Start {
+    /// The folder of the ledger; it is created if it is missing
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// The whole disk or partition to watch, or a mount point or a file for the device that it is on
+    #[arg(short, long, value_name = "DEV|PATH")]
+    device: PathBuf,
+    /// The length of what is an hour, such as 1h, 10m
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = units::time)]
+    every: Duration,
+    /// Remove days that are older
+    #[arg(long, value_name = "TIME", value_parser = units::time)]
+    keep: Option<Duration>,
+    /// The length of a segment of the recording, which is held in memory until it is summed up
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = units::time)]
+    segment: Duration,
+    /// Stop after this time, such as 60, 10m, 1h
+    #[arg(short = 'w', long = "wait", value_name = "TIME", value_parser = units::time)]
+    wait: Option<Duration>,
+}
+
+impl Start {
+    /// Runs the command.
+    pub fn run(&self) -> anyhow::Result<()> {
+        if self.every.as_secs() == 0 || !DAY.is_multiple_of(self.every.as_secs()) {
+            let what = "an hour must be whole seconds of which a day is a multiple";
+            return Err(UsageError(format!("--every: {what}")).into());
+        }
+        let days = Days::new(&self.folder);
+        days.create()?;
+        let _lock = lock(&self.folder)?;
+        // The recording is kept in memory if possible, because writes to the device itself would be recorded.
+        let temporary = TempFolder::in_memory()?;
+        let output = temporary.path().join("ledger.most");
+        let options = Options {
+            device: self.device.clone(),
+            output: output.clone(),
+            limit: self.wait,
+            segments: Some(Segments {
+                each: Size::Time(self.segment),
+                keep: None,
+            }),
+            snapshot: false,
+            progress: Progress::Never,
+            ..Options::default()
+        };
+        // The last hour is written after the recorder no longer takes signals.
+        let ended = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
+            signal_hook::flag::register(signal, Arc::clone(&ended))?;
+        }
+        let recorder = thread::spawn(move || record(&options));
+        let kept = self.follow(&days, output, &recorder);
+        match recorder.join() {
+            Ok(recorded) => recorded.map(drop).map_err(anyhow::Error::from).and(kept),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+
+    fn follow<T: Send>(
+        &self,
+        days: &Days,
+        output: PathBuf,
+        recorder: &JoinHandle<T>,
+    ) -> anyhow::Result<()> {
+        let (tell, hours) = channel();
+        thread::scope(|scope| {
+            let follower = scope.spawn(move || {
+                let tell = move |hour| drop(tell.send(hour));
+                let mut keeper = Keeper::new(self.every.as_secs(), packages(), tell);
+                let followed = follow(Arriving::new(output, false, recorder), &mut keeper);
+                keeper.finish();
+                if followed.is_err() {
+                    // The recorder must end too.
+                    raise(SIGINT)?;
+                }
+                Ok(followed?)
+            });
+            let kept = self.add(days, &hours);
+            match follower.join() {
+                Ok(followed) => followed.and(kept),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        })
+    }
+
+    /// Adds the hours as they come. Those that cannot be added, because the disk is full, say, are tried again with the next.
+    fn add(&self, days: &Days, hours: &Receiver<Hour>) -> anyhow::Result<()> {
+        let mut waiting: Vec<Hour> = Vec::new();
+        let mut failed = None;
+        for hour in hours {
+            waiting.push(hour);
+            failed = None;
+            while let (Some(hour), None) = (waiting.first(), &failed) {
+                match days.add(hour) {
+                    Ok(()) => drop(waiting.remove(0)),
+                    Err(why) => failed = Some(why),
+                }
+            }
+            if let Some(why) = &failed {
+                say(&format!(
+                    "{why}; {} hours wait to be written",
+                    waiting.len()
+                ));
+            }
+            if let Some(keep) = self.keep {
+                let now = SystemTime::now()
+                    .duration_since(UNIX_EPOCH)
+                    .unwrap_or_default();
+                days.forget(keep.as_secs() / DAY, now.as_secs())?;
+            }
+        }
+        failed.map_or(Ok(()), |why| Err(why).context("hours are lost"))
+    }
+}
+
+fn packages() -> Packages {
+    let list = fs::read(Path::new(PACKAGES)).unwrap_or_default();
+    Packages::parse(&list)
+}
+
+/// Locks the folder for as long as the file is open.
+fn lock(folder: &Path) -> anyhow::Result<File> {
+    let path = folder.join(LOCK);
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path);
+    let file = file.with_context(|| path.display().to_string())?;
+    file.try_lock()
+        .with_context(|| format!("{}: another process keeps a ledger here", path.display()))?;
+    Ok(file)
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Sums the segments of a running recording by the hour.
+
+use std::io::Read;
+
+use mostrace_bundle::entry::{CallKind, RawCall};
+use mostrace_bundle::manifest::Manifest;
+use mostrace_bundle::{Counters, Packages};
+use mostrace_map::class::{Kind, Role};
+
+use super::hour::{Figures, Hour, Key};
+use crate::attribute::{File, HashMap, Op, ProcessId, Registry, Row};
+use crate::causes::{Cause, CauseId, Verdicts};
+use crate::facts::package;
+use crate::live::Fold;
+use crate::pipeline::{Pipeline, Step};
+use crate::tables::Label;
+use crate::tables::layer::Layer;
+use crate::tally::Tally;
+use crate::text::escape;
+
+/// Gives `tell` each hour when it is over. A segment counts for the hour in which it begins by the wall clock.
+pub struct Keeper<F> {
+    every: u64,
+    packages: Packages,
+    tell: F,
+    hour: Hour,
+    /// The segment's shares; they are named at its end, because names may be known late.
+    shares: HashMap<(CauseId, Option<Kind>, Option<Role>), Figures>,
+    /// The segment's calls.
+    calls: HashMap<(u32, [u8; 16], &'static str), Figures>,
+}
+
+impl<F: FnMut(Hour)> Keeper<F> {
+    /// Makes hours of `every` seconds. The users of apps are named after these packages.
+    pub fn new(every: u64, packages: Packages, tell: F) -> Keeper<F> {
+        Keeper {
+            every: every.max(1),
+            packages,
+            tell,
+            hour: Hour::default(),
+            shares: HashMap::default(),
+            calls: HashMap::default(),
+        }
+    }
+
+    /// Gives the last hour, which may not be over.
+    pub fn finish(mut self) {
+        self.end_hour();
+    }
+
+    fn end_hour(&mut self) {
+        let hour = std::mem::take(&mut self.hour);
+        if hour.watched.ns > 0 || !hour.rows.is_empty() {
+            (self.tell)(hour);
+        }
+    }
+
+    /// Returns the key of a task, without what it did.
+    fn task(&self, uid: Option<u32>, comm: Option<&[u8]>) -> Key {
+        Key {
+            uid,
+            package: uid.and_then(|uid| package(&self.packages, uid)),
+            command: comm.map(escape),
+            ..Key::default()
+        }
+    }
+
+    fn process(&self, id: ProcessId, registry: &Registry<'_>) -> Key {
+        let process = registry.process(id);
+        self.task(process.uid, process.comm.as_deref())
+    }
+
+    /// Adds what is known of the segment as a whole, after it has ended the hour before.
+    fn watch(&mut self, manifest: &Manifest) {
+        let clock = &manifest.clock;
+        let seconds = clock.start_unix_ns / 1_000_000_000;
+        let into = seconds.checked_rem(self.every).unwrap_or(0);
+        let begin = seconds.saturating_sub(into);
+        if begin != self.hour.begin {
+            self.end_hour();
+            self.hour.begin = begin;
+            self.hour.device.clone_from(&manifest.device.dev);
+        }
+        let watched = &mut self.hour.watched;
+        watched
+            .ns
+            .tally(clock.stop_mono_ns.saturating_sub(clock.start_mono_ns));
+        let losses = manifest.losses.values();
+        losses.for_each(|lost| watched.lost.tally(*lost));
+        let counted = |name: &str| match &manifest.counters {
+            Some(Counters::Compared(all)) => all.get(name).map_or(0, |counter| counter.at_least),
+            _ => 0,
+        };
+        watched.kernel_write_bytes.tally(counted("write_bytes"));
+        watched.kernel_read_bytes.tally(counted("read_bytes"));
+    }
+}
+
+impl<F: FnMut(Hour)> Fold for Keeper<F> {
+    fn call(&mut self, call: &RawCall) {
+        let kind = CallKind::of(call.kind.get());
+        let mut figures = Figures::default();
+        match kind {
+            CallKind::Write | CallKind::Splice if call.result.get() >= 0 => {
+                figures.asked_bytes = call.bytes.get();
+            }
+            CallKind::Fsync | CallKind::Fdatasync | CallKind::Sync | CallKind::AtomicCommit => {
+                let took = call.head.time_ns.get().saturating_sub(call.start_ns.get());
+                figures.durable.count(took);
+            }
+            _ => return,
+        }
+        let whose = (call.uid.get(), call.comm, kind.into());
+        self.calls.entry(whose).or_default().tally(figures);
+    }
+
+    fn push(&mut self, step: &Step<'_, '_>) {
+        let verdicts = step.verdicts.into_iter().flat_map(Verdicts::iter);
+        let mut is_first = true;
+        for (row, (_, shares)) in step.rows.iter().zip(verdicts) {
+            let role = role(row, step.registry.file(row.file));
+            let nobody = [(CauseId::UNKNOWN, row.bytes)];
+            let shares = shares.iter().map(|share| (share.cause, share.bytes));
+            let nobody = nobody.into_iter().take(usize::from(shares.len() == 0));
+            for (cause, bytes) in shares.chain(nobody) {
+                let figures = figures(row.op, bytes, std::mem::take(&mut is_first));
+                let what = (cause, row.kind, role);
+                self.shares.entry(what).or_default().tally(figures);
+            }
+        }
+    }
+
+    fn end_segment<R: Read>(
+        &mut self,
+        manifest: &Manifest,
+        pipeline: &Pipeline<'_, R>,
+        _has_calls: bool,
+    ) {
+        self.watch(manifest);
+        let filesystem = manifest.filesystem.as_ref();
+        let filesystem = filesystem.map_or("the filesystem", |fs| fs.kind.as_str());
+        for ((cause, kind, role), figures) in std::mem::take(&mut self.shares) {
+            let Cause {
+                process, operation, ..
+            } = pipeline.cause(cause);
+            let class = kind.map(|kind| kind.class().as_str());
+            let role = role.map(Role::as_str);
+            let labels = [class, kind.map(Kind::as_str), role, None];
+            let layer = Layer::of(
+                &labels.map(|word| word.map_or(Label::Empty, |word| Label::Text(word.into()))),
+            );
+            let key = Key {
+                operation: operation.map(Into::into),
+                class,
+                role,
+                layer: layer.map(|layer| layer.name(filesystem)),
+                ..self.process(process, pipeline.registry())
+            };
+            self.hour.add(key, figures);
+        }
+        for ((uid, comm, operation), figures) in std::mem::take(&mut self.calls) {
+            let comm = comm.split(|&byte| byte == 0).next();
+            let key = Key {
+                operation: Some(operation),
+                ..self.task(Some(uid), comm)
+            };
+            self.hour.add(key, figures);
+        }
+    }
+}
+
+fn role(row: &Row, file: &File) -> Option<Role> {
+    (row.kind == Some(Kind::Regular))
+        .then_some(file.role)
+        .flatten()
+}
+
+/// Returns the figures of a share. A request is counted with its first share.
+fn figures(op: Op, bytes: u32, is_first: bool) -> Figures {
+    let (bytes, one) = (u64::from(bytes), u64::from(is_first));
+    let mut figures = Figures::default();
+    match op {
+        Op::Write => (figures.write_bytes, figures.writes) = (bytes, one),
+        Op::Read => (figures.read_bytes, figures.reads) = (bytes, one),
+        Op::Discard => figures.discard_bytes = bytes,
+        Op::Flush => figures.flushes = one,
+        _ => {}
+    }
+    figures
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Sums over the rows of a ledger.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use chrono::NaiveDate;
+use polars::prelude::{
+    ChunkedArray, DataFrame, DataType, IntoColumn, NamedFrom, PolarsResult, Series, StringChunked,
+    UInt64Type,
+};
+
+use super::days::{Days, read};
+use super::{Error, Figures, Result};
+use crate::tables::Table;
+use crate::tally::Tally;
+
+/// The columns by which rows can be grouped.
+pub const COLUMNS: [&str; 10] = [
+    "day",
+    "hour",
+    "device",
+    "uid",
+    "package",
+    "command",
+    "operation",
+    "class",
+    "role",
+    "layer",
+];
+
+/// The columns of figures that are sums.
+const SUMMED: [&str; 7] = [
+    "write_bytes",
+    "writes",
+    "read_bytes",
+    "reads",
+    "discard_bytes",
+    "flushes",
+    "asked_bytes",
+];
+
+/// The rows of some days, grouped by columns.
+#[derive(Clone, Debug, Default)]
+pub struct Sums {
+    by: Vec<String>,
+    groups: BTreeMap<Vec<Option<String>>, Figures>,
+    hours: Vec<DataFrame>,
+    /// The sum of all groups.
+    pub all: Figures,
+    /// For how long the device was watched, ms.
+    pub watched_ms: u64,
+    /// Bytes that the kernel counted as written meanwhile.
+    pub kernel_write_bytes: u64,
+    /// Number of records that were lost.
+    pub lost: u64,
+}
+
+impl Sums {
+    /// Sums the rows from the first day to the last, both included, by [`COLUMNS`] of these names.
+    ///
+    /// # Errors
+    /// Returns an error if a day cannot be read.
+    pub fn new(days: &Days, span: [Option<NaiveDate>; 2], by: &[&str]) -> Result<Sums> {
+        let mut sums = Sums {
+            by: by.iter().map(|name| (*name).to_owned()).collect(),
+            ..Sums::default()
+        };
+        for (day, path) in days.list()? {
+            let [first, last] = span;
+            if first.is_some_and(|first| day < first) || last.is_some_and(|last| day > last) {
+                continue;
+            }
+            let broken = |source| Error::Day {
+                path: path.clone(),
+                source,
+            };
+            sums.add(day, &read(&path)?).map_err(broken)?;
+        }
+        Ok(sums)
+    }
+
+    fn add(&mut self, day: NaiveDate, rows: &DataFrame) -> PolarsResult<()> {
+        let labels = self.by.iter().map(|name| label(name, day, rows));
+        let labels: Vec<StringChunked> = labels.collect::<PolarsResult<_>>()?;
+        let number = |name: &str| rows.column(name)?.u64().cloned();
+        let figures: Vec<Numbers> = SUMMED
+            .into_iter()
+            .map(number)
+            .collect::<PolarsResult<_>>()?;
+        let [watched, kernel, lost] = ["watched_ms", "kernel_write_bytes", "lost"].map(number);
+        let (watched, kernel, lost) = (watched?, kernel?, lost?);
+        let list = |name: &str| rows.column(name)?.list().cloned();
+        let (bounds, counts) = (list("durable_us")?, list("durable_calls")?);
+        for at in 0..rows.height() {
+            if let Some(ms) = watched.get(at) {
+                self.watched_ms.tally(ms);
+                self.kernel_write_bytes.tally(kernel.get(at).unwrap_or(0));
+                self.lost.tally(lost.get(at).unwrap_or(0));
+                continue;
+            }
+            let figure = |n: usize| figures.get(n).and_then(|of| of.get(at)).unwrap_or(0);
+            let mut sum = Figures {
+                write_bytes: figure(0),
+                writes: figure(1),
+                read_bytes: figure(2),
+                reads: figure(3),
+                discard_bytes: figure(4),
+                flushes: figure(5),
+                asked_bytes: figure(6),
+                ..Figures::default()
+            };
+            if let (Some(bounds), Some(counts)) =
+                (bounds.get_as_series(at), counts.get_as_series(at))
+            {
+                for (bound, count) in bounds.u64()?.iter().zip(counts.u64()?.iter()) {
+                    sum.durable.add(bound.unwrap_or(0), count.unwrap_or(0));
+                }
+            }
+            let key = labels.iter().map(|of| of.get(at).map(str::to_owned));
+            self.all.tally(sum.clone());
+            self.groups.entry(key.collect()).or_default().tally(sum);
+        }
+        let is_own = watched.is_not_null();
+        self.hours.push(rows.filter(&is_own)?);
+        Ok(())
+    }
+
+    /// Returns the groups and their figures: in the order of time if they are grouped by it, otherwise what wrote most first.
+    pub fn groups(&self) -> Vec<(&[Option<String>], &Figures)> {
+        let mut groups: Vec<_> = self
+            .groups
+            .iter()
+            .map(|(key, sum)| (key.as_slice(), sum))
+            .collect();
+        let times = self
+            .by
+            .iter()
+            .take_while(|name| ["day", "hour"].contains(&name.as_str()));
+        let times = times.count();
+        groups.sort_by_key(|(key, sum)| {
+            let when = key.get(..times).unwrap_or_default().to_vec();
+            (
+                when,
+                Reverse((
+                    sum.write_bytes,
+                    sum.read_bytes,
+                    sum.flushes,
+                    sum.asked_bytes,
+                )),
+            )
+        });
+        groups
+    }
+
+    /// Returns the groups as a table with a total.
+    ///
+    /// # Errors
+    /// Does not fail as long as no two columns are given the same name.
+    pub fn table(&self) -> PolarsResult<Table> {
+        let mut groups = self.groups();
+        let total: Vec<Option<String>> = vec![None; self.by.len()];
+        groups.push((&total, &self.all));
+        let labels = self.by.iter().enumerate().map(|(at, name)| {
+            let values: Vec<Option<&str>> = groups
+                .iter()
+                .map(|(key, _)| key.get(at).and_then(Option::as_deref))
+                .collect();
+            Series::new(name.into(), values).into_column()
+        });
+        let number = |name: &str, of: fn(&Figures) -> Option<u64>| {
+            let values: Vec<Option<u64>> = groups.iter().map(|(_, sum)| of(sum)).collect();
+            Series::new(name.into(), values).into_column()
+        };
+        let figures = [
+            number("write_bytes", |f| Some(f.write_bytes)),
+            number("writes", |f| Some(f.writes)),
+            number("read_bytes", |f| Some(f.read_bytes)),
+            number("reads", |f| Some(f.reads)),
+            number("discard_bytes", |f| Some(f.discard_bytes)),
+            number("flushes", |f| Some(f.flushes)),
+            number("asked_bytes", |f| Some(f.asked_bytes)),
+            number("durable_calls", |f| Some(f.durable.len())),
+            number("durable_p50_us", |f| f.durable.quantile(50)),
+            number("durable_p99_us", |f| f.durable.quantile(99)),
+        ];
+        Table::with_total(labels.chain(figures).collect())
+    }
+
+    /// Returns a row for each hour: for how long it was watched, what the kernel counted, and what was lost. An hour in which the
+    /// ledger was started again has several.
+    ///
+    /// # Errors
+    /// Does not fail as long as the days have the same columns.
+    pub fn hours(&self) -> PolarsResult<Table> {
+        const OF_HOURS: [&str; 6] = [
+            "hour",
+            "device",
+            "watched_ms",
+            "kernel_write_bytes",
+            "kernel_read_bytes",
+            "lost",
+        ];
+        let mut all: Option<DataFrame> = None;
+        for hours in &self.hours {
+            let hours = hours.select(OF_HOURS)?;
+            all = Some(match all {
+                Some(all) => all.vstack(&hours)?,
+                None => hours,
+            });
+        }
+        Ok(all.unwrap_or_default().into())
+    }
+}
+
+type Numbers = ChunkedArray<UInt64Type>;
+
+/// Returns a column of labels as texts.
+fn label(name: &str, day: NaiveDate, rows: &DataFrame) -> PolarsResult<StringChunked> {
+    let column = match name {
+        "day" => Series::new(name.into(), vec![day.to_string(); rows.height()]).into_column(),
+        name => rows.column(name)?.cast(&DataType::String)?,
+    };
+    Ok(column.str()?.clone())
+}
