@@ -114,5 +114,29 @@ for bundle in f2fs-*-bpf.most f2fs-*-ftrace.most f2fs-*-blktrace.most f2fs-*-ker
 	[ ! -s strange.csv ] || fail "$bundle: of $(wc -l <strange.csv) nodes it is not known whose they are: $(head -n 3 strange.csv)"
 done
 
+# The calls that were recorded there return the same here. On the same filesystem they write as much, but for what depends on
+# the moment of a commit.
+same='
+import json, sys
+outcome = json.load(sys.stdin)
+replay = outcome["replays"]["ext4"]
+calls = replay["calls"].values()
+assert sum(kind["made"] for kind in calls) > 100, calls
+assert all(kind["made"] == kind["same"] for kind in calls) and not replay["left_out"], replay
+recorded, replayed = (sum(layer[side] for layer in outcome["by_layer"]) for side in ("a_write_bytes", "b_write_bytes"))
+if sys.argv[1] == "ext4":
+    assert abs(replayed - recorded) <= 0.02 * recorded, (recorded, replayed)
+'
+if [ "$(id -u)" -eq 0 ]; then
+	for type in ext4 f2fs; do
+		for journal in delete wal; do
+			mostrace replay operations-$journal-$type.most --json 2>said >outcome.json || fail "replay: $(cat said)"
+			python3 -c "$same" $type <outcome.json || fail "operations-$journal-$type.most: another replay"
+		done
+	done
+else
+	echo "the calls recorded there were not replayed, because replaying needs root"
+fi
+
 # The table of docs/PHONE.md.
 "$here/shares.sh" *-bpf.most *-tracefs.most *-kernel.most

@@ -33,7 +33,7 @@ mod owners;
 mod pending;
 mod process;
 mod registry;
-mod role;
+pub(crate) mod role;
 mod rows;
 mod sightings;
 mod submitter;

@@ -196,6 +196,7 @@ fn frame(hour: &Hour) -> PolarsResult<DataFrame> {
             number("writes", |f| f.writes),
             number("read_bytes", |f| f.read_bytes),
             number("reads", |f| f.reads),
+            number("zeroed_bytes", |f| f.zeroed_bytes),
             number("discard_bytes", |f| f.discard_bytes),
             number("flushes", |f| f.flushes),
             number("asked_bytes", |f| f.asked_bytes),

@@ -36,6 +36,8 @@ pub struct Figures {
     pub read_bytes: u64,
     /// Requests that read.
     pub reads: u64,
+    /// Bytes that the device zeroed without being sent zeros; the kernel counts them as written.
+    pub zeroed_bytes: u64,
     /// Bytes discarded.
     pub discard_bytes: u64,
     /// Flushes that were asked for.
@@ -47,7 +49,7 @@ pub struct Figures {
 }
 
 tallied_by_field! {
-    Figures: write_bytes, writes, read_bytes, reads, discard_bytes, flushes, asked_bytes, durable
+    Figures: write_bytes, writes, read_bytes, reads, zeroed_bytes, discard_bytes, flushes, asked_bytes, durable
 }
 
 /// What is known of an hour as a whole.

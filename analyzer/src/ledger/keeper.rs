@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sums the segments of a running recording by the hour.
 
+use std::collections::HashSet;
 use std::io::Read;
 
 use mostrace_bundle::entry::{CallKind, RawCall};
 use mostrace_bundle::manifest::Manifest;
 use mostrace_bundle::{Counters, Packages};
-use mostrace_map::class::{Kind, Role};
+use mostrace_map::class::Kind;
 
 use super::hour::{Figures, Hour, Key};
-use crate::attribute::{File, HashMap, Op, ProcessId, Registry, Row};
+use crate::attribute::role::{Roles, database_of};
+use crate::attribute::{FileId, HashMap, Op, ProcessId, Registry};
 use crate::causes::{Cause, CauseId, Verdicts};
 use crate::facts::package;
-use crate::live::Fold;
+use crate::live::{Fold, Paths};
 use crate::pipeline::{Pipeline, Step};
 use crate::tables::Label;
 use crate::tables::layer::Layer;
@@ -26,9 +28,12 @@ pub struct Keeper<F> {
     tell: F,
     hour: Hour,
     /// The segment's shares; they are named at its end, because names may be known late.
-    shares: HashMap<(CauseId, Option<Kind>, Option<Role>), Figures>,
+    shares: HashMap<(CauseId, Option<Kind>, FileId), Figures>,
     /// The segment's calls.
     calls: HashMap<(u32, [u8; 16], &'static str), Figures>,
+    paths: Paths,
+    /// The temporary files of databases, which tell what the files beside them are.
+    companions: HashSet<Box<[u8]>>,
 }
 
 impl<F: FnMut(Hour)> Keeper<F> {
@@ -41,6 +46,8 @@ impl<F: FnMut(Hour)> Keeper<F> {
             hour: Hour::default(),
             shares: HashMap::default(),
             calls: HashMap::default(),
+            paths: Paths::default(),
+            companions: HashSet::default(),
         }
     }
 
@@ -119,13 +126,16 @@ impl<F: FnMut(Hour)> Fold for Keeper<F> {
         let verdicts = step.verdicts.into_iter().flat_map(Verdicts::iter);
         let mut is_first = true;
         for (row, (_, shares)) in step.rows.iter().zip(verdicts) {
-            let role = role(row, step.registry.file(row.file));
+            self.paths.learn(row.file, || step.registry.file(row.file));
+            // Only the contents of regular files have roles.
+            let is_regular = row.kind == Some(Kind::Regular);
+            let file = if is_regular { row.file } else { FileId::NONE };
             let nobody = [(CauseId::UNKNOWN, row.bytes)];
             let shares = shares.iter().map(|share| (share.cause, share.bytes));
             let nobody = nobody.into_iter().take(usize::from(shares.len() == 0));
             for (cause, bytes) in shares.chain(nobody) {
                 let figures = figures(row.op, bytes, std::mem::take(&mut is_first));
-                let what = (cause, row.kind, role);
+                let what = (cause, row.kind, file);
                 self.shares.entry(what).or_default().tally(figures);
             }
         }
@@ -140,12 +150,27 @@ impl<F: FnMut(Hour)> Fold for Keeper<F> {
         self.watch(manifest);
         let filesystem = manifest.filesystem.as_ref();
         let filesystem = filesystem.map_or("the filesystem", |fs| fs.kind.as_str());
-        for ((cause, kind, role), figures) in std::mem::take(&mut self.shares) {
+        let registry = pipeline.registry();
+        let shares = std::mem::take(&mut self.shares);
+        let mut paths: HashMap<FileId, Box<[u8]>> = HashMap::default();
+        for (.., id) in shares.keys() {
+            let file = registry.file(*id);
+            let by_inode = || self.paths.of(file.inode?, file.generation);
+            if let Some(path) = file.path.as_deref().or_else(by_inode) {
+                paths.insert(*id, path.into());
+            }
+        }
+        let of_databases = paths.values().filter(|path| database_of(path).is_some());
+        self.companions.extend(of_databases.cloned());
+        let all = paths.values().chain(&self.companions);
+        let roles = Roles::new(all.map(|path| &**path), None);
+        self.paths.end_segment();
+        for ((cause, kind, file), figures) in shares {
             let Cause {
                 process, operation, ..
             } = pipeline.cause(cause);
             let class = kind.map(|kind| kind.class().as_str());
-            let role = role.map(Role::as_str);
+            let role = paths.get(&file).map(|path| roles.of(path).as_str());
             let labels = [class, kind.map(Kind::as_str), role, None];
             let layer = Layer::of(
                 &labels.map(|word| word.map_or(Label::Empty, |word| Label::Text(word.into()))),
@@ -155,7 +180,7 @@ impl<F: FnMut(Hour)> Fold for Keeper<F> {
                 class,
                 role,
                 layer: layer.map(|layer| layer.name(filesystem)),
-                ..self.process(process, pipeline.registry())
+                ..self.process(process, registry)
             };
             self.hour.add(key, figures);
         }
@@ -170,12 +195,6 @@ impl<F: FnMut(Hour)> Fold for Keeper<F> {
     }
 }
 
-fn role(row: &Row, file: &File) -> Option<Role> {
-    (row.kind == Some(Kind::Regular))
-        .then_some(file.role)
-        .flatten()
-}
-
 /// Returns the figures of a share. A request is counted with its first share.
 fn figures(op: Op, bytes: u32, is_first: bool) -> Figures {
     let (bytes, one) = (u64::from(bytes), u64::from(is_first));
@@ -183,6 +202,7 @@ fn figures(op: Op, bytes: u32, is_first: bool) -> Figures {
     match op {
         Op::Write => (figures.write_bytes, figures.writes) = (bytes, one),
         Op::Read => (figures.read_bytes, figures.reads) = (bytes, one),
+        Op::WriteZeroes => figures.zeroed_bytes = bytes,
         Op::Discard => figures.discard_bytes = bytes,
         Op::Flush => figures.flushes = one,
         _ => {}

@@ -30,11 +30,12 @@ pub const COLUMNS: [&str; 10] = [
 ];
 
 /// The columns of figures that are sums.
-const SUMMED: [&str; 7] = [
+const SUMMED: [&str; 8] = [
     "write_bytes",
     "writes",
     "read_bytes",
     "reads",
+    "zeroed_bytes",
     "discard_bytes",
     "flushes",
     "asked_bytes",
@@ -105,9 +106,10 @@ impl Sums {
                 writes: figure(1),
                 read_bytes: figure(2),
                 reads: figure(3),
-                discard_bytes: figure(4),
-                flushes: figure(5),
-                asked_bytes: figure(6),
+                zeroed_bytes: figure(4),
+                discard_bytes: figure(5),
+                flushes: figure(6),
+                asked_bytes: figure(7),
                 ..Figures::default()
             };
             if let (Some(bounds), Some(counts)) =
@@ -177,6 +179,7 @@ impl Sums {
             number("writes", |f| Some(f.writes)),
             number("read_bytes", |f| Some(f.read_bytes)),
             number("reads", |f| Some(f.reads)),
+            number("zeroed_bytes", |f| Some(f.zeroed_bytes)),
             number("discard_bytes", |f| Some(f.discard_bytes)),
             number("flushes", |f| Some(f.flushes)),
             number("asked_bytes", |f| Some(f.asked_bytes)),

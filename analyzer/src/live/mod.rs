@@ -13,10 +13,12 @@
 
 mod chain;
 mod follow;
+mod paths;
 mod sums;
 mod view;
 mod views;
 
 pub use follow::{Fold, follow};
+pub use paths::Paths;
 pub use view::{Amount, Device, Latency, Line, View};
 pub use views::Views;

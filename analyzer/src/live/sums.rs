@@ -2,7 +2,6 @@
 //! The sums over the segments by cause. They grow with the causes, processes and paths, not with time.
 
 use std::cmp::Reverse;
-use std::collections::HashSet;
 use std::collections::hash_map::Entry;
 use std::hash::Hash;
 use std::io::Read;
@@ -12,6 +11,7 @@ use mostrace_bundle::entry::{CallKind, RawCall};
 use mostrace_bundle::manifest::Manifest;
 use mostrace_map::class::Class;
 
+use super::paths::Paths;
 use super::view::{Amount, Device, Latency, Line, View};
 use crate::attribute::{self, File, FileId, HashMap, Loops, Op, ProcessId, Registry, Row};
 use crate::causes::{Cause, CauseId, Verdicts};
@@ -39,12 +39,7 @@ pub(super) struct Sums {
     processes: HashMap<Who, Line>,
     /// The lines by path, or by inode as long as no path is known; None if neither is.
     files: HashMap<Option<Which>, Line>,
-    /// The last generation of each inode with a known path, and that path.
-    paths: HashMap<u64, (u32, Box<[u8]>)>,
-    /// Paths of every generation, of this segment and of the one before: a journal may be created anew for each transaction.
-    recent: [Paths; 2],
-    /// Files whose paths were already taken.
-    seen: HashSet<FileId>,
+    paths: Paths,
     loops: Loops,
 }
 
@@ -73,9 +68,6 @@ enum Who {
     Submitter(String),
     Nobody,
 }
-
-/// Paths by inode and generation.
-type Paths = HashMap<(u64, u32), Box<[u8]>>;
 
 /// The key of a file's line.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -114,9 +106,7 @@ impl Sums {
             _ => {}
         }
         for (row, (_, shares)) in rows.iter().zip(verdicts) {
-            if self.seen.insert(row.file) {
-                self.learn(registry.file(row.file));
-            }
+            self.paths.learn(row.file, || registry.file(row.file));
             match row.op {
                 Op::Write => {
                     let class = row.class().unwrap_or(Class::Unknown) as usize;
@@ -143,15 +133,6 @@ impl Sums {
         }
     }
 
-    fn learn(&mut self, file: &File) {
-        if let (Some(inode), Some(generation), Some(path)) =
-            (file.inode, file.generation, &file.path)
-        {
-            self.paths.insert(inode, (generation, path.clone()));
-            self.recent[0].insert((inode, generation), path.clone());
-        }
-    }
-
     /// Returns the submitter that stands in for an unknown cause, and its name.
     fn submitter(&self, id: ProcessId, file: FileId, registry: &Registry<'_>) -> (Who, String) {
         let process = registry.process(id);
@@ -170,16 +151,9 @@ impl Sums {
 
     /// Returns the file's key: its path if one is known.
     fn named(&self, inode: u64, generation: Option<u32>) -> Which {
-        let last = self.paths.get(&inode);
-        let last = last.filter(|(of, _)| Some(*of) == generation);
-        let recent = |generation| {
-            self.recent
-                .iter()
-                .find_map(|of| of.get(&(inode, generation)))
-        };
-        let path = last.map(|(_, path)| path).or_else(|| recent(generation?));
+        let path = self.paths.of(inode, generation);
         path.map_or(Which::Inode(inode, generation), |path| {
-            Which::Path(path.clone())
+            Which::Path(path.into())
         })
     }
 
@@ -246,8 +220,7 @@ impl Sums {
             classes.tally(amount.classes);
         }
         self.name_files();
-        self.recent.swap(0, 1);
-        self.recent[0].clear();
+        self.paths.end_segment();
         let mut asked_now = 0_u64;
         for (tgid, (asked, comm)) in self.asked.drain() {
             asked_now.tally(asked);

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Records the calls of SQLite on a phone's kernel. The host replays them.
-for type in ext4 f2fs; do
-	fresh_$type 128
-	keep_sqlite $type --operations --source bpf --entries bpf
-	remove
-done
+fresh_ext4 128 -b 4096
+keep_sqlite ext4 --operations --source bpf --entries bpf
+remove
+fresh_f2fs 128
+keep_sqlite f2fs --operations --source bpf --entries bpf
+remove

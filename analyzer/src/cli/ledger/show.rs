@@ -67,7 +67,8 @@ impl Show {
 /// Returns what is known of the time as a whole.
 fn summary(sums: &Sums) -> String {
     let watched = std::time::Duration::from_millis(sums.watched_ms);
-    let missing = sums.kernel_write_bytes.saturating_sub(sums.all.write_bytes);
+    let here = sums.all.write_bytes.saturating_add(sums.all.zeroed_bytes);
+    let missing = sums.kernel_write_bytes.saturating_sub(here);
     let counted = match missing {
         0 => "the kernel counted no more than is here".into(),
         missing => format!(
