@@ -15,7 +15,7 @@ const LIVE: [Need; 3] = [Need::Loop, Need::Btf, Need::Tool("python3", "python3")
 /// Commands that are not run, because they take an hour; tests/experiment.rs runs a smaller experiment.
 const TOO_LONG: &[&str] = &["sudo mostrace experiment "];
 /// Commands that run until they are interrupted.
-const ENDLESS: &[&str] = &["sudo mostrace top "];
+const ENDLESS: &[&str] = &["sudo mostrace top ", "sudo mostrace ledger start "];
 /// An exit status other than 0 that README mentions.
 const OVER: i32 = 3;
 

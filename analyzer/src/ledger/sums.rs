@@ -3,8 +3,9 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::iter::repeat_n;
 
-use chrono::NaiveDate;
+use chrono::{DateTime, NaiveDate, SecondsFormat};
 use polars::prelude::{
     ChunkedArray, DataFrame, DataType, IntoColumn, NamedFrom, PolarsResult, Series, StringChunked,
     UInt64Type,
@@ -220,9 +221,18 @@ type Numbers = ChunkedArray<UInt64Type>;
 
 /// Returns a column of labels as texts.
 fn label(name: &str, day: NaiveDate, rows: &DataFrame) -> PolarsResult<StringChunked> {
-    let column = match name {
-        "day" => Series::new(name.into(), vec![day.to_string(); rows.height()]).into_column(),
-        name => rows.column(name)?.cast(&DataType::String)?,
-    };
-    Ok(column.str()?.clone())
+    Ok(match name {
+        "day" => repeat_n(day.to_string(), rows.height()).map(Some).collect(),
+        "hour" => {
+            let hours = rows.column(name)?.cast(&DataType::Int64)?;
+            hours.i64()?.iter().map(|us| Some(time(us?))).collect()
+        }
+        name => rows.column(name)?.cast(&DataType::String)?.str()?.clone(),
+    })
+}
+
+/// Writes Unix time in µs as RFC 3339 does.
+fn time(us: i64) -> String {
+    let time = DateTime::from_timestamp_micros(us).unwrap_or_default();
+    time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
