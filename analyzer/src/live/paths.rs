@@ -6,12 +6,15 @@ use std::collections::HashSet;
 use crate::attribute::{File, FileId, HashMap};
 
 /// Paths by inode and generation.
+type Recent = HashMap<(u64, u32), Box<[u8]>>;
+
+/// The paths of files that were seen.
 #[derive(Default)]
 pub struct Paths {
     /// The last generation of each inode with a known path, and that path.
     last: HashMap<u64, (u32, Box<[u8]>)>,
     /// Paths of every generation, of this segment and of the one before: a journal may be created anew for each transaction.
-    recent: [HashMap<(u64, u32), Box<[u8]>>; 2],
+    recent: [Recent; 2],
     /// Files whose paths were already taken.
     seen: HashSet<FileId>,
 }
