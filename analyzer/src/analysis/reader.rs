@@ -41,6 +41,7 @@ impl Reader<'_> {
         let packages = self.recording.last().map_or(Ok(None), Bundle::packages)?;
         let loops = manifest.map_or(&[][..], |manifest| &manifest.loops);
         facts = facts.with_packages(packages).with_loops(Loops::new(loops));
+        facts = facts.with_manifest(manifest);
         let mut tables = Vec::new();
         for name in layout::TABLES {
             tables.extend(self.recording.table(name)?.map(|table| (name, table)));

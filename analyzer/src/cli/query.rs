@@ -8,7 +8,7 @@ use super::UsageError;
 use super::out::OutArgs;
 use super::source::SourceArgs;
 
-/// Ask in SQL: of events, requests, causes, processes and files
+/// Ask in SQL: of events, requests, causes, processes, files and recordings
 ///
 /// `mostrace schema` describes the tables and their columns; `bundle` is the recording if there are several.
 /// The named columns of events are held in memory for all rows, and so are the other tables that are named.

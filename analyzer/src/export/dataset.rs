@@ -7,6 +7,7 @@
 //! FOLDER/causes/bundle=NAME/0.parquet       a row per share of an event; the bytes of an event's shares sum to its own
 //! FOLDER/processes/bundle=NAME/0.parquet    a row per thread, the first one for unknown threads
 //! FOLDER/files/bundle=NAME/0.parquet        a row per file, the first one for blocks of no file
+//! FOLDER/recordings/bundle=NAME/0.parquet   one row, with the kernel, the disk and the filesystem
 //! ```
 //!
 //! `completion` joins events, requests and causes of a bundle.
@@ -44,7 +45,14 @@ pub enum Error {
 type Result<T> = std::result::Result<T, Error>;
 
 /// The tables, in the order of the list above.
-const TABLES: [&str; 5] = ["events", "requests", "causes", "processes", "files"];
+const TABLES: [&str; 6] = [
+    "events",
+    "requests",
+    "causes",
+    "processes",
+    "files",
+    "recordings",
+];
 
 /// The files of one bundle in a data set.
 pub struct Dataset {
@@ -79,14 +87,13 @@ impl Dataset {
     /// # Errors
     /// Returns an error if a file cannot be written.
     pub fn write(mut self, facts: &Facts) -> Result<()> {
-        let [events, requests, causes, processes, files] = &mut self.outputs[..] else {
+        let [events, relations @ ..] = &mut self.outputs[..] else {
             return Ok(());
         };
         let all: Vec<&Column> = catalogue::ALL.iter().filter(|c| !c.derived).collect();
         let of_events = facts.frames(&all, None).map(|frame| frame.map(Table::from));
         Format::Parquet.write_all(events, of_events)?;
-        let outputs = [requests, causes, processes, files];
-        for (relation, output) in Relation::ALL.iter().copied().zip(outputs) {
+        for (relation, output) in Relation::ALL.iter().copied().zip(relations) {
             let pieces = relation.of(facts).map(|piece| piece.map(without_bundle));
             Format::Parquet.write_all(output, pieces)?;
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Builds facts from completions.
 
-use mostrace_bundle::Packages;
+use mostrace_bundle::{Manifest, Packages};
 use polars::prelude::PolarsResult;
 
 use super::batches::{Batches, ROOM};
@@ -87,6 +87,13 @@ impl Builder {
     #[must_use]
     pub fn with_packages(mut self, packages: Option<Packages>) -> Builder {
         self.here.packages = packages;
+        self
+    }
+
+    /// Sets the manifest of the bundle.
+    #[must_use]
+    pub fn with_manifest(mut self, manifest: Option<&Manifest>) -> Builder {
+        self.here.manifest = manifest.cloned().map(Box::new);
         self
     }
 

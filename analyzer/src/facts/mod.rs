@@ -84,6 +84,11 @@ impl Facts {
         origin.map_or("", |origin| &origin.name)
     }
 
+    /// Returns the properties of all recordings.
+    pub(crate) fn origins(&self) -> &[Origin] {
+        &self.origins.list
+    }
+
     /// Returns the names that the rows of the recording at index `nth` refer to, by its own numbers.
     pub(crate) fn names_of(&self, nth: usize) -> Cow<'_, Names> {
         match self.only() {

@@ -2,7 +2,7 @@
 //! The recordings that rows come from. Processes, files and causes of all recordings are numbered together: each recording's
 //! numbers follow those of the one before. The unknown process, no file and the unknown cause are shared by all.
 
-use mostrace_bundle::Packages;
+use mostrace_bundle::{Manifest, Packages};
 
 use crate::attribute::{FileId, Loops, Names, ProcessId};
 use crate::causes::{Cause, CauseId};
@@ -15,6 +15,8 @@ pub(crate) struct Origin {
     pub name: String,
     /// The apps of the Android device that was traced.
     pub packages: Option<Packages>,
+    /// Its manifest; None for the bare files of blktrace.
+    pub manifest: Option<Box<Manifest>>,
     /// Loop devices whose backing files lie on its filesystem.
     pub loops: Loops,
     /// One moment in the trace's clock and as Unix time, ns each.

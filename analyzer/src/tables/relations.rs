@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tables beside `events` in `query` and in a data set: requests, causes, processes and files. Their bytes sum to those
+//! The tables beside `events` in `query` and in a data set: requests, causes, processes, files and recordings. Their bytes sum to those
 //! of `events`.
 
 use polars::prelude::{
@@ -9,6 +9,8 @@ use polars::prelude::{
 use strum::{IntoStaticStr, VariantArray};
 
 use super::{Table, numbers, texts};
+use mostrace_bundle::Manifest;
+
 use crate::attribute::{File, Op, Process};
 use crate::facts::labels::{package_of, process_labels};
 use crate::facts::{Column, Facts, Part, Rows, bits, stored_column as at};
@@ -27,6 +29,8 @@ pub enum Relation {
     Processes,
     /// A row for each file.
     Files,
+    /// A row for each recording.
+    Recordings,
 }
 
 /// Name, type and description of a column.
@@ -124,6 +128,43 @@ const FILES: [Doc; 7] = [
     ),
 ];
 
+const RECORDINGS: [Doc; 14] = [
+    (
+        "begin_unix_ns",
+        "int64",
+        "when the recording began, ns since 1970",
+    ),
+    (
+        "duration_ns",
+        "int64",
+        "from the first completion to the last",
+    ),
+    ("kernel", "string", "its release, as uname -r prints it"),
+    (
+        "machine",
+        "string",
+        "its architecture, as uname -m prints it",
+    ),
+    ("disk", "string", "the kernel's name of the whole disk"),
+    (
+        "sectors",
+        "int64",
+        "length of the traced device, in sectors of 512 bytes",
+    ),
+    ("scheduler", "string", "the disk's scheduler"),
+    ("write_cache", "string", "write back or write through"),
+    ("filesystem", "string", "ext4, f2fs, vfat …"),
+    ("mount_options", "string", "its mount options"),
+    (
+        "events_source",
+        "string",
+        "where the block events come from",
+    ),
+    ("entries_source", "string", "where the entries come from"),
+    ("causes_source", "string", "where the causes come from"),
+    ("lost", "int64", "number of records that were lost"),
+];
+
 /// A table in pieces.
 pub type Pieces<'f> = Box<dyn Iterator<Item = Result<Table, PolarsError>> + 'f>;
 
@@ -151,6 +192,9 @@ impl Relation {
             Relation::Files => {
                 "A row for each file that was written, read or changed in another way."
             }
+            Relation::Recordings => {
+                "A row for each recording. What its manifest tells is empty for the bare files of blktrace."
+            }
         }
     }
 
@@ -165,6 +209,7 @@ impl Relation {
             Relation::Causes => known(&CAUSES),
             Relation::Processes => [&PROCESSES[..], &SUMS, &[BUNDLE]].concat(),
             Relation::Files => [&FILES[..], &SUMS, &[BUNDLE]].concat(),
+            Relation::Recordings => [&RECORDINGS[..], &SUMS, &[BUNDLE]].concat(),
         }
     }
 
@@ -180,6 +225,7 @@ impl Relation {
             Relation::Causes => causes(facts),
             Relation::Processes => Box::new(std::iter::once_with(|| processes(facts))),
             Relation::Files => Box::new(std::iter::once_with(|| files(facts))),
+            Relation::Recordings => Box::new(std::iter::once_with(|| recordings(facts))),
         }
     }
 }
@@ -232,24 +278,15 @@ impl Listed {
     fn by(facts: &Facts, number: &'static str, numbers: usize) -> PolarsResult<Listed> {
         let recordings = facts.recordings();
         let others = numbers.saturating_sub(1);
-        let mut sums = vec![Sums::default(); recordings.saturating_add(others)];
-        let columns = [number, at::origin, at::bytes, at::bits].map(col).to_vec();
-        for view in facts.view(columns, Part::Any, None, Rows::Whole) {
-            let frame = view?.collect()?;
-            let columns = frame.columns();
-            let short = |at: usize| columns[at].u32().map(|column| column.iter().flatten());
-            let words = columns[3].u64()?.iter().flatten();
-            let rows = short(0)?.zip(short(1)?).zip(short(2)?).zip(words);
-            for (((id, origin), bytes), word) in rows {
-                let place = match id as usize {
-                    0 => origin as usize,
-                    id => recordings.saturating_add(id.saturating_sub(1)),
-                };
-                if let Some(sums) = sums.get_mut(place) {
-                    sums.see(bytes.into(), word);
-                }
-            }
-        }
+        let sums = sums(
+            facts,
+            number,
+            recordings.saturating_add(others),
+            |id, origin| match id {
+                0 => origin,
+                id => recordings.saturating_add(id.saturating_sub(1)),
+            },
+        )?;
         Ok(Listed { sums, recordings })
     }
 
@@ -264,7 +301,6 @@ impl Listed {
 
     /// Returns the columns of sums and of the recording.
     fn columns(&self, facts: &Facts, origin: fn(&Facts, usize) -> usize) -> Vec<Values> {
-        let sums = || self.sums.iter();
         let names = self
             .numbers()
             .enumerate()
@@ -272,13 +308,85 @@ impl Listed {
                 0 => facts.name_of(row).to_owned(),
                 _ => facts.name_of(origin(facts, number)).to_owned(),
             });
-        vec![
-            numbers("write_bytes", sums().map(|sums| Some(sums.written))),
-            numbers("read_bytes", sums().map(|sums| Some(sums.read))),
-            numbers("flushes", sums().map(|sums| Some(sums.flushes))),
-            texts("bundle", names.map(Some)),
-        ]
+        [of_sums(&self.sums), vec![texts("bundle", names.map(Some))]].concat()
     }
+}
+
+/// Sums the rows by the `place` of a stored number and of the recording's index, of which there are `places`.
+fn sums(
+    facts: &Facts,
+    number: &'static str,
+    places: usize,
+    place: impl Fn(usize, usize) -> usize,
+) -> PolarsResult<Vec<Sums>> {
+    let mut sums = vec![Sums::default(); places];
+    let columns = [number, at::bytes, at::bits].map(col);
+    let columns = [&[col(at::origin).alias("of")], &columns[..]].concat();
+    for view in facts.view(columns, Part::Any, None, Rows::Whole) {
+        let frame = view?.collect()?;
+        let columns = frame.columns();
+        let short = |at: usize| columns[at].u32().map(|column| column.iter().flatten());
+        let words = columns[3].u64()?.iter().flatten();
+        let rows = short(0)?.zip(short(1)?).zip(short(2)?).zip(words);
+        for (((origin, id), bytes), word) in rows {
+            if let Some(sums) = sums.get_mut(place(id as usize, origin as usize)) {
+                sums.see(bytes.into(), word);
+            }
+        }
+    }
+    Ok(sums)
+}
+
+/// Returns the columns of sums.
+fn of_sums(all: &[Sums]) -> Vec<Values> {
+    let all = || all.iter();
+    vec![
+        numbers("write_bytes", all().map(|sums| Some(sums.written))),
+        numbers("read_bytes", all().map(|sums| Some(sums.read))),
+        numbers("flushes", all().map(|sums| Some(sums.flushes))),
+    ]
+}
+
+fn recordings(facts: &Facts) -> PolarsResult<Table> {
+    let all = facts.origins();
+    let sums = sums(facts, at::origin, all.len(), |_, origin| origin)?;
+    let manifests = || all.iter().map(|origin| origin.manifest.as_deref());
+    let text = |name, of: fn(&Manifest) -> Option<&str>| {
+        texts(
+            name,
+            manifests().map(move |manifest| Some(of(manifest?)?.to_owned())),
+        )
+    };
+    let number = |name, of: fn(&Manifest) -> u64| {
+        numbers(name, manifests().map(move |manifest| manifest.map(of)))
+    };
+    let durations = all.iter().map(|origin| {
+        let (first, last) = origin.span?;
+        last.checked_sub(first)
+    });
+    let own = vec![
+        number("begin_unix_ns", |m| m.clock.start_unix_ns),
+        numbers("duration_ns", durations),
+        text("kernel", |m| Some(&m.kernel.release)),
+        text("machine", |m| Some(&m.kernel.machine)),
+        text("disk", |m| Some(&m.device.disk)),
+        number("sectors", |m| m.device.sectors),
+        text("scheduler", |m| Some(&m.device.scheduler)),
+        text("write_cache", |m| Some(&m.device.write_cache)),
+        text("filesystem", |m| Some(&m.filesystem.as_ref()?.kind)),
+        text("mount_options", |m| {
+            m.filesystem.as_ref()?.mount_options.as_deref()
+        }),
+        text("events_source", |m| Some(&m.sources.events)),
+        text("entries_source", |m| Some(&m.sources.entries)),
+        text("causes_source", |m| Some(&m.sources.causes)),
+        number("lost", |m| {
+            let lost = m.losses.values();
+            lost.fold(0, |sum, lost| sum.saturating_add(*lost))
+        }),
+    ];
+    let names = all.iter().map(|origin| Some(origin.name.clone()));
+    Table::new([own, of_sums(&sums), vec![texts("bundle", names)]].concat())
 }
 
 impl Sums {
