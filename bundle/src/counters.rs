@@ -16,6 +16,27 @@ pub enum Counters {
     NotCompared(String),
 }
 
+/// The bytes that the kernel had counted for the device since it appeared (with the boot, for most disks).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Total {
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written or zeroed.
+    pub write_bytes: u64,
+}
+
+/// The kernel's totals around a recording. Their difference is the `at_least` of [`Counters`]; alone they also tell what was
+/// written between two recordings of one epoch.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// The boot, and which disk of it: totals of different epochs have nothing to do with each other.
+    pub epoch: String,
+    /// Right after tracing began.
+    pub began: Total,
+    /// Right before it ended.
+    pub ended: Total,
+}
+
 /// The counters that count requests.
 const REQUESTS: [&str; 4] = ["reads", "writes", "discards", "flushes"];
 

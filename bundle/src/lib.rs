@@ -105,7 +105,7 @@ pub mod temporary;
 pub mod units;
 mod writer;
 
-pub use counters::{Counter, Counters};
+pub use counters::{Counter, Counters, Total, Totals};
 pub use entry::{Entry, operation};
 pub use error::Error;
 pub use folder::Folder;

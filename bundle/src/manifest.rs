@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::counters::Counters;
+use crate::counters::{Counters, Totals};
 
 /// The version that this crate writes, and the newest that it reads.
 pub const SCHEMA: u32 = 1;
@@ -51,6 +51,10 @@ pub struct Manifest {
     /// older than this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counters: Option<Counters>,
+    /// The kernel's totals for the device when tracing began and when it ended; None if `counters` are not compared, in
+    /// anonymised bundles, and in bundles older than this field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub totals: Option<Totals>,
     /// Loop devices whose backing files lie on the traced filesystem. What their worker threads write is written for
     /// these devices.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -10,25 +10,31 @@ use mostrace::recording::Error;
 use mostrace_bundle::{Bundle, layout};
 use mostrace_capture::segment;
 
-/// Time between two checks whether a segment has ended.
-const LOOK: Duration = Duration::from_millis(50);
-
 /// Iterates over the segments; each is removed when the next is asked for, unless the recording is kept.
 pub struct Arriving<'r, T> {
     output: PathBuf,
     is_kept: bool,
     recorder: &'r JoinHandle<T>,
+    /// Time between two checks whether a segment has ended.
+    look: Duration,
     /// The number of the last segment.
     number: u32,
 }
 
 impl<'r, T> Arriving<'r, T> {
-    /// Iterates over the segments of the recording to `output` that the thread `recorder` makes.
-    pub fn new(output: PathBuf, is_kept: bool, recorder: &'r JoinHandle<T>) -> Self {
+    /// Iterates over the segments of the recording to `output` that the thread `recorder` makes. A segment is noticed at most
+    /// `look` after its end.
+    pub fn new(
+        output: PathBuf,
+        is_kept: bool,
+        recorder: &'r JoinHandle<T>,
+        look: Duration,
+    ) -> Self {
         Arriving {
             output,
             is_kept,
             recorder,
+            look,
             number: 0,
         }
     }
@@ -47,7 +53,7 @@ impl<'r, T> Arriving<'r, T> {
             if is_over {
                 return None;
             }
-            sleep(LOOK);
+            sleep(self.look);
         }
     }
 }

@@ -112,6 +112,7 @@ fn manifest(of: &Manifest, key: Option<&Key>) -> Manifest {
         losses,
         counts,
         counters: Some(counters),
+        totals: None,
         causes: None,
         functions: Vec::new(),
         loops: Vec::new(),

@@ -13,9 +13,9 @@ use polars_io::SerReader;
 use polars_io::parquet::read::ParquetReader;
 use polars_io::parquet::write::{ParquetCompression, ParquetWriter};
 
-use mostrace_bundle::Folder;
+use mostrace_bundle::{Folder, Total};
 
-use super::{Error, Figures, Hour, Key, Result};
+use super::{Error, Figures, Hour, Key, Reading, Result};
 
 /// The folder of a ledger: `YYYY-MM-DD.parquet` for each day of UTC, with the rows of its hours.
 ///
@@ -27,6 +27,8 @@ pub struct Days {
 }
 
 const ENDING: &str = "parquet";
+/// Columns without which a file is no day of a ledger.
+const SINCE_THE_FIRST: [&str; 4] = ["hour", "command", "write_bytes", "watched_ms"];
 /// A day that is being written.
 const UNFINISHED: &str = "unfinished";
 
@@ -86,6 +88,18 @@ impl Days {
         Ok(())
     }
 
+    /// Returns the readings at the ends of all hours.
+    ///
+    /// # Errors
+    /// Returns an error if a day cannot be read.
+    pub fn ends(&self) -> Result<Vec<Reading>> {
+        let mut ends = Vec::new();
+        for (_, path) in self.list()? {
+            ends.extend(readings(&read(&path)?).map_err(broken(&path))?);
+        }
+        Ok(ends)
+    }
+
     /// Returns the days that there are, in order. Other files in the folder are ignored.
     ///
     /// # Errors
@@ -117,7 +131,7 @@ fn day(unix: u64) -> NaiveDate {
     moment.unwrap_or_default().date_naive()
 }
 
-/// Reads a day.
+/// Reads a day. Columns that an older version did not write are null.
 ///
 /// # Errors
 /// Returns an error if the file is damaged, or is no day of a ledger.
@@ -125,12 +139,55 @@ pub(super) fn read(path: &Path) -> Result<DataFrame> {
     let file = File::open(path).map_err(failed(path))?;
     let broken = broken(path);
     let rows = ParquetReader::new(file).finish().map_err(&broken)?;
-    let empty = frame(&Hour::default()).map_err(&broken)?;
-    if rows.schema() != empty.schema() {
+    with_all_columns(&rows).map_err(broken)
+}
+
+fn with_all_columns(rows: &DataFrame) -> PolarsResult<DataFrame> {
+    let all = frame(&Hour::default())?;
+    let is_ours = |column: &Column| {
+        let of_day = all.column(column.name());
+        of_day.is_ok_and(|ours| ours.dtype() == column.dtype())
+    };
+    let has = |name: &str| rows.column(name).is_ok();
+    if !rows.columns().iter().all(is_ours) || !SINCE_THE_FIRST.into_iter().all(has) {
         let what = "it is no day of a ledger: other columns".into();
-        return Err(broken(PolarsError::SchemaMismatch(what)));
+        return Err(PolarsError::SchemaMismatch(what));
     }
-    Ok(rows)
+    let columns = all
+        .columns()
+        .iter()
+        .map(|ours| match rows.column(ours.name()) {
+            Ok(column) => column.clone(),
+            Err(_) => Column::full_null(ours.name().clone(), rows.height(), ours.dtype()),
+        });
+    DataFrame::new(rows.height(), columns.collect())
+}
+
+/// Returns the states at the ends of a day's hours.
+fn readings(rows: &DataFrame) -> PolarsResult<Vec<Reading>> {
+    let number = |name: &str| rows.column(name)?.u64().cloned();
+    let (ends, written, read) = (
+        number("end_unix_ms")?,
+        number("end_write_bytes")?,
+        number("end_read_bytes")?,
+    );
+    let epochs = rows.column("epoch")?.str()?;
+    let all = ends
+        .iter()
+        .zip(epochs.iter())
+        .zip(written.iter().zip(read.iter()));
+    let readings = all.filter_map(|((end, epoch), (written, read))| {
+        let total = written.zip(read).map(|(write_bytes, read_bytes)| Total {
+            read_bytes,
+            write_bytes,
+        });
+        Some(Reading {
+            unix_ms: end?,
+            total,
+            epoch: epoch.map(str::to_owned),
+        })
+    });
+    Ok(readings.collect())
 }
 
 fn failed(path: &Path) -> impl Fn(std::io::Error) -> Error {
@@ -162,10 +219,24 @@ fn frame(hour: &Hour) -> PolarsResult<DataFrame> {
         let values: Vec<u64> = rows.iter().map(|(_, figures, _)| of(figures)).collect();
         Series::new(name.into(), values).into_column()
     };
-    let own = |name: &str, value: u64| {
-        let values: Vec<Option<u64>> = rows.iter().map(|(.., own)| own.then_some(value)).collect();
-        Series::new(name.into(), values).into_column()
+    let of_hour = |value: Option<u64>| -> Vec<Option<u64>> {
+        let values = rows.iter().map(|(.., own)| value.filter(|_| *own));
+        values.collect()
     };
+    let own =
+        |name: &str, value: Option<u64>| Series::new(name.into(), of_hour(value)).into_column();
+    let epochs = rows
+        .iter()
+        .map(|(.., own)| watched.end.epoch.as_deref().filter(|_| *own));
+    let epochs: Vec<Option<&str>> = epochs.collect();
+    let is_new = watched.gap.map(|gap| gap.is_new_epoch);
+    let are_new: Vec<Option<bool>> = rows
+        .iter()
+        .map(|(.., own)| is_new.filter(|_| *own))
+        .collect();
+    let written = |total: Option<Total>| Some(total?.write_bytes);
+    let read = |total: Option<Total>| Some(total?.read_bytes);
+    let gap = watched.gap.and_then(|gap| gap.kernel);
     let list = |name: &str, of: fn((u64, u64)) -> u64| {
         let values = rows.iter().map(|(_, figures, _)| {
             let values: Vec<u64> = figures.durable.iter().map(of).collect();
@@ -202,10 +273,18 @@ fn frame(hour: &Hour) -> PolarsResult<DataFrame> {
             number("asked_bytes", |f| f.asked_bytes),
             list("durable_us", |(bound, _)| bound)?,
             list("durable_calls", |(_, count)| count)?,
-            own("watched_ms", watched.ns / 1_000_000),
-            own("kernel_write_bytes", watched.kernel_write_bytes),
-            own("kernel_read_bytes", watched.kernel_read_bytes),
-            own("lost", watched.lost),
+            own("watched_ms", Some(watched.ns / 1_000_000)),
+            own("kernel_write_bytes", written(watched.kernel)),
+            own("kernel_read_bytes", read(watched.kernel)),
+            own("lost", Some(watched.lost)),
+            own("end_unix_ms", Some(watched.end.unix_ms)),
+            own("end_write_bytes", written(watched.end.total)),
+            own("end_read_bytes", read(watched.end.total)),
+            Series::new("epoch".into(), epochs).into_column(),
+            own("gap_ms", watched.gap.map(|gap| gap.ms)),
+            own("gap_write_bytes", written(gap)),
+            own("gap_read_bytes", read(gap)),
+            Series::new("gap_has_restart".into(), are_new).into_column(),
         ],
     )
 }

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use mostrace_bundle::Total;
+
 use super::Latencies;
 use crate::tally::{Tally, tallied_by_field};
 
@@ -53,16 +55,77 @@ tallied_by_field! {
 }
 
 /// What is known of an hour as a whole.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Watched {
     /// For how long the device was watched, ns.
     pub ns: u64,
-    /// Bytes that the kernel counted as written meanwhile, at least; 0 if its counters cannot be compared.
-    pub kernel_write_bytes: u64,
-    /// Bytes that the kernel counted as read, likewise.
-    pub kernel_read_bytes: u64,
+    /// What the kernel counted meanwhile; None if its counters cannot be compared.
+    pub kernel: Option<Total>,
     /// Number of records that were lost.
     pub lost: u64,
+    /// The state at the end; the next recorder compares it with what it finds.
+    pub end: Reading,
+    /// What happened before, if this is a recorder's first hour and an earlier one's end is known.
+    pub gap: Option<Gap>,
+}
+
+/// The kernel's counters at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// When, ms since 1970.
+    pub unix_ms: u64,
+    /// What the kernel had counted since `epoch` began; None if its counters cannot be compared.
+    pub total: Option<Total>,
+    /// The boot, and which disk of it: totals of different epochs have nothing to do with each other. None if there is no total.
+    pub epoch: Option<String>,
+}
+
+/// A time in which nobody watched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gap {
+    /// By the wall clock, ms; 0 if the clock was set back.
+    pub ms: u64,
+    /// What the kernel counted meanwhile; None if its counters cannot be compared.
+    pub kernel: Option<Total>,
+    /// The counters began anew meanwhile (the machine was started again, or the disk is another one): what was written until then
+    /// is not known, and `kernel` is what was written since.
+    pub is_new_epoch: bool,
+}
+
+impl Gap {
+    /// Returns the gap between a recorder's first hour and the hours before it, which ended at these readings; None if there is none.
+    /// The last of them is the one with the highest totals of this epoch, because totals only grow; the wall clock may have been set
+    /// back.
+    pub fn before(begin: &Reading, ends: impl IntoIterator<Item = Reading>) -> Option<Gap> {
+        let order = |end: &Reading| {
+            let total = end.total.filter(|_| end.epoch == begin.epoch);
+            let total = total.map(|total| (total.write_bytes, total.read_bytes));
+            (total, end.unix_ms)
+        };
+        let end = ends.into_iter().max_by_key(order)?;
+        let is_new_epoch = end.epoch.is_some() && begin.epoch.is_some() && end.epoch != begin.epoch;
+        let kernel = match is_new_epoch {
+            true => begin.total,
+            false => begin
+                .total
+                .zip(end.total)
+                .map(|(now, then)| since(then, now)),
+        };
+        Some(Gap {
+            ms: begin.unix_ms.saturating_sub(end.unix_ms),
+            kernel,
+            is_new_epoch,
+        })
+    }
+}
+
+/// Returns what the kernel counted between two readings.
+#[must_use]
+pub fn since(then: Total, now: Total) -> Total {
+    Total {
+        read_bytes: now.read_bytes.saturating_sub(then.read_bytes),
+        write_bytes: now.write_bytes.saturating_sub(then.write_bytes),
+    }
 }
 
 /// The rows of an hour.
@@ -82,5 +145,58 @@ impl Hour {
     /// Adds figures to a row.
     pub fn add(&mut self, key: Key, figures: Figures) {
         self.rows.entry(key).or_default().tally(figures);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(unix_ms: u64, write_bytes: u64, epoch: &str) -> Reading {
+        Reading {
+            unix_ms,
+            total: Some(Total {
+                read_bytes: 1,
+                write_bytes,
+            }),
+            epoch: Some(epoch.into()),
+        }
+    }
+
+    fn gap(begin: &Reading, ends: &[Reading]) -> (u64, Option<u64>, bool) {
+        let gap = Gap::before(begin, ends.to_vec()).unwrap();
+        let written = gap.kernel.map(|total| total.write_bytes);
+        (gap.ms, written, gap.is_new_epoch)
+    }
+
+    #[test]
+    fn a_gap_has_what_the_kernel_counted() {
+        let ends = [reading(1_000, 500, "a"), reading(2_000, 90, "b")];
+        let begin = reading(4_000, 800, "a");
+        assert_eq!(gap(&begin, &ends), (3_000, Some(300), false));
+        assert_eq!(Gap::before(&begin, []), None);
+    }
+
+    #[test]
+    fn the_clock_may_have_been_set_back() {
+        let ends = [reading(9_000, 500, "a"), reading(2_000, 700, "a")];
+        let begin = reading(3_000, 800, "a");
+        assert_eq!(gap(&begin, &ends), (1_000, Some(100), false));
+    }
+
+    #[test]
+    fn after_a_restart_only_what_was_written_since_is_known() {
+        let ends = [reading(1_000, 500, "a")];
+        assert_eq!(gap(&reading(500, 80, "b"), &ends), (0, Some(80), true));
+    }
+
+    #[test]
+    fn without_counters_nothing_is_said_of_bytes() {
+        let begin = Reading {
+            unix_ms: 3_000,
+            ..Reading::default()
+        };
+        let ends = [reading(1_000, 500, "a")];
+        assert_eq!(gap(&begin, &ends), (2_000, None, false));
     }
 }

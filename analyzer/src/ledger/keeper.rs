@@ -6,10 +6,10 @@ use std::io::Read;
 
 use mostrace_bundle::entry::{CallKind, RawCall};
 use mostrace_bundle::manifest::Manifest;
-use mostrace_bundle::{Counters, Packages};
+use mostrace_bundle::{Packages, Total};
 use mostrace_map::class::Kind;
 
-use super::hour::{Figures, Hour, Key};
+use super::hour::{Figures, Gap, Hour, Key, Reading, since};
 use crate::attribute::role::{Roles, database_of};
 use crate::attribute::{FileId, HashMap, Op, ProcessId, Registry};
 use crate::causes::{Cause, CauseId, Verdicts};
@@ -27,6 +27,10 @@ pub struct Keeper<F> {
     packages: Packages,
     tell: F,
     hour: Hour,
+    /// The ends of the hours before this recorder; empty once it has begun.
+    before: Vec<Reading>,
+    /// What the kernel had counted when the last segment ended.
+    total: Option<Total>,
     /// The segment's shares; they are named at its end, because names may be known late.
     shares: HashMap<(CauseId, Option<Kind>, FileId), Figures>,
     /// The segment's calls.
@@ -37,13 +41,16 @@ pub struct Keeper<F> {
 }
 
 impl<F: FnMut(Hour)> Keeper<F> {
-    /// Makes hours of `every` seconds. The users of apps are named after these packages.
-    pub fn new(every: u64, packages: Packages, tell: F) -> Keeper<F> {
+    /// Makes hours of `every` seconds. The users of apps are named after these packages. `before` are the ends of
+    /// the ledger's hours so far.
+    pub fn new(every: u64, packages: Packages, before: Vec<Reading>, tell: F) -> Keeper<F> {
         Keeper {
             every: every.max(1),
             packages,
             tell,
             hour: Hour::default(),
+            before,
+            total: None,
             shares: HashMap::default(),
             calls: HashMap::default(),
             paths: Paths::default(),
@@ -90,17 +97,28 @@ impl<F: FnMut(Hour)> Keeper<F> {
             self.hour.device.clone_from(&manifest.device.dev);
         }
         let watched = &mut self.hour.watched;
-        watched
-            .ns
-            .tally(clock.stop_mono_ns.saturating_sub(clock.start_mono_ns));
+        let totals = manifest.totals.as_ref();
+        let reading = |unix_ns: u64, total| Reading {
+            unix_ms: unix_ns / 1_000_000,
+            total,
+            epoch: totals.map(|totals| totals.epoch.clone()),
+        };
+        let begin = reading(clock.start_unix_ns, totals.map(|totals| totals.began));
+        let before = std::mem::take(&mut self.before);
+        watched.gap = watched.gap.or(Gap::before(&begin, before));
+        let ns = clock.stop_mono_ns.saturating_sub(clock.start_mono_ns);
+        watched.ns.tally(ns);
         let losses = manifest.losses.values();
         losses.for_each(|lost| watched.lost.tally(*lost));
-        let counted = |name: &str| match &manifest.counters {
-            Some(Counters::Compared(all)) => all.get(name).map_or(0, |counter| counter.at_least),
-            _ => 0,
-        };
-        watched.kernel_write_bytes.tally(counted("write_bytes"));
-        watched.kernel_read_bytes.tally(counted("read_bytes"));
+        if let Some(totals) = totals {
+            // From the end of the segment before, so that nothing between two segments is left out.
+            let counted = since(self.total.unwrap_or(totals.began), totals.ended);
+            let kernel = watched.kernel.get_or_insert_default();
+            kernel.write_bytes.tally(counted.write_bytes);
+            kernel.read_bytes.tally(counted.read_bytes);
+            self.total = Some(totals.ended);
+        }
+        watched.end = reading(clock.start_unix_ns.saturating_add(ns), self.total);
     }
 }
 

@@ -18,13 +18,15 @@ mod keeper;
 mod latencies;
 mod limits;
 mod sums;
+mod timeline;
 
 pub use days::Days;
-pub use hour::{Figures, Hour, Key, Watched};
+pub use hour::{Figures, Gap, Hour, Key, Reading, Watched};
 pub use keeper::Keeper;
 pub use latencies::Latencies;
 pub use limits::{Limits, Over};
-pub use sums::{COLUMNS, Sums};
+pub use sums::{COLUMNS, Sums, Time};
+pub use timeline::{Row, Timeline};
 
 /// A ledger could not be read or written.
 #[derive(Debug, thiserror::Error)]

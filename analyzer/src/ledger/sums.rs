@@ -14,7 +14,7 @@ use polars::prelude::{
 use super::days::{Days, read};
 use super::{Error, Figures, Result};
 use crate::tables::Table;
-use crate::tally::Tally;
+use crate::tally::{Tally, tallied_by_field};
 
 /// The columns by which rows can be grouped.
 pub const COLUMNS: [&str; 10] = [
@@ -50,12 +50,58 @@ pub struct Sums {
     hours: Vec<DataFrame>,
     /// The sum of all groups.
     pub all: Figures,
+    /// What the rows of the hours themselves tell.
+    pub time: Time,
+}
+
+/// How well the time was watched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Time {
     /// For how long the device was watched, ms.
     pub watched_ms: u64,
     /// Bytes that the kernel counted as written meanwhile.
     pub kernel_write_bytes: u64,
     /// Number of records that were lost.
     pub lost: u64,
+    /// Number of times between two recorders in which nobody watched.
+    pub gaps: u64,
+    /// How long these were together, ms.
+    pub gap_ms: u64,
+    /// Bytes that the kernel counted as written in them. What was written before a restart is not among them.
+    pub gap_write_bytes: u64,
+    /// Number of gaps in which the kernel's counters began anew.
+    pub restarts: u64,
+}
+
+tallied_by_field! {
+    Time: watched_ms, kernel_write_bytes, lost, gaps, gap_ms, gap_write_bytes, restarts
+}
+
+impl Time {
+    /// Returns what each row of an hour tells; None for the other rows.
+    fn of(rows: &DataFrame) -> PolarsResult<Vec<Option<Time>>> {
+        let number = |name: &str| rows.column(name)?.u64().cloned();
+        let (watched, kernel, lost) = (
+            number("watched_ms")?,
+            number("kernel_write_bytes")?,
+            number("lost")?,
+        );
+        let (gaps, written) = (number("gap_ms")?, number("gap_write_bytes")?);
+        let restarts = rows.column("gap_has_restart")?.bool()?;
+        let time = |at: usize| {
+            let of = |numbers: &Numbers| numbers.get(at).unwrap_or(0);
+            Some(Time {
+                watched_ms: watched.get(at)?,
+                kernel_write_bytes: of(&kernel),
+                lost: of(&lost),
+                gaps: gaps.get(at).is_some().into(),
+                gap_ms: of(&gaps),
+                gap_write_bytes: of(&written),
+                restarts: restarts.get(at).unwrap_or(false).into(),
+            })
+        };
+        Ok((0..rows.height()).map(time).collect())
+    }
 }
 
 impl Sums {
@@ -90,15 +136,12 @@ impl Sums {
             .into_iter()
             .map(number)
             .collect::<PolarsResult<_>>()?;
-        let [watched, kernel, lost] = ["watched_ms", "kernel_write_bytes", "lost"].map(number);
-        let (watched, kernel, lost) = (watched?, kernel?, lost?);
+        let times = Time::of(rows)?;
         let list = |name: &str| rows.column(name)?.list().cloned();
         let (bounds, counts) = (list("durable_us")?, list("durable_calls")?);
-        for at in 0..rows.height() {
-            if let Some(ms) = watched.get(at) {
-                self.watched_ms.tally(ms);
-                self.kernel_write_bytes.tally(kernel.get(at).unwrap_or(0));
-                self.lost.tally(lost.get(at).unwrap_or(0));
+        for (at, time) in times.into_iter().enumerate() {
+            if let Some(time) = time {
+                self.time.tally(time);
                 continue;
             }
             let figure = |n: usize| figures.get(n).and_then(|of| of.get(at)).unwrap_or(0);
@@ -124,7 +167,7 @@ impl Sums {
             self.all.tally(sum.clone());
             self.groups.entry(key.collect()).or_default().tally(sum);
         }
-        let is_own = watched.is_not_null();
+        let is_own = rows.column("watched_ms")?.is_not_null();
         self.hours.push(rows.filter(&is_own)?);
         Ok(())
     }
@@ -191,19 +234,37 @@ impl Sums {
         Table::with_total(labels.chain(figures).collect())
     }
 
+    /// Returns when the hours begin in which the device was watched, seconds since 1970.
+    pub(super) fn watched_hours(&self) -> Vec<i64> {
+        let hours = self
+            .hours
+            .iter()
+            .filter_map(|rows| rows.column("hour").ok());
+        let hours = hours.filter_map(|hours| hours.cast(&DataType::Int64).ok());
+        let hours = hours.flat_map(|hours| {
+            let hours = hours.i64().map(|of| of.iter().flatten().collect());
+            hours.unwrap_or_else(|_| Vec::new())
+        });
+        hours.map(|us| us.div_euclid(1_000_000)).collect()
+    }
+
     /// Returns a row for each hour: for how long it was watched, what the kernel counted, and what was lost. An hour in which the
     /// ledger was started again has several.
     ///
     /// # Errors
     /// Does not fail as long as the days have the same columns.
     pub fn hours(&self) -> PolarsResult<Table> {
-        const OF_HOURS: [&str; 6] = [
+        const OF_HOURS: [&str; 10] = [
             "hour",
             "device",
             "watched_ms",
             "kernel_write_bytes",
             "kernel_read_bytes",
             "lost",
+            "gap_ms",
+            "gap_write_bytes",
+            "gap_read_bytes",
+            "gap_has_restart",
         ];
         let mut all: Option<DataFrame> = None;
         for hours in &self.hours {

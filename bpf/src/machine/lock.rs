@@ -175,18 +175,26 @@ fn said_by(path: &Path) -> String {
     }
 }
 
-/// /proc/locks: `1: FLOCK  ADVISORY  WRITE 4711 00:1a:1234 0 EOF`, the file as major:minor:inode.
 fn is_held(path: &Path) -> bool {
+    lock_holder(path).is_some()
+}
+
+/// Returns the number of the process that has locked a file by flock(2), as /proc/locks tells it:
+/// `1: FLOCK  ADVISORY  WRITE 4711 00:1a:1234 0 EOF`, the file as major:minor:inode. The lock is not tried.
+#[must_use]
+pub fn lock_holder(path: &Path) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
-    let Ok(meta) = std::fs::metadata(path) else {
-        return false;
-    };
+    let meta = std::fs::metadata(path).ok()?;
     let (major, minor) = (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev()));
-    let file = format!(" {major:02x}:{minor:02x}:{} ", meta.ino());
-    let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
-    locks
-        .lines()
-        .any(|line| line.contains("FLOCK") && line.contains(&file))
+    let file = format!("{major:02x}:{minor:02x}:{}", meta.ino());
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    locks.lines().find_map(|line| {
+        let mut words = line
+            .split_ascii_whitespace()
+            .skip_while(|&word| word != "FLOCK");
+        let pid = words.nth(3)?.parse().ok()?;
+        (words.next() == Some(&file)).then_some(pid)
+    })
 }
 
 /// A lock file that is open.

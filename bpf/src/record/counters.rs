@@ -15,7 +15,7 @@ use mostrace_bundle::blk_io_trace::action::{
     BLK_TC_DISCARD, BLK_TC_FLUSH, BLK_TC_PC, BLK_TC_WRITE, ta,
 };
 use mostrace_bundle::blk_io_trace::{Decoded, Event, MAX_RECORD, decode};
-use mostrace_bundle::{Counter, Counters, Folder, Manifest};
+use mostrace_bundle::{Counter, Counters, Folder, Manifest, Total, Totals};
 
 use super::tracing::COMPLETIONS;
 use crate::error::{At, Error, Result, read_line};
@@ -24,13 +24,14 @@ use crate::sink::event_files_in;
 
 const SECTOR: u64 = 512;
 
-/// Puts the comparison into the manifest. Where the kernel has counted more requests than are in the trace, and than are known to
+/// Puts the comparison and the kernel's totals into the manifest. Where the kernel has counted more requests than are in the trace, and than are known to
 /// have been issued without completing, so many completions are lost: of some the issue may have been unseen too.
-pub(super) fn put(counters: Counters, manifest: &mut Manifest) {
+pub(super) fn put((counters, totals): (Counters, Option<Totals>), manifest: &mut Manifest) {
     if let Some(lost) = manifest.losses.get_mut(COMPLETIONS) {
         *lost = (*lost).max(counters.requests_missing());
     }
     manifest.counters = Some(counters);
+    manifest.totals = totals;
 }
 
 /// The kernel's counters of a device, since the device is there.
@@ -165,6 +166,7 @@ fn for_each_event(folder: &Folder, name: &str, mut take: impl FnMut(&Event<'_>))
 /// The readings of one recording.
 pub(super) struct Readings {
     device: Device,
+    epoch: String,
     taken: Vec<std::result::Result<Stat, String>>,
 }
 
@@ -176,6 +178,7 @@ impl Readings {
     pub fn new(device: &Device) -> Self {
         Readings {
             device: device.clone(),
+            epoch: epoch(device),
             taken: Vec::with_capacity(READINGS),
         }
     }
@@ -186,6 +189,7 @@ impl Readings {
         let end = self.taken.len().saturating_sub(2);
         Readings {
             device: device.clone(),
+            epoch: self.epoch.clone(),
             taken: self.taken[end..].to_vec(),
         }
     }
@@ -195,17 +199,40 @@ impl Readings {
         self.taken.push(read(&self.device));
     }
 
-    /// Holds them against the event files in `folder`.
-    pub fn compare(&self, folder: &Folder) -> Counters {
+    /// Holds them against the event files in `folder`. The totals are None if that is not possible.
+    pub fn compare(&self, folder: &Folder) -> (Counters, Option<Totals>) {
         let stats: std::result::Result<Vec<_>, _> = self.taken.iter().cloned().collect();
         let compared = stats.and_then(|stats| match <[Stat; READINGS]>::try_from(stats) {
             Ok(stats) => Sums::of(folder, &self.device)
                 .map(|sums| compare(&stats, &sums, self.device.is_partition()))
+                .map(|counters| (counters, self.totals(&stats)))
                 .map_err(|e| e.to_string()),
             Err(_) => Err("tracing did not end in order".into()),
         });
-        compared.map_or_else(Counters::NotCompared, Counters::Compared)
+        match compared {
+            Ok((counters, totals)) => (Counters::Compared(counters), Some(totals)),
+            Err(why) => (Counters::NotCompared(why), None),
+        }
     }
+
+    fn totals(&self, [_, began, ending, _]: &[Stat; READINGS]) -> Totals {
+        let total = |stat: &Stat| Total {
+            read_bytes: stat.read_bytes,
+            write_bytes: stat.write_bytes,
+        };
+        Totals {
+            epoch: self.epoch.clone(),
+            began: total(began),
+            ended: total(ending),
+        }
+    }
+}
+
+/// The boot and the disk that the counters belong to. Before 5.15 the kernel does not number the disks that come and go.
+fn epoch(device: &Device) -> String {
+    let boot = read_line("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let disk = read_line(device.disk_sysfs().join("diskseq")).unwrap_or_default();
+    format!("{boot} {} {disk}", device.info.dev)
 }
 
 /// The counters now, or why they say nothing.
@@ -283,10 +310,8 @@ mod tests {
         };
         let mut manifest = Manifest::default();
         manifest.losses.insert(COMPLETIONS.into(), issued);
-        put(
-            Counters::Compared(compare(&readings, &sums, false)),
-            &mut manifest,
-        );
+        let counters = Counters::Compared(compare(&readings, &sums, false));
+        put((counters, None), &mut manifest);
         assert!(!manifest.counters.unwrap().agree());
         manifest.losses[COMPLETIONS]
     }
@@ -301,10 +326,10 @@ mod tests {
     fn what_was_not_compared_or_not_counted_adds_nothing() {
         let mut manifest = Manifest::default();
         manifest.losses.insert(COMPLETIONS.into(), 4);
-        put(Counters::NotCompared("off".into()), &mut manifest);
+        put((Counters::NotCompared("off".into()), None), &mut manifest);
         assert_eq!(manifest.losses[COMPLETIONS], 4);
         manifest.losses.clear();
-        put(Counters::NotCompared("off".into()), &mut manifest);
+        put((Counters::NotCompared("off".into()), None), &mut manifest);
         assert!(manifest.losses.is_empty());
     }
 }

@@ -112,6 +112,7 @@ impl Totals {
             causes: self.causes,
             interference: self.interference,
             counters: self.differs.or(last.counters),
+            totals: None,
             notes,
             ..last
         }

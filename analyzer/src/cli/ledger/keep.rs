@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `mostrace ledger start`: records, sums up, and forgets.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -9,8 +9,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::Context;
-use mostrace::ledger::{Days, Hour, Keeper};
+use anyhow::{Context, bail};
+use mostrace::ledger::{Days, Hour, Keeper, Reading};
 use mostrace::live::follow;
 use mostrace_bundle::temporary::TempFolder;
 use mostrace_bundle::{Packages, units};
@@ -18,14 +18,15 @@ use mostrace_capture::{Options, Progress, Segments, Size, record};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::low_level::raise;
 
+use super::lock::Lock;
 use crate::cli::segments::Arriving;
 use crate::cli::{UsageError, say};
 
 /// Android's list of apps.
 const PACKAGES: &str = "/data/system/packages.list";
-/// The file that is locked while a ledger is kept.
-const LOCK: &str = "lock";
 const DAY: u64 = 86_400;
+/// How often it is checked in the time of a segment whether one has ended.
+const LOOKS: u32 = 10;
 
 /// Record until a signal ends it (SIGTERM, SIGINT), and add an hour to the ledger whenever one is over
 ///
@@ -63,7 +64,14 @@ impl Start {
         }
         let days = Days::new(&self.folder);
         days.create()?;
-        let _lock = lock(&self.folder)?;
+        let lock = Lock::create(&self.folder)?;
+        if !lock.take()? {
+            bail!(
+                "{}: another process keeps a ledger here",
+                self.folder.display()
+            );
+        }
+        let before = days.ends()?;
         // The recording is kept in memory if possible, because writes to the device itself would be recorded.
         let temporary = TempFolder::in_memory()?;
         let output = temporary.path().join("ledger.most");
@@ -85,7 +93,7 @@ impl Start {
             signal_hook::flag::register(signal, Arc::clone(&ended))?;
         }
         let recorder = thread::spawn(move || record(&options));
-        let kept = self.follow(&days, output, &recorder);
+        let kept = self.follow(&days, before, output, &recorder);
         match recorder.join() {
             Ok(recorded) => recorded.map(drop).map_err(anyhow::Error::from).and(kept),
             Err(panic) => std::panic::resume_unwind(panic),
@@ -95,6 +103,7 @@ impl Start {
     fn follow<T: Send>(
         &self,
         days: &Days,
+        before: Vec<Reading>,
         output: PathBuf,
         recorder: &JoinHandle<T>,
     ) -> anyhow::Result<()> {
@@ -102,8 +111,9 @@ impl Start {
         thread::scope(|scope| {
             let follower = scope.spawn(move || {
                 let tell = move |hour| drop(tell.send(hour));
-                let mut keeper = Keeper::new(self.every.as_secs(), packages(), tell);
-                let followed = follow(Arriving::new(output, false, recorder), &mut keeper);
+                let mut keeper = Keeper::new(self.every.as_secs(), packages(), before, tell);
+                let arriving = Arriving::new(output, false, recorder, self.segment / LOOKS);
+                let followed = follow(arriving, &mut keeper);
                 keeper.finish();
                 if followed.is_err() {
                     // The recorder must end too.
@@ -152,18 +162,4 @@ impl Start {
 fn packages() -> Packages {
     let list = fs::read(Path::new(PACKAGES)).unwrap_or_default();
     Packages::parse(&list)
-}
-
-/// Locks the folder for as long as the file is open.
-fn lock(folder: &Path) -> anyhow::Result<File> {
-    let path = folder.join(LOCK);
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&path);
-    let file = file.with_context(|| path.display().to_string())?;
-    file.try_lock()
-        .with_context(|| format!("{}: another process keeps a ledger here", path.display()))?;
-    Ok(file)
 }

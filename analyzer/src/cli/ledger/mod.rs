@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `mostrace ledger`: what each application writes, by the hour, for weeks.
 
+mod chart;
 #[cfg(feature = "record")]
 mod keep;
+#[cfg(feature = "record")]
+mod lock;
 mod show;
+#[cfg(feature = "record")]
+mod status;
 
 use std::path::PathBuf;
 
@@ -18,8 +23,10 @@ use mostrace::ledger::{Days, Limits};
 #[command(after_help = "\
 Examples:
   mostrace ledger start /var/lib/mostrace -d /data --every 1h --keep 90d
+  mostrace ledger status /var/lib/mostrace
   mostrace ledger show /var/lib/mostrace --by command,layer
   mostrace ledger show /var/lib/mostrace --by day,package --from 2026-11-01
+  mostrace ledger show /var/lib/mostrace --by package --chart
   mostrace ledger check /var/lib/mostrace limits.toml")]
 pub struct Ledger {
     #[command(subcommand)]
@@ -30,6 +37,10 @@ pub struct Ledger {
 enum Verb {
     #[cfg(feature = "record")]
     Start(keep::Start),
+    #[cfg(feature = "record")]
+    Stop(status::Stop),
+    #[cfg(feature = "record")]
+    Status(status::Status),
     Show(show::Show),
     Check(Check),
 }
@@ -66,6 +77,10 @@ impl Ledger {
         match self.verb {
             #[cfg(feature = "record")]
             Verb::Start(start) => start.run().map(|()| 0),
+            #[cfg(feature = "record")]
+            Verb::Stop(stop) => stop.run().map(|()| 0),
+            #[cfg(feature = "record")]
+            Verb::Status(status) => status.run().map(|()| 0),
             Verb::Show(show) => show.run().map(|()| 0),
             Verb::Check(check) => check.run(),
         }

@@ -2,14 +2,16 @@
 //! `mostrace ledger show`: sums over the days.
 
 use std::convert::Infallible;
+use std::io::Write;
 use std::path::PathBuf;
 
 use chrono::NaiveDate;
 use clap::builder::PossibleValuesParser;
 use indicatif::{HumanBytes, HumanDuration};
 use mostrace::export::Format;
-use mostrace::ledger::{COLUMNS, Days, Sums};
+use mostrace::ledger::{COLUMNS, Days, Sums, Time, Timeline};
 
+use super::chart;
 use crate::cli::out::OutArgs;
 use crate::cli::say;
 
@@ -41,6 +43,9 @@ pub struct Show {
     /// Print the hours instead: for how long the device was watched, what the kernel counted, and what was lost
     #[arg(long, conflicts_with = "by")]
     hours: bool,
+    /// Draw what was written over time instead, a line for each group
+    #[arg(long, conflicts_with_all = ["hours", "format", "json"])]
+    chart: bool,
     #[command(flatten)]
     out: OutArgs,
 }
@@ -50,7 +55,12 @@ impl Show {
     pub fn run(&self) -> anyhow::Result<()> {
         let mut out = self.out.create()?;
         let by: Vec<&str> = self.by.iter().map(String::as_str).collect();
-        let sums = Sums::new(&Days::new(&self.folder), [self.from, self.to], &by)?;
+        let (days, span) = (Days::new(&self.folder), [self.from, self.to]);
+        if self.chart {
+            let timeline = Timeline::new(&days, span, &by, chart::COLUMNS)?;
+            return Ok(writeln!(out, "{}", chart::lines(&timeline).join("\n"))?);
+        }
+        let sums = Sums::new(&days, span, &by)?;
         let table = match self.hours {
             true => sums.hours()?,
             false => sums.table()?,
@@ -66,9 +76,14 @@ impl Show {
 
 /// Returns what is known of the time as a whole.
 fn summary(sums: &Sums) -> String {
-    let watched = std::time::Duration::from_millis(sums.watched_ms);
+    let Time {
+        watched_ms,
+        kernel_write_bytes,
+        lost,
+        ..
+    } = sums.time;
     let here = sums.all.write_bytes.saturating_add(sums.all.zeroed_bytes);
-    let missing = sums.kernel_write_bytes.saturating_sub(here);
+    let missing = kernel_write_bytes.saturating_sub(here);
     let counted = match missing {
         0 => "the kernel counted no more than is here".into(),
         missing => format!(
@@ -77,9 +92,32 @@ fn summary(sums: &Sums) -> String {
         ),
     };
     format!(
-        "watched for {}: {} written; {counted}; {} records lost",
-        HumanDuration(watched),
+        "watched for {}: {} written; {counted}; {lost} records lost{}",
+        duration(watched_ms),
         HumanBytes(sums.all.write_bytes),
-        sums.lost
+        gaps(&sums.time)
     )
+}
+
+/// Returns what is known of the times in which nobody watched.
+fn gaps(time: &Time) -> String {
+    if time.gaps == 0 {
+        return String::new();
+    }
+    let restarts = match time.restarts {
+        0 => String::new(),
+        n => format!(
+            "; in {n} of them the counters began anew, and what was written before is not known"
+        ),
+    };
+    format!(
+        "\n{} gaps of {} together, in which the kernel counted {} written{restarts}",
+        time.gaps,
+        duration(time.gap_ms),
+        HumanBytes(time.gap_write_bytes)
+    )
+}
+
+fn duration(ms: u64) -> HumanDuration {
+    HumanDuration(std::time::Duration::from_millis(ms))
 }

@@ -29,6 +29,9 @@ use super::segments::Arriving;
 use super::{UsageError, say};
 use show::Show;
 
+/// Time between two checks whether an interval has ended.
+const LOOK: Duration = Duration::from_millis(50);
+
 /// Watch what reaches a device as it happens: by class, by process and file that caused it, and with its amplification.
 ///
 /// Needs root. The figures are one to two intervals old, because a system call is recorded when it returns.
@@ -140,7 +143,7 @@ impl Top {
             }
         };
         thread::scope(|scope| {
-            let arriving = Arriving::new(output, self.output.is_some(), recorder);
+            let arriving = Arriving::new(output, self.output.is_some(), recorder, LOOK);
             let follower = scope
                 .spawn(move || follow(arriving, &mut Views::new(|view| drop(views.send(view)))));
             let shown = show.run(&shown);

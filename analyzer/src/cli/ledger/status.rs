@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `mostrace ledger status` and `mostrace ledger stop`: who keeps a ledger, and how far it has come.
+
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, bail};
+use chrono::{DateTime, SecondsFormat};
+use indicatif::HumanDuration;
+use mostrace::ledger::{Days, Reading};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::lock::Lock;
+
+/// Say who keeps a ledger, and when its last hour ended
+#[derive(clap::Args)]
+pub struct Status {
+    /// The folder of the ledger
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+}
+
+/// End the recorder that keeps a ledger, and wait until it has added the hour as far as it came
+#[derive(clap::Args)]
+pub struct Stop {
+    /// The folder of the ledger
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+}
+
+impl Status {
+    /// Runs the command.
+    pub fn run(&self) -> anyhow::Result<()> {
+        let days = Days::new(&self.folder);
+        let (count, ends) = (days.list()?.len(), days.ends()?);
+        let keeper = keeper(&self.folder)?;
+        let last = ends.iter().max_by_key(|end| end.unix_ms);
+        crate::cli::print(|out| {
+            let text = format!("{keeper}\n{count} days; {}\n", ended(last));
+            out.extend(text.into_bytes());
+            Ok(())
+        })
+    }
+}
+
+/// Says who keeps the ledger.
+fn keeper(folder: &std::path::Path) -> anyhow::Result<String> {
+    let lock = Lock::find(folder)?;
+    Ok(match (lock.take()?, lock.holder()) {
+        (true, _) => "nobody keeps this ledger now".into(),
+        (false, Some(pid)) => format!("process {pid} keeps this ledger"),
+        (false, None) => "a process keeps this ledger".into(),
+    })
+}
+
+fn ended(last: Option<&Reading>) -> String {
+    let Some(last) = last else {
+        return "no hour has ended yet".into();
+    };
+    let end = Duration::from_millis(last.unix_ms);
+    let ms = i64::try_from(last.unix_ms).unwrap_or(i64::MAX);
+    let time = DateTime::from_timestamp_millis(ms).unwrap_or_default();
+    let time = time.to_rfc3339_opts(SecondsFormat::Secs, true);
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    let ago = HumanDuration(now.saturating_sub(end));
+    format!("the last hour in it ended at {time}, {ago} ago")
+}
+
+impl Stop {
+    /// Runs the command.
+    pub fn run(&self) -> anyhow::Result<()> {
+        let lock = Lock::find(&self.folder)?;
+        if lock.take()? {
+            bail!("{}: nobody keeps this ledger now", self.folder.display());
+        }
+        let pid = lock
+            .holder()
+            .and_then(|pid| Pid::from_raw(pid.cast_signed()));
+        let Some(pid) = pid else {
+            bail!(
+                "{}: the process that keeps this ledger is not known",
+                self.folder.display()
+            );
+        };
+        kill_process(pid, Signal::TERM)
+            .with_context(|| format!("process {}", pid.as_raw_nonzero()))?;
+        lock.wait()
+    }
+}
