@@ -271,6 +271,7 @@ fn frame(hour: &Hour) -> PolarsResult<DataFrame> {
             number("discard_bytes", |f| f.discard_bytes),
             number("flushes", |f| f.flushes),
             number("asked_bytes", |f| f.asked_bytes),
+            number("charged_bytes", |f| f.charged_bytes),
             list("durable_us", |(bound, _)| bound)?,
             list("durable_calls", |(_, count)| count)?,
             own("watched_ms", Some(watched.ns / 1_000_000)),

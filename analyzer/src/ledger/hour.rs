@@ -46,12 +46,14 @@ pub struct Figures {
     pub flushes: u64,
     /// Bytes that system calls wrote.
     pub asked_bytes: u64,
+    /// Bytes that an Android kernel charged to the user meanwhile, in rows that have nothing else.
+    pub charged_bytes: u64,
     /// How long the calls took that wait for the storage.
     pub durable: Latencies,
 }
 
 tallied_by_field! {
-    Figures: write_bytes, writes, read_bytes, reads, zeroed_bytes, discard_bytes, flushes, asked_bytes, durable
+    Figures: write_bytes, writes, read_bytes, reads, zeroed_bytes, discard_bytes, flushes, asked_bytes, charged_bytes, durable
 }
 
 /// What is known of an hour as a whole.

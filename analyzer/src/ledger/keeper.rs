@@ -10,6 +10,7 @@ use mostrace_bundle::{Packages, Total};
 use mostrace_map::class::Kind;
 
 use super::hour::{Figures, Gap, Hour, Key, Reading, since};
+use super::uid_io::UidIo;
 use crate::attribute::role::{Roles, database_of};
 use crate::attribute::{FileId, HashMap, Op, ProcessId, Registry};
 use crate::causes::{Cause, CauseId, Verdicts};
@@ -25,6 +26,7 @@ use crate::text::escape;
 pub struct Keeper<F> {
     every: u64,
     packages: Packages,
+    uid_io: UidIo,
     tell: F,
     hour: Hour,
     /// The ends of the hours before this recorder; empty once it has begun.
@@ -43,10 +45,17 @@ pub struct Keeper<F> {
 impl<F: FnMut(Hour)> Keeper<F> {
     /// Makes hours of `every` seconds. The users of apps are named after these packages. `before` are the ends of
     /// the ledger's hours so far.
-    pub fn new(every: u64, packages: Packages, before: Vec<Reading>, tell: F) -> Keeper<F> {
+    pub fn new(
+        every: u64,
+        packages: Packages,
+        uid_io: UidIo,
+        before: Vec<Reading>,
+        tell: F,
+    ) -> Keeper<F> {
         Keeper {
             every: every.max(1),
             packages,
+            uid_io,
             tell,
             hour: Hour::default(),
             before,
@@ -201,6 +210,13 @@ impl<F: FnMut(Hour)> Fold for Keeper<F> {
                 ..self.process(process, registry)
             };
             self.hour.add(key, figures);
+        }
+        for (uid, charged_bytes) in self.uid_io.since_last() {
+            let figures = Figures {
+                charged_bytes,
+                ..Figures::default()
+            };
+            self.hour.add(self.task(Some(uid), None), figures);
         }
         for ((uid, comm, operation), figures) in std::mem::take(&mut self.calls) {
             let comm = comm.split(|&byte| byte == 0).next();

@@ -19,6 +19,7 @@ mod latencies;
 mod limits;
 mod sums;
 mod timeline;
+mod uid_io;
 
 pub use days::Days;
 pub use hour::{Figures, Gap, Hour, Key, Reading, Watched};
@@ -27,6 +28,7 @@ pub use latencies::Latencies;
 pub use limits::{Limits, Over};
 pub use sums::{COLUMNS, Sums, Time};
 pub use timeline::{Row, Timeline};
+pub use uid_io::UidIo;
 
 /// A ledger could not be read or written.
 #[derive(Debug, thiserror::Error)]

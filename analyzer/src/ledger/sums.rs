@@ -31,7 +31,7 @@ pub const COLUMNS: [&str; 10] = [
 ];
 
 /// The columns of figures that are sums.
-const SUMMED: [&str; 8] = [
+const SUMMED: [&str; 9] = [
     "write_bytes",
     "writes",
     "read_bytes",
@@ -40,6 +40,7 @@ const SUMMED: [&str; 8] = [
     "discard_bytes",
     "flushes",
     "asked_bytes",
+    "charged_bytes",
 ];
 
 /// The rows of some days, grouped by columns.
@@ -154,6 +155,7 @@ impl Sums {
                 discard_bytes: figure(5),
                 flushes: figure(6),
                 asked_bytes: figure(7),
+                charged_bytes: figure(8),
                 ..Figures::default()
             };
             if let (Some(bounds), Some(counts)) =
@@ -227,6 +229,7 @@ impl Sums {
             number("discard_bytes", |f| Some(f.discard_bytes)),
             number("flushes", |f| Some(f.flushes)),
             number("asked_bytes", |f| Some(f.asked_bytes)),
+            number("charged_bytes", |f| Some(f.charged_bytes)),
             number("durable_calls", |f| Some(f.durable.len())),
             number("durable_p50_us", |f| f.durable.quantile(50)),
             number("durable_p99_us", |f| f.durable.quantile(99)),

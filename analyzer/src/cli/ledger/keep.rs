@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
-use mostrace::ledger::{Days, Hour, Keeper, Reading};
+use mostrace::ledger::{Days, Hour, Keeper, Reading, UidIo};
 use mostrace::live::follow;
 use mostrace_bundle::temporary::TempFolder;
 use mostrace_bundle::{Packages, units};
@@ -111,7 +111,13 @@ impl Start {
         thread::scope(|scope| {
             let follower = scope.spawn(move || {
                 let tell = move |hour| drop(tell.send(hour));
-                let mut keeper = Keeper::new(self.every.as_secs(), packages(), before, tell);
+                let mut keeper = Keeper::new(
+                    self.every.as_secs(),
+                    packages(),
+                    UidIo::default(),
+                    before,
+                    tell,
+                );
                 let arriving = Arriving::new(output, false, recorder, self.segment / LOOKS);
                 let followed = follow(arriving, &mut keeper);
                 keeper.finish();
