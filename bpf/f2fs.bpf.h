@@ -15,9 +15,6 @@
 
 /* Offset of i_generation in struct f2fs_inode. */
 #define F2FS_INODE_GENERATION 68
-/* <linux/f2fs_fs.h>: (4096 - 24 bytes of the footer) / 4. */
-#define NIDS_PER_BLOCK 1018
-
 /* struct node_footer in <linux/f2fs_fs.h>, little-endian. */
 struct node_footer {
 	__u32 nid;
@@ -44,15 +41,23 @@ static __always_inline __u64 f2fs_own_inode(struct inode *inode)
 	return ino == F2FS_NODE_INO || ino == F2FS_META_INO ? ino : 0;
 }
 
+/* NIDS_PER_BLOCK in <linux/f2fs_fs.h>: a block, which is as large as a page, without its footer. */
+static __always_inline __u32 nids_per_block(void)
+{
+	return ((1U << page_shift) - sizeof(struct node_footer)) / sizeof(__u32);
+}
+
 /* Returns true if the node at this offset of a tree points to data: IS_DNODE in fs/f2fs/node.h. */
 static __always_inline bool is_direct_node(__u32 place)
 {
+	const __u32 nids = nids_per_block();
+	const __u32 first = 6 + 2 * nids;
+
 	if (place == ~0U >> F2FS_OFFSET_SHIFT)
 		return true;	/* extended attributes */
-	if (place == 3 || place == 4 + NIDS_PER_BLOCK || place == 5 + 2 * NIDS_PER_BLOCK)
+	if (place == 3 || place == 4 + nids || place == 5 + 2 * nids)
 		return false;
-	return place < 6 + 2 * NIDS_PER_BLOCK ||
-	       (place - (6 + 2 * NIDS_PER_BLOCK)) % (NIDS_PER_BLOCK + 1);
+	return place < first || (place - first) % (nids + 1);
 }
 
 static __always_inline __u8 what_node(__u32 flag)

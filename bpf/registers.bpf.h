@@ -32,10 +32,20 @@ struct task_struct___x86 {
 	struct thread_info___x86 thread_info;
 };
 
+struct thread_info___arm64 {
+	unsigned long flags;
+};
+
+struct task_struct___arm64 {
+	struct thread_info___arm64 thread_info;
+};
+
 #pragma clang attribute pop
 
 /* arch/x86/include/asm/thread_info.h: a call of a 32-bit program, which has other numbers */
 #define TS_COMPAT 0x0002
+/* arch/arm64/include/asm/thread_info.h: the same of AArch32 */
+#define TIF_32BIT 22
 
 /* `regs` is what a BTF tracepoint passes; its fields can be loaded directly. */
 static __always_inline __u64 call_argument(struct pt_regs *regs, __u32 n)
@@ -67,11 +77,16 @@ static __always_inline long call_number(struct pt_regs *regs)
 	return ((struct pt_regs___arm64 *)regs)->syscallno;
 }
 
+/* Returns true if the task's calls have the numbers of another architecture. */
 static __always_inline bool is_compat(struct task_struct *task)
 {
 	struct task_struct___x86 *x86 = (void *)task;
+	struct task_struct___arm64 *arm64 = (void *)task;
 
-	return bpf_core_field_exists(x86->thread_info.status) && x86->thread_info.status & TS_COMPAT;
+	if (bpf_core_field_exists(((struct pt_regs___x86 *)0)->di))
+		return bpf_core_field_exists(x86->thread_info.status) &&
+		       x86->thread_info.status & TS_COMPAT;
+	return arm64->thread_info.flags & 1UL << TIF_32BIT;
 }
 
 #endif

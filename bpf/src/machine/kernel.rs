@@ -148,6 +148,18 @@ pub fn enum_value(btf: &Btf<'_>, wanted: &str) -> Result<u32> {
 /// The kernel's symbols, as /proc/kallsyms lists them.
 pub struct Symbols(String);
 
+/// A function or variable.
+struct Symbol<'s> {
+    name: &'s str,
+    address: u64,
+    /// Its entry in a table of jumps. Kernels with clang's control-flow integrity up to 5.18 (Android's 5.10 and 5.15) have one for each
+    /// function whose address is taken, and what is stored in a pointer is the entry's address.
+    is_jump: bool,
+}
+
+/// What the linker puts behind the name of such an entry.
+const JUMP: &str = "cfi_jt";
+
 impl Symbols {
     /// Reads them; where that fails there are none.
     pub fn read() -> Symbols {
@@ -156,28 +168,30 @@ impl Symbols {
 
     /// Name and address of each, without what the compiler put behind the name (`.llvm.…`). A part of a
     /// function that it set apart (`.cold`) is none.
-    fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
+    fn iter(&self) -> impl Iterator<Item = Symbol<'_>> {
         self.0.lines().filter_map(|line| {
             let mut fields = line.split_ascii_whitespace();
             let address = u64::from_str_radix(fields.next()?, 16).ok()?;
             let name = fields.nth(1)?;
-            let name = match name.split_once('.') {
-                Some((name, suffix)) if suffix.starts_with("llvm.") => name,
-                Some(_) => return None,
-                None => name,
-            };
-            Some((name, address))
+            let (name, suffix) = name.split_once('.').unwrap_or((name, ""));
+            let is_jump = suffix == JUMP || suffix.ends_with(".cfi_jt");
+            let is_whole = is_jump || suffix.is_empty() || suffix.starts_with("llvm.");
+            is_whole.then_some(Symbol {
+                name,
+                address,
+                is_jump,
+            })
         })
     }
 
     /// Returns true if the kernel hides all addresses (kptr_restrict): every symbol is 0.
     pub fn are_hidden(&self) -> bool {
-        self.iter().all(|(_, address)| address == 0)
+        self.iter().all(|symbol| symbol.address == 0)
     }
 
     /// Returns true if the kernel has a symbol, whether or not it shows its address.
     pub fn has(&self, wanted: &str) -> bool {
-        self.iter().any(|(name, _)| name == wanted)
+        self.iter().any(|symbol| symbol.name == wanted)
     }
 
     /// The names of the functions that addresses lie in; `unknown` where the kernel hides them.
@@ -199,13 +213,16 @@ impl Symbols {
         best.into_iter().map(|(_, name)| plain(name)).collect()
     }
 
-    /// Fills in addresses; those that the kernel does not have or hides stay as they are.
+    /// Fills in the addresses that pointers to functions have, and those of variables; those that the kernel does not have or
+    /// hides stay as they are.
     pub fn fill(&self, wanted: &mut [(&str, &mut u64)]) {
-        for (name, address) in self.iter() {
-            if let Some((_, symbol)) = wanted.iter_mut().find(|(wanted, _)| *wanted == name)
-                && **symbol == 0
-            {
-                **symbol = address;
+        for of_jumps in [true, false] {
+            for symbol in self.iter().filter(|symbol| symbol.is_jump == of_jumps) {
+                if let Some((_, address)) = wanted.iter_mut().find(|(name, _)| *name == symbol.name)
+                    && **address == 0
+                {
+                    **address = symbol.address;
+                }
             }
         }
     }
@@ -236,6 +253,33 @@ mod tests {
         );
         assert!(symbols.has("clone_endio") && !symbols.has("crypt_endio"));
         assert!(!symbols.are_hidden());
+    }
+
+    /// As Android's kernels list them, with and without link-time optimisation.
+    #[test]
+    fn a_pointer_has_the_address_of_the_jump() {
+        let symbols = Symbols(
+            "ffffffc010000010 t clone_endio\t[dm_mod]\n\
+             ffffffc010000020 t bio_chain_endio.llvm.12345\n\
+             ffffffc010000030 t bio_chain_endio.llvm.12345.cfi_jt\n\
+             ffffffc010000040 t clone_endio.cfi_jt\t[dm_mod]\n\
+             ffffffc010000050 D vmemmap_base\n"
+                .into(),
+        );
+        let (mut clone, mut chain, mut base) = (0, 0, 0);
+        symbols.fill(&mut [
+            ("clone_endio", &mut clone),
+            ("bio_chain_endio", &mut chain),
+            ("vmemmap_base", &mut base),
+        ]);
+        assert_eq!(
+            (clone, chain, base),
+            (
+                0xffff_ffc0_1000_0040,
+                0xffff_ffc0_1000_0030,
+                0xffff_ffc0_1000_0050
+            )
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@
 measured() {
 	step "$1 $2"
 	# A shell is charged for the children that it has waited for.
-	mostrace measure -q --fs "$1" -o run.most -- sh -c "
+	mostrace measure -q --empty --fs "$1" -o run.most -- sh -c "
 		mostrace workload sqlite --journal $2 --transactions 200 test.db >/dev/null
 		sync -f .
 		cat /proc/\$\$/io >/tmp/io" >measured.log 2>&1 || fail "$1 $2: $(cat measured.log)"
