@@ -106,8 +106,7 @@ def _report(options: argparse.Namespace) -> int:
     else:
         from . import spark
 
-        answer = spark.ask(spark.session(options.spark or None), Table(options.table), sql)
-        names, rows = answer.columns, [tuple(row) for row in answer.collect()]
+        names, rows = spark.ask(spark.session(options.spark or None), Table(options.table), sql)
     if options.csv:
         import csv
 

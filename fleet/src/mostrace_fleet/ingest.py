@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from .program import Identity, MostraceError, export, identify
-from .table import RELATIONS, UNKNOWN, Part, Table
+from .table import RELATIONS, UNKNOWN, Part, Table, absolute, place
 
 #: The largest batch: packed bytes, and recordings.
 BATCH_BYTES, BATCH = 64 << 20, 32
@@ -78,6 +78,7 @@ def run(folder: str, table: str, mostrace: str, map_: Mapper, only_closed: str |
     """Adds all recordings and ledgers in a folder that the table does not have. Raises MostraceError if the folder or the table
     cannot be used; what cannot be read in the folder is in the summary. Of a ledger, days before `only_closed` are added: the day
     that still runs would be there with the hours of now, for good."""
+    table = absolute(table)
     sources = find(folder, only_closed)
     recordings = [one for one in sources if one.ledger is None]
     ledgers = [one for one in sources if one.ledger is not None]
@@ -100,8 +101,9 @@ def run(folder: str, table: str, mostrace: str, map_: Mapper, only_closed: str |
 def find(folder: str, only_closed: str | None = None) -> list[Source]:
     """The recordings (NAME.most, NAME.most.tar.zst) and the ledgers (folders with a file a day) in a folder, which may be an address
     as pyarrow reads it, such as s3://bucket/traces. Raises MostraceError if it cannot be listed."""
+    folder = absolute(folder)
     try:
-        files_system, root = _at(folder)
+        files_system, root = place(folder)
         entries = files_system.get_file_info(fs.FileSelector(root))
         ledgers = [one for one in entries if one.type == fs.FileType.Directory and not _BUNDLE.search(one.base_name)]
         days = [day for one in ledgers for day in files_system.get_file_info(fs.FileSelector(one.path))]
@@ -119,10 +121,6 @@ def find(folder: str, only_closed: str | None = None) -> list[Source]:
     return sorted(found, key=lambda one: one.url)
 
 
-def _at(url: str) -> tuple[fs.FileSystem, str]:
-    return fs.FileSystem.from_uri(url if "://" in url else Path(url).resolve().as_uri())
-
-
 class _Here:
     """A source as a path of this machine: it is copied into a temporary folder if it lies elsewhere."""
 
@@ -134,7 +132,7 @@ class _Here:
         url = self.source.url
         if "://" not in url:
             return Path(url)
-        files_system, path = _at(url)
+        files_system, path = place(url)
         self.folder = tempfile.mkdtemp(prefix="mostrace-fleet-")
         target = Path(self.folder) / path.rstrip("/").rsplit("/", 1)[-1]
         fs.copy_files(path, str(target), source_filesystem=files_system, destination_filesystem=fs.LocalFileSystem())

@@ -11,10 +11,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .ingest import Mapper
+from .program import MostraceError
 from .table import RELATIONS, Table
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 
 def session(master: str | None) -> SparkSession:
@@ -63,15 +64,24 @@ class _There:
 
 
 def define(spark: SparkSession, table: Table) -> None:
-    """Makes each table of a version a temporary view."""
-    for relation in RELATIONS:
-        uris = [file.uri for file in table.files(relation)]
+    """Makes each table of a version a temporary view. Raises MostraceError if there are no rows."""
+    by_relation = {relation: [file.uri for file in table.files(relation)] for relation in RELATIONS}
+    if not any(by_relation.values()):
+        raise MostraceError(f"{table.url}: it has no rows")
+    for relation, uris in by_relation.items():
         if uris:
             reader = spark.read.option("basePath", table.url).option("mergeSchema", "true")
             reader.parquet(*uris).drop("relation").createOrReplaceTempView(relation)
 
 
-def ask(spark: SparkSession, table: Table, sql: str) -> DataFrame:
-    """The answer to a query over a version of the table."""
+def ask(spark: SparkSession, table: Table, sql: str) -> tuple[list[str], list[tuple]]:
+    """The names of the columns and the rows of the answer to a query over a version of the table. Raises MostraceError if it cannot
+    be understood."""
+    from pyspark.errors import PySparkException
+
     define(spark, table)
-    return spark.sql(sql)
+    try:
+        answer = spark.sql(sql)
+        return answer.columns, [tuple(row) for row in answer.collect()]
+    except PySparkException as error:
+        raise MostraceError(str(error).split("\n", 1)[0]) from None

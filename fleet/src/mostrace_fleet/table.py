@@ -87,24 +87,24 @@ class Table:
 
     def __init__(self, url: str):
         """Opens a table by its folder or address. Raises MostraceError if there is none."""
-        self.url = str(url)
+        self.url = absolute(url)
         try:
             self.delta = DeltaTable(self.url)
         except TableNotFoundError:
             raise MostraceError(f"{self.url}: no table there: `mostrace-fleet ingest` makes one") from None
         if self.delta.metadata().partition_columns != PARTITIONS:
             raise MostraceError(f"{self.url}: a Delta table, but not one of mostrace-fleet")
-        self.files_system, self.root = _place(self.url)
+        self.files_system, self.root = place(self.url)
 
     @staticmethod
     def create(url: str) -> Table:
         """Opens a table and makes it before if it does not exist, however many do so at once."""
-        _, root = _place(str(url))
-        if "://" not in str(url):
-            os.makedirs(root, exist_ok=True)
+        url = absolute(url)
+        if "://" not in url:
+            os.makedirs(url, exist_ok=True)
         schema = Schema.from_arrow(_FIRST)
         with contextlib.suppress(CommitFailedError):
-            DeltaTable.create(str(url), schema, mode="ignore", partition_by=PARTITIONS, name="mostrace")
+            DeltaTable.create(url, schema, mode="ignore", partition_by=PARTITIONS, name="mostrace")
         return Table(url)
 
     @property
@@ -250,13 +250,18 @@ class Table:
         return len(self.delta.vacuum(retention_hours=hours, dry_run=False, enforce_retention_duration=False))
 
 
-def _place(url: str) -> tuple[fs.FileSystem, str]:
+def absolute(url: str) -> str:
+    """The address, or the path from the root: workers run elsewhere."""
+    return url if "://" in str(url) else os.path.abspath(url)
+
+
+def place(url: str) -> tuple[fs.FileSystem, str]:
     """The filesystem of an address, and the path there."""
-    return fs.FileSystem.from_uri(url if "://" in url else Path(url).resolve().as_uri())
+    return fs.FileSystem.from_uri(url if "://" in url else Path(url).absolute().as_uri())
 
 
 def _open(path: str | Path) -> pq.ParquetFile:
-    files_system, at = _place(str(path))
+    files_system, at = place(str(path))
     return pq.ParquetFile(files_system.open_input_file(at))
 
 
