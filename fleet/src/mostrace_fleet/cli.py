@@ -87,7 +87,7 @@ def _ingest(options: argparse.Namespace) -> int:
     mostrace = program()
     today = datetime.now(timezone.utc).strftime("%Y-%m-%d")
     if options.spark is None:
-        mapper = ingest.in_threads(options.workers)
+        mapper = ingest.in_processes(options.workers)
     else:
         from . import spark
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """From a folder of recordings to rows of the table.
 
-It is done in two rounds, each of which is a list of tasks that may run anywhere, in any order, and more than once: in threads of this
-process, or in Spark's executors (spark.py).
+It is done in two rounds, each of which is a list of tasks that may run anywhere, in any order, and more than once: in processes
+of this machine, or in Spark's executors (spark.py).
 
 1. `identify`: what is each recording known by, and of which day is it? Those that the table has are left out.
 2. `ingest`: a batch of recordings of one day becomes one file for each table, and one commit.
@@ -25,10 +25,10 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from .program import Identity, MostraceError, export, identify
-from .table import RELATIONS, UNKNOWN, Part, Table, absolute, place
+from .table import RELATIONS, Part, Table, absolute, place
 
-#: The largest batch: packed bytes, and recordings.
-BATCH_BYTES, BATCH = 64 << 20, 32
+#: About the largest batch: packed bytes, and recordings.
+BATCH_BYTES, BATCH = 64 << 20, 40
 #: The days of ledgers in a batch: a file of a few KB each.
 BATCH_OF_LEDGERS = 20_000
 
@@ -154,7 +154,7 @@ class Identify:
             with _Here(source) as path:
                 known_by = identify(self.mostrace, path)
         except (MostraceError, OSError) as error:
-            return Outcome(source, error=str(error))
+            return Outcome(source, error=_line(error))
         return Outcome(Source(source.url, source.bytes, known_by))
 
 
@@ -171,15 +171,15 @@ class Ingest:
         for id_ in table.known(by_id):
             del by_id[id_]
         broken: list[Outcome] = []
+        parts: list[Part] = []
         with tempfile.TemporaryDirectory(prefix="mostrace-fleet-") as aside:
             for source in list(by_id.values()):
                 try:
-                    self._rows(source, Path(aside))
+                    parts += self._rows(source, Path(aside))
                 except (MostraceError, OSError, pa.ArrowException) as error:
-                    broken.append(Outcome(source, error=str(error)))
+                    broken.append(Outcome(source, error=_line(error)))
                     del by_id[source.identity.id]
-            parts = _parts(Path(aside))
-            while by_id and not table.add([part for part, id_ in parts if id_ in by_id], list(by_id)):
+            while by_id and not table.add([part for part in parts if part.id in by_id], list(by_id)):
                 # Somebody else was faster with some of them.
                 for id_ in table.known(by_id):
                     del by_id[id_]
@@ -187,40 +187,33 @@ class Ingest:
         others = [one for one in batch if id(one) not in given]
         return broken + [Outcome(one, added=one.identity.id in by_id) for one in others]
 
-    def _rows(self, source: Source, aside: Path) -> None:
+    def _rows(self, source: Source, aside: Path) -> list[Part]:
+        """The files of a source's rows."""
+        identity = source.identity
+        if source.ledger is not None:
+            _check_ledger(source)
+            # Its rows are to lie beside those of other ledgers.
+            return [Part("ledger", identity.day, source.url, identity.id, (("ledger", source.ledger),))]
+        # Each recording has its own folder: what a broken one leaves is not taken for rows.
+        folder = aside / identity.id
         with _Here(source) as path:
-            if source.ledger is None:
-                # Each recording has its own folder: what a broken one leaves is not taken for rows.
-                export(self.mostrace, path, aside / source.identity.id)
-            else:
-                _ledger(source, path, aside)
+            export(self.mostrace, path, folder)
+        return [
+            Part(relation, identity.day, str(path), identity.id)
+            for relation in RELATIONS
+            for path in folder.glob(f"{relation}/day=*/*.parquet")
+        ]
 
 
-def _ledger(source: Source, path: Path, aside: Path) -> None:
-    """Adds the name of the ledger to its rows, since they are to lie beside those of others."""
-    rows = pq.read_table(path, partitioning=None)
-    for name in ("ledger", "bundle_id"):
-        if name in rows.column_names:
-            raise MostraceError(f"{path}: not a day of a ledger: it has a column {name}")
-    if "command" not in rows.column_names or "hour" not in rows.column_names:
-        raise MostraceError(f"{path}: not a day of a ledger: it has no columns hour and command")
-    names = pa.array([source.ledger] * len(rows), pa.string())
-    folder = aside / source.identity.id.replace("/", "_") / "ledger" / f"day={source.identity.day}"
-    folder.mkdir(parents=True)
-    (folder / "id").write_text(source.identity.id)
-    pq.write_table(rows.append_column("ledger", names), folder / "0.parquet", compression="zstd")
+def _check_ledger(source: Source) -> None:
+    files_system, path = place(source.url)
+    names = pq.read_schema(path, filesystem=files_system).names
+    if "ledger" in names or not {"hour", "command", "write_bytes"} <= set(names):
+        raise MostraceError(f"{source.url}: not a day of a ledger: it has other columns")
 
 
-def _parts(aside: Path) -> list[tuple[Part, str]]:
-    """The files that the analyser made, each with the identity of its recording."""
-    found = []
-    for relation in RELATIONS:
-        for path in aside.glob(f"*/{relation}/day=*/*.parquet"):
-            day = path.parent.name.removeprefix("day=")
-            marked = path.parent / "id"
-            id_ = marked.read_text() if marked.exists() else path.stem
-            found.append((Part(relation, None if day == UNKNOWN else day, path), id_))
-    return found
+def _line(error: Exception) -> str:
+    return str(error).split("\n", 1)[0]
 
 
 def _distinct(sources: list[Source]) -> list[Source]:
@@ -232,27 +225,27 @@ def _distinct(sources: list[Source]) -> list[Source]:
 
 
 def _batches(sources: Iterable[Source]) -> list[list[Source]]:
-    """Groups sources of one day and kind."""
-    batches: list[list[Source]] = []
-    last = None
-    size = 0
-    for one in sorted(sources, key=lambda one: (one.ledger is not None, one.identity.day or "", one.url)):
-        kind = (one.ledger is not None, one.identity.day)
-        most = BATCH if one.ledger is None else BATCH_OF_LEDGERS
-        if kind != last or len(batches[-1]) >= most or size + one.bytes > BATCH_BYTES:
-            batches.append([])
-            last, size = kind, 0
-        batches[-1].append(one)
-        size += one.bytes
+    """Groups sources of one day and kind into batches of about the same size."""
+    of_day: dict[tuple[bool, str], list[Source]] = {}
+    for one in sorted(sources, key=lambda one: one.url):
+        of_day.setdefault((one.ledger is not None, one.identity.day or ""), []).append(one)
+    batches = []
+    for (is_ledger, _), sources_ in sorted(of_day.items()):
+        most = BATCH_OF_LEDGERS if is_ledger else BATCH
+        count = max(-(-len(sources_) // most), -(-sum(one.bytes for one in sources_) // BATCH_BYTES))
+        batches += [sources_[nth::count] for nth in range(min(count, len(sources_)))]
     return batches
 
 
-def in_threads(workers: int | None = None) -> Mapper:
-    """Runs tasks in threads of this process, which wait for the analyser's processes."""
-    from concurrent.futures import ThreadPoolExecutor
+def in_processes(workers: int | None = None) -> Mapper:
+    """Runs tasks in processes of this machine, by default as many as it has cores."""
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
 
     def map_(task: Callable, items: list) -> Iterable:
-        with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
-            yield from pool.map(task, items)
+        # A forked process would lack the threads of delta-rs and Arrow.
+        most = min(workers or os.cpu_count() or 1, max(len(items), 1))
+        with ProcessPoolExecutor(most, mp_context=get_context("spawn")) as pool:
+            yield from pool.map(task, items, chunksize=1)
 
     return map_

@@ -55,7 +55,12 @@ class Part:
     relation: str
     #: None if unknown.
     day: str | None
-    path: Path
+    #: Its path or address.
+    path: str
+    #: The recording, or day of a ledger, that it is of; "" if of several.
+    id: str = ""
+    #: Columns that it lacks because all its rows have the same text there.
+    texts: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass
@@ -139,8 +144,8 @@ class Table:
         written: list[tuple[AddAction, pa.Schema]] = []
         committed = False
         try:
-            for (relation, day), paths in _by_partition(parts).items():
-                written.append(self._write(relation, day, paths))
+            for (relation, day), together in _by_partition(parts).items():
+                written.append(self._write(relation, day, together))
             committed = self._commit_new(written, ids)
             return committed
         finally:
@@ -185,17 +190,16 @@ class Table:
             self.delta.alter.add_columns(list(new.values()))
             self.delta.update_incremental()
 
-    def _write(self, relation: str, day: str | None, paths: list[str | Path]) -> tuple[AddAction, pa.Schema]:
+    def _write(self, relation: str, day: str | None, parts: list[Part]) -> tuple[AddAction, pa.Schema]:
         """Writes the rows of several files into a new one of the table. It belongs to no version yet."""
-        files = [_open(path) for path in paths]
-        schema = _union(file.schema_arrow for file in files).with_metadata({SCHEMA: _newest(files)})
+        schema = _schema_of(parts)
         folder = f"relation={relation}/day={day or UNKNOWN}"
         path = f"{folder}/{uuid.uuid4()}.parquet"
         where = f"{self.root}/{path}"
         self.files_system.create_dir(f"{self.root}/{folder}", recursive=True)
         rows = 0
         with self.files_system.open_output_stream(where) as out, pq.ParquetWriter(out, schema, compression="zstd") as writer:
-            for group in _groups(files, schema):
+            for group in _groups(parts, schema):
                 rows += group.num_rows
                 writer.write_table(group, row_group_size=GROUP)
         size = self.files_system.get_file_info(where).size
@@ -225,7 +229,7 @@ class Table:
         return done
 
     def _replace(self, relation: str, day: str | None, files: list[File], done: Compacted) -> None:
-        added, _ = self._write(relation, day, [file.uri for file in files])
+        added, _ = self._write(relation, day, [Part(relation, day, file.uri) for file in files])
         now = int(time.time() * 1000)
         # delta-rs looks for conflicts only among removals that change data; without the mark, a row could stay twice.
         removed = [RemoveAction(file.path, True, now, file.bytes, {"relation": relation, "day": day}) for file in files]
@@ -260,58 +264,83 @@ def place(url: str) -> tuple[fs.FileSystem, str]:
     return fs.FileSystem.from_uri(url if "://" in url else Path(url).absolute().as_uri())
 
 
-def _open(path: str | Path) -> pq.ParquetFile:
-    files_system, at = place(str(path))
-    return pq.ParquetFile(files_system.open_input_file(at))
+@contextlib.contextmanager
+def _opened(part: Part) -> Iterator[pq.ParquetFile]:
+    files_system, path = place(part.path)
+    # One after the other: a day may have more files than a process may have open.
+    with files_system.open_input_file(path) as file, pq.ParquetFile(file) as parquet:
+        yield parquet
 
 
 def _line(error: Exception) -> str:
     return str(error).split("\n", 1)[0]
 
 
-def _by_partition(parts: Iterable[Part]) -> dict[tuple[str, str | None], list[Path]]:
-    found: dict[tuple[str, str | None], list[Path]] = {}
+def _by_partition(parts: Iterable[Part]) -> dict[tuple[str, str | None], list[Part]]:
+    found: dict[tuple[str, str | None], list[Part]] = {}
     for part in sorted(parts, key=lambda part: part.path):
-        found.setdefault((part.relation, part.day), []).append(part.path)
+        found.setdefault((part.relation, part.day), []).append(part)
     return found
 
 
-def _plain(schema: pa.Schema) -> pa.Schema:
-    """The schema with one type for each kind of text, whoever wrote it."""
-    plain = {pa.large_string(): pa.string(), pa.string_view(): pa.string()}
-    fields = [pa.field(one.name, plain.get(one.type, one.type)) for one in schema]
-    return pa.schema(fields)
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """The type in the table: one for each kind of value, whoever wrote it. Delta has no unsigned numbers."""
+    types = pa.types
+    if types.is_dictionary(kind):
+        return _plain(kind.value_type)
+    if types.is_large_string(kind) or types.is_string_view(kind):
+        return pa.string()
+    if types.is_integer(kind):
+        return pa.int64()
+    if types.is_timestamp(kind):
+        return pa.timestamp("us", tz="UTC")
+    if types.is_list(kind) or types.is_large_list(kind):
+        return pa.list_(_plain(kind.value_type))
+    return kind
 
 
 def _union(schemas: Iterable[pa.Schema]) -> pa.Schema:
-    return pa.unify_schemas([_plain(schema) for schema in schemas])
+    plain = [pa.schema([pa.field(one.name, _plain(one.type)) for one in schema]) for schema in schemas]
+    return pa.unify_schemas(plain)
 
 
-def _newest(files: list[pq.ParquetFile]) -> bytes:
-    """The newest version of the columns among the files."""
-    versions = [(file.metadata.metadata or {}).get(SCHEMA, b"0") for file in files]
-    return max(versions, key=int)
+def _schema_of(parts: list[Part]) -> pa.Schema:
+    """The columns of all files by name, and as its metadata the newest version of them."""
+    schemas, version = {}, b"0"
+    for part in parts:
+        with _opened(part) as file:
+            texts = [pa.field(name, pa.string()) for name, _ in part.texts]
+            schema = pa.schema([*file.schema_arrow, *texts])
+            # Most are alike.
+            schemas[schema.to_string()] = schema
+            version = max(version, (file.metadata.metadata or {}).get(SCHEMA, b"0"), key=int)
+    return _union(schemas.values()).with_metadata({SCHEMA: version})
 
 
-def _groups(files: list[pq.ParquetFile], schema: pa.Schema) -> Iterator[pa.Table]:
+def _groups(parts: list[Part], schema: pa.Schema) -> Iterator[pa.Table]:
     """The rows of all files in groups of about GROUP; a column that a file does not have is null."""
     held: list[pa.Table] = []
     rows = 0
-    for file in files:
-        for batch in file.iter_batches(batch_size=GROUP):
-            table = pa.Table.from_batches([batch])
-            columns = [
-                table.column(one.name).cast(one.type) if one.name in table.column_names else pa.nulls(len(table), one.type)
-                for one in schema
-            ]
-            held.append(pa.table(columns, schema=schema))
-            rows += len(batch)
-            if rows >= GROUP:
-                yield pa.concat_tables(held)
-                held, rows = [], 0
-        file.close()
+    for part in parts:
+        texts = dict(part.texts)
+        with _opened(part) as file:
+            for batch in file.iter_batches(batch_size=GROUP):
+                columns = [_column(batch, one, texts) for one in schema]
+                held.append(pa.table(columns, schema=schema))
+                rows += len(batch)
+                if rows >= GROUP:
+                    yield pa.concat_tables(held)
+                    held, rows = [], 0
     if held:
         yield pa.concat_tables(held)
+
+
+def _column(batch: pa.RecordBatch, of: pa.Field, texts: dict[str, str]) -> pa.Array:
+    if of.name in batch.schema.names:
+        return batch.column(of.name).cast(of.type)
+    if of.name in texts:
+        return pa.repeat(texts[of.name], len(batch))
+    return pa.nulls(len(batch), of.type)
 
 
 def _bins(files: list[File], large: int) -> Iterator[list[File]]:
