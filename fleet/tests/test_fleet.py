@@ -26,13 +26,13 @@ from deltalake import DeltaTable
 from mostrace_fleet import RELATIONS, MostraceError, Table, report
 from mostrace_fleet import ingest as ingesting
 from mostrace_fleet.program import program
-from mostrace_fleet.table import Part
+from mostrace_fleet.table import Added, Part
 
 #: Two workers of one core each, which are processes of their own.
 CLUSTER = "local-cluster[2,1,1024]"
 #: The longest that a test waits for something to happen, s.
 PATIENCE = 300
-RECORDED = [relation for relation in RELATIONS if relation != "ledger"]
+RECORDED = [relation for relation in RELATIONS if relation not in ("ledger", "sources")]
 
 
 def command(*arguments: str | Path) -> subprocess.CompletedProcess:
@@ -66,12 +66,12 @@ class Case(unittest.TestCase):
                 self.assertEqual(both.execute(sql).fetchall(), [(0,)], f"{relation}: rows of {left} that {right} lacks")
 
     def assert_each_once(self, table: Path, number: int):
-        """Every recording is there, once, by its rows and by the log."""
+        """Every recording is there, once, by its rows and by the list of sources."""
+        sources = report.connect(str(table)).execute("SELECT bundle_id FROM sources").fetchall()
         rows = report.connect(str(table)).execute("SELECT bundle_id, count(*) FROM recordings GROUP BY bundle_id").fetchall()
         self.assertEqual(len(rows), number)
         self.assertEqual({count for _, count in rows}, {1})
-        ids = [id_ for id_, _ in rows]
-        self.assertEqual(Table(table).known(ids), set(ids))
+        self.assertEqual(sorted(id_ for (id_,) in sources), sorted(id_ for id_, _ in rows))
 
     def data_set(self, recordings: list[Path]) -> Path:
         """What the analyser alone writes."""
@@ -124,13 +124,14 @@ class Ingesting(Case):
         table = Table.create(str(self.table))
         stale = Table(self.table)
         plain = self.data_set([recording])
-        parts = [Part(path.parts[-3], path.parts[-2][4:], str(path)) for path in plain.glob("*/*/*.parquet")]
-        self.assertTrue(table.add(parts, ["x"]))
+        [day] = {path.parts[-2][4:] for path in plain.glob("*/*/*.parquet")}
+        parts = [Part(path.parts[-3], day, str(path)) for path in plain.glob("*/*/*.parquet")]
+        self.assertTrue(table.add(parts, [Added("x", "x.most", 1)], day))
         # This one has read the version before, as a worker does that is cut off from the others for a while.
-        self.assertFalse(stale.add(parts, ["x"]))
+        self.assertFalse(stale.add(parts, [Added("x", "x.most", 1)], day))
         self.assertEqual(len(Table(self.table).files("recordings")), 1)
         # It leaves nothing.
-        self.assertEqual(len(list(self.table.glob("relation=*/*/*"))), len(parts))
+        self.assertEqual(len(list(self.table.glob("relation=*/*/*"))), len(parts) + 1)
 
     def test_versions_of_the_columns_are_merged_by_name(self):
         older, newer = fleet.make(self.traces, 2, ("f2fs-wal", "wal"))
@@ -143,7 +144,8 @@ class Ingesting(Case):
         plain = self.folder / "plain"
         table = Table.create(str(self.table))
         for at, path in enumerate(sorted(plain.glob("*/*/*.parquet"))):
-            self.assertTrue(table.add([Part(path.parts[-3], path.parts[-2][4:], str(path))], [str(at)]))
+            day = path.parts[-2][4:]
+            self.assertTrue(table.add([Part(path.parts[-3], day, str(path))], [Added(str(at), str(path), 1)], day))
         table.compact()
         ingest(self.traces, self.table)
         for relation in RECORDED:
@@ -156,7 +158,7 @@ class Ingesting(Case):
         rows = pq.read_table(path)
         pq.write_table(rows.set_column(rows.column_names.index("lost"), "lost", pa.array(["no"] * len(rows))), path)
         with self.assertRaisesRegex(MostraceError, "the column lost is"):
-            table.add([Part("recordings", None, str(path))], ["y"])
+            table.add([Part("recordings", None, str(path))], [Added("y", str(path), 1)], None)
 
     def test_ledgers(self):
         hour = pa.array([1_790_845_200_000_000], pa.timestamp("us"))
@@ -205,7 +207,7 @@ class Compacting(Case):
         ended = command("compact", self.table)
         self.assertIn(f"{len(before.files())} files", ended.stdout)
         after = Table(self.table)
-        self.assertEqual((len(before.files()), len(after.files())), (14, 7))
+        self.assertEqual((len(before.files()), len(after.files())), (16, 8))
         self.assert_same_rows(self.data_set_of(2), self.table)
         # Who has read the version before can still add, and cannot compact.
         with self.assertRaisesRegex(MostraceError, "another compaction"):
@@ -215,7 +217,7 @@ class Compacting(Case):
         self.assert_same_rows(self.plain, self.table)
         self.assertFalse(self.add_to(stale, self.recordings[0]))
         Table(self.table).vacuum(0)
-        self.assertEqual(len(list(self.table.glob("relation=*/*/*"))), 14)
+        self.assertEqual(len(list(self.table.glob("relation=*/*/*"))), 16)
         self.assert_same_rows(self.plain, self.table)
 
     def data_set_of(self, number: int) -> Path:

@@ -25,12 +25,12 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from .program import Identity, MostraceError, export, identify
-from .table import RELATIONS, Part, Table, absolute, place
+from .table import RELATIONS, Added, Part, Table, absolute, place
 
 #: About the largest batch: packed bytes, and recordings.
 BATCH_BYTES, BATCH = 64 << 20, 40
-#: The days of ledgers in a batch: a file of a few KB each.
-BATCH_OF_LEDGERS = 20_000
+#: The days of ledgers in a batch, whose rows are held in memory: a file of a few KB each.
+BATCH_OF_LEDGERS = 5_000
 
 _BUNDLE = re.compile(r"\.most(\.tar\.zst)?$")
 _DAY = re.compile(r"^(\d{4}-\d\d-\d\d)\.parquet$")
@@ -86,7 +86,7 @@ def run(folder: str, table: str, mostrace: str, map_: Mapper, only_closed: str |
     summary = Summary(found=len(sources), broken=[one for one in outcomes if one.error])
     opened = Table.create(table)
     new = _distinct([one.source for one in outcomes if not one.error] + ledgers)
-    known = opened.known(one.identity.id for one in new)
+    known = opened.known(one.identity.id for one in new) if new else set()
     summary.known = len(sources) - len(summary.broken) - len(new) + len(known)
     batches = _batches(one for one in new if one.identity.id not in known)
     for done in map_(Ingest(mostrace, table), batches):
@@ -168,7 +168,8 @@ class Ingest:
     def __call__(self, batch: list[Source]) -> list[Outcome]:
         table = Table(self.table)
         by_id = {one.identity.id: one for one in batch}
-        for id_ in table.known(by_id):
+        [day] = {one.identity.day for one in batch}
+        for id_ in table.known(by_id, [day]):
             del by_id[id_]
         broken: list[Outcome] = []
         parts: list[Part] = []
@@ -179,21 +180,24 @@ class Ingest:
                 except (MostraceError, OSError, pa.ArrowException) as error:
                     broken.append(Outcome(source, error=_line(error)))
                     del by_id[source.identity.id]
-            while by_id and not table.add([part for part in parts if part.id in by_id], list(by_id)):
+            while by_id and not self._add(table, parts, list(by_id.values()), day):
                 # Somebody else was faster with some of them.
-                for id_ in table.known(by_id):
+                for id_ in table.known(by_id, [day]):
                     del by_id[id_]
         given = {id(one.source) for one in broken}
         others = [one for one in batch if id(one) not in given]
         return broken + [Outcome(one, added=one.identity.id in by_id) for one in others]
 
+    def _add(self, table: Table, parts: list[Part], sources: list[Source], day: str | None) -> bool:
+        added = [Added(one.identity.id, one.url, one.bytes) for one in sources]
+        ids = {one.id for one in added}
+        return table.add([part for part in parts if part.id in ids], added, day)
+
     def _rows(self, source: Source, aside: Path) -> list[Part]:
         """The files of a source's rows."""
         identity = source.identity
         if source.ledger is not None:
-            _check_ledger(source)
-            # Its rows are to lie beside those of other ledgers.
-            return [Part("ledger", identity.day, source.url, identity.id, (("ledger", source.ledger),))]
+            return [Part("ledger", identity.day, source.url, identity.id, _ledger(source))]
         # Each recording has its own folder: what a broken one leaves is not taken for rows.
         folder = aside / identity.id
         with _Here(source) as path:
@@ -205,11 +209,14 @@ class Ingest:
         ]
 
 
-def _check_ledger(source: Source) -> None:
+def _ledger(source: Source) -> pa.Table:
+    """The rows of a ledger's day, with the name of the ledger, since they are to lie beside those of others."""
     files_system, path = place(source.url)
-    names = pq.read_schema(path, filesystem=files_system).names
-    if "ledger" in names or not {"hour", "command", "write_bytes"} <= set(names):
+    with files_system.open_input_file(path) as file, pq.ParquetFile(file) as parquet:
+        rows = parquet.read()
+    if "ledger" in rows.column_names or not {"hour", "command", "write_bytes"} <= set(rows.column_names):
         raise MostraceError(f"{source.url}: not a day of a ledger: it has other columns")
+    return rows.append_column("ledger", pa.repeat(source.ledger, len(rows)))
 
 
 def _line(error: Exception) -> str:

@@ -6,9 +6,10 @@ Its rows are those of all tables of a data set; `relation` says of which, and is
     TABLE/_delta_log/                                   which files count, and which recordings are in
     TABLE/relation=events/day=2026-11-25/UUID.parquet   rows of many recordings
 
-One commit adds whole recordings with all their tables, so no reader sees a part of one. For each recording the commit has a
-transaction (`txn` in Delta's protocol) whose application is the recording's identity: Delta refuses a second commit with it, from
-whichever writer. That is what makes a recording count once.
+One commit adds whole recordings of one day with all their tables, so no reader sees a part of one. With them it adds a row to
+`sources` for each, and a transaction (`txn` in Delta's protocol) whose application is the day. Delta refuses a commit if another one
+with that application was made since the version that the writer has read, from whichever writer. So what the writer has read about
+the day in `sources` holds when it commits, and a recording counts once.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from pyarrow import fs
 
 from .program import MostraceError
 
-#: The tables of a data set, and the days of ledgers.
-RELATIONS = ("events", "requests", "causes", "processes", "files", "calls", "recordings", "ledger")
+#: The tables of a data set, the days of ledgers, and a row for each recording and each day of a ledger: where it came from.
+RELATIONS = ("sources", "events", "requests", "causes", "processes", "files", "calls", "recordings", "ledger")
 #: How Hive, Spark, DuckDB and Delta write an unknown value in a folder's name.
 UNKNOWN = "__HIVE_DEFAULT_PARTITION__"
 #: The version of the columns in a file's metadata.
@@ -41,8 +42,8 @@ SCHEMA = b"mostrace.schema"
 TRIES = 50
 #: Bytes of files that a compacted file is made of, and rows of a part of it that is read at once.
 LARGE, GROUP = 512 << 20, 1 << 18
-#: The application of the transactions by which two compactions notice each other.
-COMPACTION = "mostrace-fleet/compaction"
+#: The applications of the transactions by which two writers of a day, or two compactions, notice each other.
+OF_DAY, COMPACTION = "mostrace-fleet/day=", "mostrace-fleet/compaction"
 
 PARTITIONS = ["relation", "day"]
 _FIRST = pa.schema([("relation", pa.string()), ("day", pa.date32())])
@@ -50,7 +51,7 @@ _FIRST = pa.schema([("relation", pa.string()), ("day", pa.date32())])
 
 @dataclass(frozen=True)
 class Part:
-    """A file of rows, in no table yet."""
+    """Rows of a file that is in no table yet, or is to be replaced."""
 
     relation: str
     #: None if unknown.
@@ -59,8 +60,19 @@ class Part:
     path: str
     #: The recording, or day of a ledger, that it is of; "" if of several.
     id: str = ""
-    #: Columns that it lacks because all its rows have the same text there.
-    texts: tuple[tuple[str, str], ...] = ()
+    #: Its rows, if they were read already, because it is small and one of very many.
+    rows: pa.Table | None = None
+
+
+@dataclass(frozen=True)
+class Added:
+    """What a row of `sources` tells."""
+
+    #: The identity of a recording, or of a day of a ledger.
+    id: str
+    #: Where it came from, and its packed bytes there.
+    url: str
+    bytes: int
 
 
 @dataclass
@@ -100,6 +112,7 @@ class Table:
         if self.delta.metadata().partition_columns != PARTITIONS:
             raise MostraceError(f"{self.url}: a Delta table, but not one of mostrace-fleet")
         self.files_system, self.root = place(self.url)
+        self._read: dict[str, set[str]] = {}
 
     @staticmethod
     def create(url: str) -> Table:
@@ -117,9 +130,21 @@ class Table:
         """The number of the version."""
         return self.delta.version()
 
-    def known(self, ids: Iterable[str]) -> set[str]:
-        """Which of these recordings the version has."""
-        return {id_ for id_ in ids if self.delta.transaction_version(id_) is not None}
+    def known(self, ids: Iterable[str], days: Iterable[str | None] | None = None) -> set[str]:
+        """Which of these recordings the version has; `days` are those that they are of, if that is known."""
+        days = None if days is None else set(days)
+        asked, found = set(ids), set()
+        for file in self.files("sources"):
+            if days is None or file.day in days:
+                found |= asked & self._ids(file)
+        return found
+
+    def _ids(self, file: File) -> set[str]:
+        """The identities in a file of `sources`, which never changes."""
+        if file.path not in self._read:
+            with _opened(Part(file.relation, file.day, file.uri)) as parquet:
+                self._read[file.path] = set(parquet.read(columns=["bundle_id"]).column(0).to_pylist())
+        return self._read[file.path]
 
     def files(self, relation: str | None = None) -> list[File]:
         """The files of the version, of one table or of all."""
@@ -137,31 +162,35 @@ class Table:
         for uri in self.delta.file_uris():
             yield uri[uri.rindex("relation=") :]
 
-    def add(self, parts: list[Part], ids: list[str]) -> bool:
-        """Commits rows, all of them or none: those of the recordings with these identities.
+    def add(self, parts: list[Part], added: list[Added], day: str | None) -> bool:
+        """Commits the rows of these recordings of a day, all of them or none.
 
         Returns False if the table has one of them already; then nothing is added. Raises MostraceError if it cannot be done."""
         written: list[tuple[AddAction, pa.Schema]] = []
         committed = False
         try:
-            for (relation, day), together in _by_partition(parts).items():
-                written.append(self._write(relation, day, together))
-            committed = self._commit_new(written, ids)
+            for (relation, day_), together in _by_partition([*parts, _sources(added, day)]).items():
+                written.append(self._write(relation, day_, together))
+            committed = self._commit_new(written, {one.id for one in added}, day)
             return committed
         finally:
             if not committed:
                 self._remove_unused(action.path for action, _ in written)
 
-    def _commit_new(self, written: list[tuple[AddAction, pa.Schema]], ids: list[str]) -> bool:
-        properties = CommitProperties(app_transactions=[Transaction(id_, 1) for id_ in ids])
+    def _commit_new(self, written: list[tuple[AddAction, pa.Schema]], ids: set[str], day: str | None) -> bool:
         actions = [action for action, _ in written]
         for attempt in range(TRIES):
-            if self.known(ids):
+            if self.known(ids, [day]):
                 return False
+            lock = Transaction(f"{OF_DAY}{day or UNKNOWN}", self.version + 1)
             try:
                 self._widen(schema for _, schema in written)
                 self.delta.create_write_transaction(
-                    actions, "append", self.delta.schema(), PARTITIONS, commit_properties=properties
+                    actions,
+                    "append",
+                    self.delta.schema(),
+                    PARTITIONS,
+                    commit_properties=CommitProperties(app_transactions=[lock]),
                 )
                 self.delta.update_incremental()
                 return True
@@ -233,8 +262,7 @@ class Table:
         now = int(time.time() * 1000)
         # delta-rs looks for conflicts only among removals that change data; without the mark, a row could stay twice.
         removed = [RemoveAction(file.path, True, now, file.bytes, {"relation": relation, "day": day}) for file in files]
-        number = (self.delta.transaction_version(COMPACTION) or 0) + 1
-        properties = CommitProperties(app_transactions=[Transaction(COMPACTION, number)])
+        properties = CommitProperties(app_transactions=[Transaction(COMPACTION, self.version + 1)])
         try:
             self.delta.create_write_transaction(
                 [added, *removed], "append", self.delta.schema(), PARTITIONS, commit_properties=properties
@@ -276,6 +304,15 @@ def _line(error: Exception) -> str:
     return str(error).split("\n", 1)[0]
 
 
+def _sources(added: list[Added], day: str | None) -> Part:
+    rows = {
+        "bundle_id": pa.array([one.id for one in added], pa.string()),
+        "source": pa.array([one.url for one in added], pa.string()),
+        "packed_bytes": pa.array([one.bytes for one in added], pa.int64()),
+    }
+    return Part("sources", day, "", rows=pa.table(rows))
+
+
 def _by_partition(parts: Iterable[Part]) -> dict[tuple[str, str | None], list[Part]]:
     found: dict[tuple[str, str | None], list[Part]] = {}
     for part in sorted(parts, key=lambda part: part.path):
@@ -308,39 +345,48 @@ def _schema_of(parts: list[Part]) -> pa.Schema:
     """The columns of all files by name, and as its metadata the newest version of them."""
     schemas, version = {}, b"0"
     for part in parts:
-        with _opened(part) as file:
-            texts = [pa.field(name, pa.string()) for name, _ in part.texts]
-            schema = pa.schema([*file.schema_arrow, *texts])
-            # Most are alike.
-            schemas[schema.to_string()] = schema
-            version = max(version, (file.metadata.metadata or {}).get(SCHEMA, b"0"), key=int)
+        schema, told = _look(part)
+        # Most are alike.
+        schemas[schema.to_string(show_schema_metadata=False)] = schema
+        version = max(version, told.get(SCHEMA, b"0"), key=int)
     return _union(schemas.values()).with_metadata({SCHEMA: version})
+
+
+def _look(part: Part) -> tuple[pa.Schema, dict[bytes, bytes]]:
+    """The columns of a file, and what its metadata tells."""
+    if part.rows is not None:
+        return part.rows.schema, {}
+    with _opened(part) as file:
+        return file.schema_arrow, file.metadata.metadata or {}
 
 
 def _groups(parts: list[Part], schema: pa.Schema) -> Iterator[pa.Table]:
     """The rows of all files in groups of about GROUP; a column that a file does not have is null."""
     held: list[pa.Table] = []
     rows = 0
-    for part in parts:
-        texts = dict(part.texts)
-        with _opened(part) as file:
-            for batch in file.iter_batches(batch_size=GROUP):
-                columns = [_column(batch, one, texts) for one in schema]
-                held.append(pa.table(columns, schema=schema))
-                rows += len(batch)
-                if rows >= GROUP:
-                    yield pa.concat_tables(held)
-                    held, rows = [], 0
+    for piece in _pieces(parts):
+        held.append(pa.table([_column(piece, one) for one in schema], schema=schema))
+        rows += len(piece)
+        if rows >= GROUP:
+            yield pa.concat_tables(held)
+            held, rows = [], 0
     if held:
         yield pa.concat_tables(held)
 
 
-def _column(batch: pa.RecordBatch, of: pa.Field, texts: dict[str, str]) -> pa.Array:
-    if of.name in batch.schema.names:
-        return batch.column(of.name).cast(of.type)
-    if of.name in texts:
-        return pa.repeat(texts[of.name], len(batch))
-    return pa.nulls(len(batch), of.type)
+def _pieces(parts: list[Part]) -> Iterator[pa.Table | pa.RecordBatch]:
+    for part in parts:
+        if part.rows is not None:
+            yield part.rows
+            continue
+        with _opened(part) as file:
+            yield from file.iter_batches(batch_size=GROUP)
+
+
+def _column(piece: pa.Table | pa.RecordBatch, of: pa.Field) -> pa.Array | pa.ChunkedArray:
+    if of.name in piece.schema.names:
+        return piece.column(of.name).cast(of.type)
+    return pa.nulls(len(piece), of.type)
 
 
 def _bins(files: list[File], large: int) -> Iterator[list[File]]:
