@@ -29,7 +29,7 @@ GUESTS = guest/able.sh "$(GUEST_PACKAGES)"
 MODULE = kernel-patches/test/able.sh
 
 .PHONY: demo build install deb dist check test tests tests-of-truth tests-in-guests test-all truth truth-guest test-guest test-module test-kernels test-patched lint features book bench bench-record kills soak bench-beside bench-overhead \
-	bench-accuracy report-check test-python phone phone-armv7 phone-x86_64 test-arm64 test-arm64-analysis bench-phone samples samples-guest setup setup-test clean
+	bench-accuracy report-check test-python test-fleet phone phone-armv7 phone-x86_64 test-arm64 test-arm64-analysis bench-phone samples samples-guest setup setup-test clean
 
 demo: build
 	@scripts/demo.sh $(MOSTRACE)
@@ -103,6 +103,7 @@ test-all: lint
 	@$(STEP) "guests" $(MAKE) --no-print-directory test-guest
 	@$(STEP) "module" $(MAKE) --no-print-directory test-module
 	@$(STEP) "python" $(MAKE) --no-print-directory test-python
+	@$(STEP) "fleet" $(MAKE) --no-print-directory test-fleet
 	@$(STEP) "patched kernels" $(MAKE) --no-print-directory test-patched
 
 # The package for Python, in an environment of its own; pip fetches what it needs.
@@ -112,6 +113,15 @@ test-python: build
 	python3 -m venv $(PYTHON)
 	$(PYTHON)/bin/pip install --quiet './python[plot]'
 	MOSTRACE=$(MOSTRACE) $(PYTHON)/bin/python -m unittest discover python/tests
+
+# The table of many recordings: DuckDB, and Spark as a cluster of two workers on this machine, whose processes are killed.
+FLEET = $(CARGO_TARGET_DIR)/fleet
+JAVA = $(shell command -v java >/dev/null || echo default-jre-headless)
+test-fleet: build
+	@scripts/setup.sh python3 python3-venv $(JAVA)
+	python3 -m venv $(FLEET)
+	$(FLEET)/bin/pip install --quiet './fleet[spark]'
+	MOSTRACE=$(MOSTRACE) $(FLEET)/bin/python -m unittest discover fleet/tests
 
 # On Debian's 6.1 and 6.12 in qemu, with real f2fs, vfat and blktrace.
 test-guest: build

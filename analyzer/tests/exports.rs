@@ -367,12 +367,22 @@ fn perfettos_calls_are_on_the_file_that_had_the_inode_then() {
     assert_eq!(calls_in(&trace), expected);
 }
 
-/// Reads a table of the only bundle of a data set.
+/// Returns what is below a folder of a data set's table, days and files alike.
+fn below(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut all: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    let inner: Vec<PathBuf> = all.iter().filter(|path| path.is_dir()).cloned().collect();
+    all.extend(inner.iter().flat_map(|folder| below(folder)));
+    all.sort();
+    all
+}
+
+/// Reads a table of the only recording of a data set.
 fn parquet(folder: &Path, table: &str) -> DataFrame {
-    let mut bundles = std::fs::read_dir(folder.join(table)).unwrap();
-    let bundle = bundles.next().unwrap().unwrap().path();
-    assert!(bundles.next().is_none());
-    let path = bundle.join("0.parquet");
+    let all = below(&folder.join(table));
+    let [_, path] = &all[..] else {
+        panic!("{all:?}");
+    };
     ParquetReader::new(File::open(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display())))
         .finish()
         .unwrap()
@@ -412,23 +422,125 @@ fn a_data_sets_tables_have_the_same_bytes() {
             .any(|path| path.ends_with("test.db-wal"))
     );
     assert!(parquet(&folder, "processes").height() > 1);
-    // An existing partition is not overwritten.
-    let again = Command::new(env!("CARGO_BIN_EXE_mostrace"))
-        .args([
-            "export",
-            sample("wal").to_str().unwrap(),
-            "--format",
-            "dataset",
-            "-o",
-            folder_name,
-        ])
-        .output()
-        .unwrap();
-    let stderr = String::from_utf8_lossy(&again.stderr);
-    assert!(
-        !again.status.success() && stderr.contains("bundle=wal"),
-        "{stderr}"
+    let recordings = parquet(&folder, "recordings");
+    assert_eq!(recordings.height(), 1);
+    let written = total("wal", "write_bytes") as i64;
+    assert_eq!(sum_of(&recordings, "write_bytes"), written);
+    assert_eq!(
+        texts_in(&recordings, "filesystem"),
+        BTreeSet::from(["ext4".to_owned()])
     );
+    // The calls are those that the summary counts.
+    let json = mostrace(&["analyze", sample("wal").to_str().unwrap(), "--json"]);
+    let summary: Value = serde_json::from_slice(&json).unwrap();
+    let levels = summary["amplification"].as_array().unwrap();
+    let asked = levels
+        .iter()
+        .find(|level| level["level"] == "file")
+        .unwrap();
+    let asked = asked["bytes"].as_i64().unwrap();
+    let calls = parquet(&folder, "calls");
+    assert!(asked > 0);
+    assert_eq!(sum_of(&calls, "bytes"), asked);
+    assert!(sum_of(&calls, "duration_ns") > 0);
+}
+
+fn texts_in(frame: &DataFrame, column: &str) -> BTreeSet<String> {
+    let column = frame.column(column).unwrap().str().unwrap();
+    column.iter().flatten().map(str::to_owned).collect()
+}
+
+/// Returns the files of a data set with their contents.
+fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let files = below(folder).into_iter().filter(|path| path.is_file());
+    files
+        .map(|path| {
+            let bytes = std::fs::read(&path).unwrap();
+            (path, bytes)
+        })
+        .collect()
+}
+
+#[test]
+fn a_recording_is_in_a_data_set_once() {
+    let tmp = tempfile::tempdir().unwrap();
+    let folder = tmp.path().join("traces");
+    let folder_name = folder.to_str().unwrap();
+    let add = |bundle: &Path| {
+        let args = ["export", bundle.to_str().unwrap(), "--format", "dataset"];
+        let output = Command::new(env!("CARGO_BIN_EXE_mostrace"))
+            .args(args)
+            .args(["-o", folder_name])
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{stderr}");
+        stderr
+    };
+    // A copy of another name, as a folder instead of an archive.
+    let copy = tmp.path().join("copy.most");
+    std::fs::create_dir(&copy).unwrap();
+    let tar = Command::new("tar")
+        .arg("-C")
+        .arg(&copy)
+        .args(["--zstd", "-xf"])
+        .arg(sample("f2fs-wal"))
+        .status()
+        .unwrap();
+    assert!(tar.success());
+    // Both at once: each writes the whole, and one is there.
+    std::thread::scope(|scope| {
+        scope.spawn(|| add(&sample("f2fs-wal")));
+        scope.spawn(|| add(&copy));
+    });
+    let once = contents(&folder);
+    assert_eq!(once.len(), 7, "{:?}", once.keys());
+    assert!(add(&copy).contains("the data set has it already"));
+    assert_eq!(contents(&folder), once);
+    // Another recording lies beside it.
+    add(&sample("wal"));
+    assert_eq!(contents(&folder).len(), 14);
+    let identity = |bundle: &Path| {
+        let args = ["export", bundle.to_str().unwrap(), "--format", "identity"];
+        let line = String::from_utf8(mostrace(&args)).unwrap();
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        let [id, day, _] = <[String; 3]>::try_from(words).unwrap();
+        (id, day)
+    };
+    assert_eq!(identity(&copy), identity(&sample("f2fs-wal")));
+    let (id, day) = identity(&sample("wal"));
+    let path = folder.join(format!("events/day={day}/{id}.parquet"));
+    assert!(path.is_file(), "{}", path.display());
+    // The contents count: one byte makes another recording.
+    let manifest = copy.join("manifest.json");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    std::fs::write(&manifest, text + "\n").unwrap();
+    assert_ne!(identity(&copy).0, identity(&sample("f2fs-wal")).0);
+}
+
+#[test]
+fn what_a_killed_writer_leaves_is_no_part_of_a_data_set() {
+    let tmp = tempfile::tempdir().unwrap();
+    let folder = tmp.path().join("traces");
+    let folder_name = folder.to_str().unwrap();
+    export("f2fs-wal", "dataset", &["-o", folder_name]);
+    let whole = contents(&folder);
+    // It was killed before it named its last files.
+    for path in whole.keys() {
+        if ["recordings", "files"]
+            .iter()
+            .any(|table| path.starts_with(folder.join(table)))
+        {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            let aside = path.with_file_name(format!(".{name}.1.1.tmp"));
+            std::fs::rename(path, &aside).unwrap();
+            std::fs::write(&aside, "half").unwrap();
+        }
+    }
+    export("f2fs-wal", "dataset", &["-o", folder_name]);
+    let mut again = contents(&folder);
+    again.retain(|path, _| path.extension().is_some_and(|e| e == "parquet"));
+    assert_eq!(again, whole);
 }
 
 #[test]

@@ -248,7 +248,7 @@ fn what_is_of_one_recording_refuses_several() {
         assert_eq!(said.status, Some(2), "{}", said.err);
         assert!(said.err.contains(several), "{}", said.err);
     }
-    // Sums are added up, and a data set has a partition for each recording.
+    // Sums are added up, and a data set has files for each recording.
     let weight = |bundles: &[&str]| -> u64 {
         let args = [&["export"], bundles, &["--format", "folded"]].concat();
         let lines = mostrace(&args);
@@ -259,8 +259,16 @@ fn what_is_of_one_recording_refuses_several() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().to_str().unwrap();
     mostrace(&["export", &a, &b, "--format", "dataset", "-o", folder]);
-    for partition in ["events/bundle=delete", "files/bundle=wal"] {
-        assert!(dir.path().join(partition).join("0.parquet").exists());
+    let lines = mostrace(&["export", &a, &b, "--format", "identity"]);
+    assert_eq!(lines.lines().count(), 2);
+    for line in lines.lines() {
+        let [id, day, _] = line.split(' ').collect::<Vec<_>>()[..] else {
+            panic!("{line}");
+        };
+        for table in ["events", "files"] {
+            let path = format!("{table}/day={day}/{id}.parquet");
+            assert!(dir.path().join(&path).exists(), "{path}");
+        }
     }
     let page = dir.path().join("two.html");
     mostrace(&[

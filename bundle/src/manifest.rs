@@ -83,6 +83,12 @@ pub struct Manifest {
 }
 
 impl Manifest {
+    /// Returns when the recording began by the wall clock, ns since 1970; None if it is not known.
+    #[must_use]
+    pub fn begin_unix_ns(&self) -> Option<u64> {
+        Some(self.clock.start_unix_ns).filter(|&ns| ns != 0)
+    }
+
     /// Returns the device number of the filesystem in the snapshot, major << 20 | minor, as in `s_dev` of file entries.
     /// None without a snapshot, or if the number cannot be parsed.
     #[must_use]

@@ -103,6 +103,17 @@ impl Bundle {
         &self.events
     }
 
+    /// Returns the names and paths of all files of the bundle, by name.
+    ///
+    /// # Errors
+    /// Returns an error if the folder cannot be read.
+    pub fn files(&self) -> Result<Vec<(String, PathBuf)>, Error> {
+        let mut names = layout::files_in(&self.dir)?;
+        names.sort();
+        let path = |name: String| (name.clone(), self.dir.join(name));
+        Ok(names.into_iter().map(path).collect())
+    }
+
     /// Opens a table by its name in [`layout`]; None if the bundle does not have it. With `allow_cut`, a last entry
     /// that is cut short is accepted.
     ///

@@ -40,6 +40,7 @@ impl Analysis {
     /// what may contain names: notes, notices, settings.
     pub fn anonymize(&mut self, key: &Key) {
         self.facts.anonymize(key);
+        self.facts.replace_manifests(|of| hidden_manifest(of, key));
         let manifest = self.manifest.as_ref();
         let left_out = self.notices.len() + manifest.map_or(0, |manifest| manifest.notes.len());
         let manifest = manifest.map(|manifest| Hidden { key }.manifest(manifest));

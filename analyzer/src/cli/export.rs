@@ -8,9 +8,11 @@ use anyhow::bail;
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use mostrace::analysis::{Analysis, shown};
-use mostrace::export::{Dataset, Foreign, ForeignError, Output, blkparse, operations};
+use mostrace::export::{
+    Dataset, Foreign, ForeignError, Output, blkparse, day_of, identity, operations,
+};
 use mostrace::facts::Key;
-use mostrace::recording::Recording;
+use mostrace::text::escape;
 use mostrace_bundle::temporary::TempFolder;
 
 use super::UsageError;
@@ -20,7 +22,7 @@ use super::source::{SourceArgs, several};
 
 /// Write the trace in another tool's format: flame graphs, fio, cache simulators, blkparse's text, a Parquet data set
 ///
-/// With several recordings, `folded` adds them up, and `dataset` has a partition for each; the other formats
+/// With several recordings, `folded` adds them up, and `dataset` has files for each; the other formats
 /// are of one disk's time and take one recording. What a format cannot hold is counted on stderr.
 ///
 /// Examples:
@@ -30,7 +32,7 @@ use super::source::{SourceArgs, several};
 ///   mostrace export run.most --format oracle-general -o run.oracleGeneral
 ///   mostrace export run.most --format perfetto -o run.pftrace
 ///   mostrace export run.most --format blkparse | grep ' D '
-///   mostrace export run.most --format dataset -o traces     (traces/events/bundle=run/0.parquet …)
+///   mostrace export run.most --format dataset -o traces     (traces/events/day=2026-11-25/….parquet …)
 ///   mostrace export run.most --format msr --anonymize -o run.csv
 ///   mostrace export run.most --format operations --anonymize -o calls.most.tar.zst
 #[derive(clap::Args)]
@@ -57,6 +59,7 @@ enum Format {
     Foreign(Foreign),
     Blkparse,
     Dataset,
+    Identity,
     Operations,
 }
 
@@ -64,7 +67,12 @@ impl ValueEnum for Format {
     fn value_variants<'a>() -> &'a [Format] {
         static ALL: LazyLock<Vec<Format>> = LazyLock::new(|| {
             let foreign = Foreign::value_variants().iter().copied();
-            let others = [Format::Blkparse, Format::Dataset, Format::Operations];
+            let others = [
+                Format::Blkparse,
+                Format::Dataset,
+                Format::Identity,
+                Format::Operations,
+            ];
             foreign.map(Format::Foreign).chain(others).collect()
         });
         &ALL
@@ -76,7 +84,10 @@ impl ValueEnum for Format {
             Format::Blkparse => PossibleValue::new("blkparse")
                 .help("The block events as blkparse prints them, without its summary"),
             Format::Dataset => PossibleValue::new("dataset").help(
-                "Parquet files of events, requests, causes, processes and files, partitioned by bundle",
+                "A folder of Parquet files that grows by recordings: events, requests, causes, processes, files, calls, recordings",
+            ),
+            Format::Identity => PossibleValue::new("identity").help(
+                "A line for each recording: what a data set knows it by, the day on which it began, its path",
             ),
             Format::Operations => PossibleValue::new("operations").help(
                 "A bundle with nothing but the operations, for mostrace replay",
@@ -101,6 +112,7 @@ impl Export {
                 let folder = self.named_output("a data set is a folder: name it with -o")?;
                 self.dataset(folder, key.as_ref())
             }
+            Format::Identity => self.identities(key.as_ref()),
             Format::Operations => {
                 let output = self.named_output("operations are a bundle: name it with -o")?;
                 self.operations(output, key.as_ref())
@@ -136,17 +148,32 @@ impl Export {
         keep(&folder, output)
     }
 
-    /// Writes each recording as a partition of its own.
+    /// Adds each recording that the data set does not have.
     fn dataset(&self, folder: &Path, key: Option<&Key>) -> anyhow::Result<()> {
-        let recordings = self.source.open_all()?;
-        let name = |one: &Recording| shown(one.path(), key);
-        let create = |one: &Recording| Dataset::create(folder, &name(one));
-        let datasets: Vec<Dataset> = recordings.iter().map(create).collect::<Result<_, _>>()?;
-        for (recording, dataset) in recordings.into_iter().zip(datasets) {
-            let analysis = self.source.attribute(vec![recording], true, true)?;
-            dataset.write(&hidden(analysis, key).facts)?;
+        for recording in self.source.open_all()? {
+            let Some(dataset) = Dataset::create(folder, &recording, key)? else {
+                let path = recording.path().display();
+                log::warn!("{path}: the data set has it already; nothing is added");
+                continue;
+            };
+            let analysis = hidden(self.source.attribute(vec![recording], true, true)?, key);
+            dataset.write(&analysis.facts, analysis.calls()?)?;
         }
         Ok(())
+    }
+
+    /// Writes a line for each recording: identity, day and path, with blanks between them.
+    fn identities(&self, key: Option<&Key>) -> anyhow::Result<()> {
+        let mut out = Output::create(self.output.as_deref())?;
+        let mut lines = String::new();
+        for recording in self.source.open_all()? {
+            let id = identity(&recording, key)?;
+            let day = day_of(&recording).unwrap_or("-".to_owned());
+            let path = shown(recording.path(), key);
+            let path = escape(path.as_os_str().as_encoded_bytes());
+            lines += &format!("{id} {day} {path}\n");
+        }
+        Ok(out.text(&lines)?)
     }
 
     fn foreign(&self, format: Foreign, key: Option<&Key>) -> anyhow::Result<()> {

@@ -10,6 +10,7 @@ mod cell;
 mod csv;
 mod dataset;
 mod foreign;
+mod identity;
 mod iolog;
 mod json;
 mod operations;
@@ -23,8 +24,9 @@ mod table;
 use crate::tables::Table;
 
 pub use blkparse::write as blkparse;
-pub use dataset::Dataset;
+pub use dataset::{Dataset, day_of};
 pub use foreign::{Error as ForeignError, Foreign};
+pub use identity::identity;
 pub use json::to_value;
 pub use operations::{Error as OperationsError, write as operations};
 pub use output::{Output, WriteError};

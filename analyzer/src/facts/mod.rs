@@ -31,6 +31,7 @@ mod values;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use mostrace_bundle::Manifest;
 use polars::prelude::{DataFrame, Expr, IntoLazy, LazyFrame, PolarsError, PolarsResult, col};
 
 use crate::attribute::Names;
@@ -87,6 +88,14 @@ impl Facts {
     /// Returns the properties of all recordings.
     pub(crate) fn origins(&self) -> &[Origin] {
         &self.origins.list
+    }
+
+    /// Replaces the manifest of each recording, for example by one that hides names.
+    pub(crate) fn replace_manifests(&mut self, by: impl Fn(&Manifest) -> Manifest) {
+        for origin in &mut self.origins.list {
+            let manifest = origin.manifest.take();
+            origin.manifest = manifest.map(|manifest| Box::new(by(&manifest)));
+        }
     }
 
     /// Returns the names that the rows of the recording at index `nth` refer to, by its own numbers.

@@ -34,7 +34,7 @@ pub enum Relation {
 }
 
 /// Name, type and description of a column.
-type Doc = (&'static str, &'static str, &'static str);
+pub(super) type Doc = (&'static str, &'static str, &'static str);
 
 /// Columns that are equal in all rows of a request, or that are taken from its first row.
 const SAME: [&str; 16] = [
@@ -93,7 +93,7 @@ const SUMS: [Doc; 3] = [
     ("read_bytes", "int64", "bytes read by its rows of events"),
     ("flushes", "int64", "number of its rows that are flushes"),
 ];
-const BUNDLE: Doc = ("bundle", "string", "the recording that the row comes from");
+pub(super) const BUNDLE: Doc = ("bundle", "string", "the recording that the row comes from");
 const PROCESSES: [Doc; 6] = [
     (
         "pid",
@@ -162,7 +162,11 @@ const RECORDINGS: [Doc; 14] = [
     ),
     ("entries_source", "string", "where the entries come from"),
     ("causes_source", "string", "where the causes come from"),
-    ("lost", "int64", "number of records that were lost"),
+    (
+        "lost",
+        "int64",
+        "number of records that were lost; empty if the recorder was killed before it counted them",
+    ),
 ];
 
 /// A table in pieces.
@@ -354,23 +358,26 @@ fn recordings(facts: &Facts) -> PolarsResult<Table> {
     let text = |name, of: fn(&Manifest) -> Option<&str>| {
         texts(
             name,
-            manifests().map(move |manifest| Some(of(manifest?)?.to_owned())),
+            manifests().map(move |manifest| {
+                let told = of(manifest?).filter(|text| !text.is_empty());
+                told.map(|text| escape(text.as_bytes()))
+            }),
         )
     };
-    let number = |name, of: fn(&Manifest) -> u64| {
-        numbers(name, manifests().map(move |manifest| manifest.map(of)))
+    let number = |name, of: fn(&Manifest) -> Option<u64>| {
+        numbers(name, manifests().map(move |manifest| of(manifest?)))
     };
     let durations = all.iter().map(|origin| {
         let (first, last) = origin.span?;
         last.checked_sub(first)
     });
     let own = vec![
-        number("begin_unix_ns", |m| m.clock.start_unix_ns),
+        number("begin_unix_ns", Manifest::begin_unix_ns),
         numbers("duration_ns", durations),
         text("kernel", |m| Some(&m.kernel.release)),
         text("machine", |m| Some(&m.kernel.machine)),
         text("disk", |m| Some(&m.device.disk)),
-        number("sectors", |m| m.device.sectors),
+        number("sectors", |m| Some(m.device.sectors)),
         text("scheduler", |m| Some(&m.device.scheduler)),
         text("write_cache", |m| Some(&m.device.write_cache)),
         text("filesystem", |m| Some(&m.filesystem.as_ref()?.kind)),
@@ -380,13 +387,16 @@ fn recordings(facts: &Facts) -> PolarsResult<Table> {
         text("events_source", |m| Some(&m.sources.events)),
         text("entries_source", |m| Some(&m.sources.entries)),
         text("causes_source", |m| Some(&m.sources.causes)),
-        number("lost", |m| {
-            let lost = m.losses.values();
-            lost.fold(0, |sum, lost| sum.saturating_add(*lost))
-        }),
+        number("lost", lost),
     ];
     let names = all.iter().map(|origin| Some(origin.name.clone()));
     Table::new([own, of_sums(&sums), vec![texts("bundle", names)]].concat())
+}
+
+/// Returns the number of lost records. None if the recorder was killed, since it counts losses at its end.
+fn lost(manifest: &Manifest) -> Option<u64> {
+    let lost = manifest.losses.values();
+    lost.copied().reduce(u64::saturating_add)
 }
 
 impl Sums {

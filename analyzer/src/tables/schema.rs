@@ -3,7 +3,8 @@
 
 use std::fmt::Write;
 
-use super::relations::Relation;
+use super::calls;
+use super::relations::{Doc, Relation};
 use crate::facts::catalogue::{ALL, SCHEMA};
 
 /// Returns the page.
@@ -13,7 +14,8 @@ pub fn markdown() -> String {
          <!-- Made by `mostrace schema`; a test compares. -->\n\
          # Tables and their columns\n\n\
          `query` and a data set (`export --format dataset`) have all of these tables; `events`, `--by` and `--where` use the first. \
-         If there are several recordings, `bundle` says which one a row comes from; in a data set it is the name of the folder.\n\n\
+         If there are several recordings, `bundle` says which one a row comes from. In a data set each table also has `bundle_id` (string), which is made from the \
+         contents of the recording, and by the names of its folders `day` (date), the day of UTC on which the recording began.\n\n\
          ## `events`\n\n\
          Version {SCHEMA}, in the metadata of Parquet files as `mostrace.schema`. One row is a run of a completed \
          request's sectors with one answer; the bytes of a request's rows sum to its own. Numbers are signed; a value \
@@ -32,15 +34,24 @@ pub fn markdown() -> String {
         let _ = writeln!(page, "| `{name}` | {ty} | {doc}{derived} |");
     }
     for relation in Relation::ALL.iter().copied() {
-        let _ = write!(
-            page,
-            "\n## `{}`\n\n{}\n\n| column | type | what |\n| --- | --- | --- |\n",
+        describe(
+            &mut page,
             relation.name(),
-            relation.doc()
+            relation.doc(),
+            &relation.columns(),
         );
-        for (name, ty, doc) in relation.columns() {
-            let _ = writeln!(page, "| `{name}` | {ty} | {doc} |");
-        }
     }
+    describe(&mut page, calls::NAME, calls::DOC, &calls::columns());
     page
+}
+
+/// Adds a table beside `events` to the page.
+fn describe(page: &mut String, name: &str, doc: &str, columns: &[Doc]) {
+    let _ = write!(
+        page,
+        "\n## `{name}`\n\n{doc}\n\n| column | type | what |\n| --- | --- | --- |\n"
+    );
+    for (name, ty, doc) in columns {
+        let _ = writeln!(page, "| `{name}` | {ty} | {doc} |");
+    }
 }

@@ -73,6 +73,7 @@ const VERBS: &[Verb] = verbs! {
     Text: "export" "B" "--format" "blkparse" "--anonymize";
     Other: "export" "B" "--format" "dataset" "-o" "F";
     Other: "export" "B" "--format" "dataset" "--anonymize" "--partial" "-o" "F";
+    Text: "export" "B" "--format" "identity";
     Text: "export" "B" "--format" "iolog";
     Text: "export" "B" "--format" "alibaba";
     Text: "export" "B" "--format" "msr";
