@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Tables as frames of polars, pandas or Arrow. Each library reads the program's Parquet itself, so that nothing is converted:
+integers stay integers, also where some are unknown, and times have their zone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import polars
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+Frame = TypeVar("Frame")
+
+
+@dataclass(frozen=True)
+class Frames(Generic[Frame]):
+    """How tables become one library's frames."""
+
+    read: Callable[[Path], Frame]
+    """Reads a Parquet file."""
+    of: Callable[[polars.DataFrame], Frame]
+    """Takes a small table that is in memory already."""
+
+
+def of_polars() -> Frames[polars.DataFrame]:
+    """Frames of polars."""
+    return Frames(read=polars.read_parquet, of=lambda frame: frame)
+
+
+def of_arrow() -> Frames[pyarrow.Table]:
+    """Tables of Arrow."""
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError("Arrow's tables need pyarrow: pip install 'mostrace[arrow]'") from error
+    return Frames(read=pyarrow.parquet.read_table, of=lambda frame: frame.to_arrow())
+
+
+def of_pandas() -> Frames[pandas.DataFrame]:
+    """Frames of pandas, whose columns are Arrow's (`pandas.ArrowDtype`): the default of pandas would make integers of which
+    some are unknown floating-point numbers."""
+    try:
+        import pandas
+        import pyarrow  # noqa: F401
+    except ImportError as error:
+        raise ImportError("frames of pandas need pandas and pyarrow: pip install 'mostrace[pandas]'") from error
+    return Frames(
+        read=lambda path: pandas.read_parquet(path, engine="pyarrow", dtype_backend="pyarrow"),
+        of=lambda frame: frame.to_pandas(use_pyarrow_extension_array=True),
+    )
