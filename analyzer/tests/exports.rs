@@ -412,6 +412,9 @@ fn a_data_sets_tables_have_the_same_bytes() {
             .any(|path| path.ends_with("test.db-wal"))
     );
     assert!(parquet(&folder, "processes").height() > 1);
+    // 1,000 insertions, and what made the table.
+    let transactions = parquet(&folder, "transactions").height();
+    assert!((1000..1004).contains(&transactions), "{transactions}");
     // An existing partition is not overwritten.
     let again = Command::new(env!("CARGO_BIN_EXE_mostrace"))
         .args([
@@ -464,6 +467,14 @@ fn names_can_be_hidden_and_are_equal_under_one_key() {
         "{paths:?}"
     );
     assert!(paths.iter().all(|path| !path.contains("test")), "{paths:?}");
+    // The databases are found by their names, before these are hidden.
+    let transactions = parquet(&folder, "transactions");
+    assert!(transactions.height() >= 1000);
+    for column in ["database", "path", "process"] {
+        let names = transactions.column(column).unwrap().str().unwrap();
+        let hidden = |name: &str| !name.contains("test") && !name.contains("mostrace");
+        assert!(names.iter().flatten().all(hidden), "{column}: {names:?}");
+    }
 }
 
 #[test]

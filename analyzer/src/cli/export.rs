@@ -76,7 +76,7 @@ impl ValueEnum for Format {
             Format::Blkparse => PossibleValue::new("blkparse")
                 .help("The block events as blkparse prints them, without its summary"),
             Format::Dataset => PossibleValue::new("dataset").help(
-                "Parquet files of events, requests, causes, processes and files, partitioned by bundle",
+                "Parquet files of events, requests, causes, processes, files, recordings and transactions, partitioned by bundle",
             ),
             Format::Operations => PossibleValue::new("operations").help(
                 "A bundle with nothing but the operations, for mostrace replay",
@@ -143,7 +143,8 @@ impl Export {
         let create = |one: &Recording| Dataset::create(folder, &name(one));
         let datasets: Vec<Dataset> = recordings.iter().map(create).collect::<Result<_, _>>()?;
         for (recording, dataset) in recordings.into_iter().zip(datasets) {
-            let analysis = self.source.attribute(vec![recording], true, true)?;
+            let mut analysis = self.source.attribute(vec![recording], true, true)?;
+            analysis.find_transactions()?;
             dataset.write(&hidden(analysis, key).facts)?;
         }
         Ok(())

@@ -8,6 +8,7 @@
 //! FOLDER/processes/bundle=NAME/0.parquet    a row per thread, the first one for unknown threads
 //! FOLDER/files/bundle=NAME/0.parquet        a row per file, the first one for blocks of no file
 //! FOLDER/recordings/bundle=NAME/0.parquet   one row, with the kernel, the disk and the filesystem
+//! FOLDER/transactions/bundle=NAME/0.parquet a row per transaction of SQLite's that the calls show
 //! ```
 //!
 //! `completion` joins events, requests and causes of a bundle.
@@ -45,13 +46,14 @@ pub enum Error {
 type Result<T> = std::result::Result<T, Error>;
 
 /// The tables, in the order of the list above.
-const TABLES: [&str; 6] = [
+const TABLES: [&str; 7] = [
     "events",
     "requests",
     "causes",
     "processes",
     "files",
     "recordings",
+    "transactions",
 ];
 
 /// The files of one bundle in a data set.
