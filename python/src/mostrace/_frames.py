@@ -39,7 +39,7 @@ def of_arrow() -> Frames[pyarrow.Table]:
         import pyarrow.parquet
     except ImportError as error:
         raise ImportError("Arrow's tables need pyarrow: pip install 'mostrace[arrow]'") from error
-    return Frames(read=pyarrow.parquet.read_table, of=lambda frame: frame.to_arrow())
+    return Frames(read=_read_arrow, of=lambda frame: frame.to_arrow())
 
 
 def of_pandas() -> Frames[pandas.DataFrame]:
@@ -50,7 +50,19 @@ def of_pandas() -> Frames[pandas.DataFrame]:
         import pyarrow  # noqa: F401
     except ImportError as error:
         raise ImportError("frames of pandas need pandas and pyarrow: pip install 'mostrace[pandas]'") from error
+    # The columns are the table's own memory.
     return Frames(
-        read=lambda path: pandas.read_parquet(path, engine="pyarrow", dtype_backend="pyarrow"),
-        of=lambda frame: frame.to_pandas(use_pyarrow_extension_array=True),
+        read=lambda path: _read_arrow(path).to_pandas(types_mapper=pandas.ArrowDtype),
+        of=lambda frame: frame.to_arrow().to_pandas(types_mapper=pandas.ArrowDtype),
     )
+
+
+def _read_arrow(path: Path) -> pyarrow.Table:
+    """Reads texts as Arrow's strings. The file says that they were views of strings when it was written, but few libraries can
+    compare, sort or group views."""
+    import pyarrow.parquet
+
+    schema = pyarrow.parquet.read_schema(path)
+    is_text = pyarrow.types.is_string_view
+    fields = [field.with_type(pyarrow.large_string()) if is_text(field.type) else field for field in schema]
+    return pyarrow.parquet.read_table(path, schema=pyarrow.schema(fields))
