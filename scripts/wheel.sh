@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Makes a wheel that has the program inside, in dist/, for this machine's architecture: `pip install dist/mostrace-*.whl`
 # then installs both the command and the package for Python.
-# usage: wheel.sh MOSTRACE [PYTHON]
+# usage: [DIST=FOLDER] wheel.sh MOSTRACE [PYTHON]
 set -eu
 
 program=$1
@@ -27,7 +27,8 @@ for library in $needed; do
 	esac
 done
 
-mkdir -p "$here/dist"
+dist=${DIST:-$here/dist}
+mkdir -p "$dist"
 MOSTRACE_WHEEL_PROGRAM=$work/mostrace MOSTRACE_WHEEL_PLATFORM=$platform \
-	"$python" -m pip wheel --quiet --no-deps --wheel-dir "$here/dist" "$here/python"
-ls -l "$here/dist"/mostrace-*"$platform.whl"
+	"$python" -m pip wheel --quiet --no-deps --wheel-dir "$dist" "$here/python"
+ls -l "$dist"/mostrace-*"$platform.whl"
