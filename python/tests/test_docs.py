@@ -60,7 +60,7 @@ class Examples(unittest.TestCase):
 class Types(unittest.TestCase):
     def mypy(self, *args):
         checked = subprocess.run([sys.executable, "-m", "mypy", *args], cwd=PYTHON, capture_output=True, text=True)
-        return checked.returncode, checked.stdout
+        return checked.returncode, checked.stdout + checked.stderr
 
     def test_the_package_is_typed(self):
         status, told = self.mypy()
@@ -76,7 +76,10 @@ class Types(unittest.TestCase):
             "reveal_type(run.plot.icicle())\n"
             "run.evnts()\n"
         )
-        _, told = self.mypy("--strict", "-c", code)
+        with tempfile.TemporaryDirectory() as folder:
+            caller = Path(folder) / "caller.py"
+            caller.write_text(code)
+            _, told = self.mypy(str(caller))
         for kind in ("polars.dataframe.frame.DataFrame", "pandas.", "pyarrow.", "LayerChart", '"evnts"'):
             self.assertIn(kind, told)
 

@@ -7,8 +7,8 @@
 1,000 transactions of 108 bytes wrote 30.7 KB each (284 ×): 71 % ext4's journal of ...
 >>> written = run.events("class", "bytes", where="op = 'write'")
 >>> written.group_by("class").agg(polars.col("bytes").sum()).sort("bytes").rows()
-[('metadata', 28672), ('data', 8769536), ('journal', 21852160)]
->>> run.pandas.events("bytes")["bytes"].sum()
+[('metadata', 32768), ('data', 8765440), ('journal', 21852160)]
+>>> int(run.pandas.events("bytes", where="op = 'write'")["bytes"].sum())
 30650368
 >>> chart = run.plot.timeline()
 """

@@ -57,6 +57,6 @@ class Plots:
 
         >>> chart = read("sample-traces/wal.most.tar.zst").plot.icicle()
         >>> chart.data.filter(polars.col("depth") == 1)["bytes"].max()
-        30609408
+        30554661
         """
         return _icicle.draw(self._run.tree)

@@ -109,8 +109,8 @@ class Run(Generic[Frame]):
         """Returns the answer to a query in SQL over events, requests, causes, processes, files, recordings and transactions.
 
         >>> run = read("sample-traces/wal.most.tar.zst")
-        >>> run.query("SELECT role, sum(bytes) AS bytes FROM events WHERE role = 'wal' GROUP BY role").rows()
-        [('wal', 8577024)]
+        >>> run.query("SELECT sum(bytes) AS bytes FROM events WHERE role = 'wal' AND op = 'write'").item()
+        8577024
         """
         return run_frame(self._frames, "query", *self._bundles.args, "--", sql)
 
@@ -150,7 +150,7 @@ class Run(Generic[Frame]):
 
         >>> run = read("sample-traces/wal.most.tar.zst")
         >>> run.by("class")["class", "write_bytes"].rows()
-        [('journal', 21852160), ('data', 8769536), ('metadata', 28672), (None, 0)]
+        [('journal', 21852160), ('data', 8765440), ('metadata', 32768), (None, 0)]
         """
         grouping = option("by", ",".join(columns)) if columns else []
         args = (*self._bundles.args, *grouping, *option("every", every), *option("where", where))
@@ -170,7 +170,7 @@ class Run(Generic[Frame]):
 
         >>> tree = read("sample-traces/wal.most.tar.zst").tree
         >>> [(owner["database"], owner["device"]["bytes"]) for owner in tree["owners"][:1]]
-        [('/app/test.db', 30609408)]
+        [('/app/test.db', 30554661)]
         """
         return self._bundles.tree
 
