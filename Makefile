@@ -29,7 +29,7 @@ GUESTS = guest/able.sh "$(GUEST_PACKAGES)"
 MODULE = kernel-patches/test/able.sh
 
 .PHONY: demo build install deb dist check test tests tests-of-truth tests-in-guests test-all truth truth-guest test-guest test-module test-kernels test-patched lint features book bench bench-record kills soak bench-beside bench-overhead \
-	bench-accuracy report-check test-python test-fleet phone phone-armv7 phone-x86_64 test-arm64 test-arm64-analysis bench-phone samples samples-guest setup setup-test clean
+	bench-accuracy report-check test-python wheel test-fleet phone phone-armv7 phone-x86_64 test-arm64 test-arm64-analysis bench-phone samples samples-guest setup setup-test clean
 
 demo: build
 	@scripts/demo.sh $(MOSTRACE)
@@ -106,13 +106,19 @@ test-all: lint
 	@$(STEP) "fleet" $(MAKE) --no-print-directory test-fleet
 	@$(STEP) "patched kernels" $(MAKE) --no-print-directory test-patched
 
-# The package for Python, in an environment of its own; pip fetches what it needs.
+# The package for Python, in an environment of its own that is made anew; pip fetches what it needs. The notebooks run too.
 PYTHON = $(CARGO_TARGET_DIR)/python
 test-python: build
 	@scripts/setup.sh python3 python3-venv
-	python3 -m venv $(PYTHON)
-	$(PYTHON)/bin/pip install --quiet './python[plot]'
+	python3 -m venv --clear $(PYTHON)
+	$(PYTHON)/bin/pip install --quiet './python[test]'
 	MOSTRACE=$(MOSTRACE) $(PYTHON)/bin/python -m unittest discover python/tests
+	scripts/test-wheel.sh $(MOSTRACE)
+
+# A wheel that has the program inside, in dist/. See docs/PYTHON.md.
+wheel: build
+	@scripts/setup.sh python3 python3-venv binutils
+	scripts/wheel.sh $(MOSTRACE)
 
 # The table of many recordings: DuckDB, and Spark as a cluster of two workers on this machine, whose processes are killed.
 FLEET = $(CARGO_TARGET_DIR)/fleet

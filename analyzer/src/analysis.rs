@@ -36,7 +36,7 @@ use polars::prelude::PolarsError;
 
 use crate::blktrace;
 use crate::causes::Sharing;
-use crate::facts::{self, Facts};
+use crate::facts::{self, Committed, Facts};
 use crate::recording::{self, Recording, Table};
 use crate::tables::about;
 use crate::tables::summary::{NO_MAP, Trace};
@@ -259,6 +259,31 @@ impl Analysis {
             all.sort_by_key(|d| std::cmp::Reverse((d.commits.transactions(), d.total().bytes)));
         }
         Ok(all)
+    }
+
+    /// Finds each transaction of SQLite databases in the calls, for the table `transactions`; call it before names are hidden,
+    /// by which the databases are found.
+    ///
+    /// # Errors
+    /// Returns an error if a table of calls cannot be read.
+    pub fn find_transactions(&mut self) -> Result<()> {
+        let mut all = Vec::new();
+        for (origin, recording) in self.recordings.iter().enumerate() {
+            let Some(mut calls) = recording.calls()? else {
+                continue;
+            };
+            let names = self.facts.names_of(origin);
+            let spans = transactions::spans(&mut calls, &names.files)?;
+            all.extend(spans.into_iter().map(|span| Committed {
+                origin,
+                tgid: span.tgid,
+                file: span.file,
+                start_ns: span.start_ns,
+                end_ns: span.end_ns,
+            }));
+        }
+        self.facts.keep_transactions(all);
+        Ok(())
     }
 }
 

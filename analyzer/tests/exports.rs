@@ -422,6 +422,9 @@ fn a_data_sets_tables_have_the_same_bytes() {
             .any(|path| path.ends_with("test.db-wal"))
     );
     assert!(parquet(&folder, "processes").height() > 1);
+    // 1,000 insertions, and what made the table.
+    let transactions = parquet(&folder, "transactions").height();
+    assert!((1000..1004).contains(&transactions), "{transactions}");
     let recordings = parquet(&folder, "recordings");
     assert_eq!(recordings.height(), 1);
     let written = total("wal", "write_bytes") as i64;
@@ -494,12 +497,12 @@ fn a_recording_is_in_a_data_set_once() {
         scope.spawn(|| add(&copy));
     });
     let once = contents(&folder);
-    assert_eq!(once.len(), 7, "{:?}", once.keys());
+    assert_eq!(once.len(), 8, "{:?}", once.keys());
     assert!(add(&copy).contains("the data set has it already"));
     assert_eq!(contents(&folder), once);
     // Another recording lies beside it.
     add(&sample("wal"));
-    assert_eq!(contents(&folder).len(), 14);
+    assert_eq!(contents(&folder).len(), 16);
     let identity = |bundle: &Path| {
         let args = ["export", bundle.to_str().unwrap(), "--format", "identity"];
         let line = String::from_utf8(mostrace(&args)).unwrap();
@@ -576,6 +579,14 @@ fn names_can_be_hidden_and_are_equal_under_one_key() {
         "{paths:?}"
     );
     assert!(paths.iter().all(|path| !path.contains("test")), "{paths:?}");
+    // The databases are found by their names, before these are hidden.
+    let transactions = parquet(&folder, "transactions");
+    assert!(transactions.height() >= 1000);
+    for column in ["database", "path", "process"] {
+        let names = transactions.column(column).unwrap().str().unwrap();
+        let hidden = |name: &str| !name.contains("test") && !name.contains("mostrace");
+        assert!(names.iter().flatten().all(hidden), "{column}: {names:?}");
+    }
 }
 
 #[test]

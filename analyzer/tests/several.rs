@@ -183,6 +183,15 @@ fn the_tables_of_a_query_come_to_what_events_do() {
              ON e.completion = r.completion WHERE r.op = 'write'",
         );
         assert_eq!(joined, written);
+        let count = one("SELECT count(*) AS n FROM transactions")[0];
+        let each = 1000..1004;
+        let recordings = bundles.len() as i64;
+        assert!(
+            (each.start * recordings..each.end * recordings).contains(&count),
+            "{count}"
+        );
+        let odd = "SELECT count(*) AS n FROM transactions WHERE duration_ns <> end_ns - start_ns OR database <> '/app/test.db'";
+        assert_eq!(one(odd), [0]);
         let requests = one("SELECT sum(events) AS n FROM requests");
         assert_eq!(requests, one("SELECT count(*) AS n FROM events"));
     }

@@ -84,7 +84,7 @@ impl ValueEnum for Format {
             Format::Blkparse => PossibleValue::new("blkparse")
                 .help("The block events as blkparse prints them, without its summary"),
             Format::Dataset => PossibleValue::new("dataset").help(
-                "A folder of Parquet files that grows by recordings: events, requests, causes, processes, files, calls, recordings",
+                "A folder of Parquet files that grows by recordings: events, requests, causes, processes, files, calls, transactions, recordings",
             ),
             Format::Identity => PossibleValue::new("identity").help(
                 "A line for each recording: what a data set knows it by, the day on which it began, its path",
@@ -156,7 +156,9 @@ impl Export {
                 log::warn!("{path}: the data set has it already; nothing is added");
                 continue;
             };
-            let analysis = hidden(self.source.attribute(vec![recording], true, true)?, key);
+            let mut analysis = self.source.attribute(vec![recording], true, true)?;
+            analysis.find_transactions()?;
+            let analysis = hidden(analysis, key);
             dataset.write(&analysis.facts, analysis.calls()?)?;
         }
         Ok(())

@@ -8,7 +8,7 @@ use super::UsageError;
 use super::out::OutArgs;
 use super::source::SourceArgs;
 
-/// Ask in SQL: of events, requests, causes, processes, files and recordings
+/// Ask in SQL: of events, requests, causes, processes, files, recordings and transactions
 ///
 /// `mostrace schema` describes the tables and their columns; `bundle` is the recording if there are several.
 /// The named columns of events are held in memory for all rows, and so are the other tables that are named.
@@ -38,9 +38,12 @@ impl Query {
         }
         let mut out = self.out.create()?;
         let asked = Asked::by(&self.sql);
-        let analysis = self
+        let mut analysis = self
             .source
             .read(asked.needs_locality(), asked.needs_causes())?;
+        if asked.needs_transactions() {
+            analysis.find_transactions()?;
+        }
         let answer = query::run(&analysis.facts, &self.sql, &asked);
         let answer = answer.map_err(|e| UsageError(format!("{}: {e}", self.sql)))?;
         let answer = Ok::<_, std::convert::Infallible>(Table::from(answer));

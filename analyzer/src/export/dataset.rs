@@ -8,6 +8,7 @@
 //! FOLDER/processes/day=2026-11-25/ID.parquet    a row per thread, the first one for unknown threads
 //! FOLDER/files/day=2026-11-25/ID.parquet        a row per file, the first one for blocks of no file
 //! FOLDER/calls/day=2026-11-25/ID.parquet        a row per system call
+//! FOLDER/transactions/day=2026-11-25/ID.parquet a row per transaction of SQLite's that the calls show
 //! FOLDER/recordings/day=2026-11-25/ID.parquet   one row, with the kernel, the disk and the filesystem
 //! ```
 //!

@@ -139,6 +139,7 @@ impl Builder {
             requests: self.rows.requests().into(),
             rewrites: self.locality,
             devices: self.rows.devices,
+            transactions: None,
             hidden: None,
         })
     }

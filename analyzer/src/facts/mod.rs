@@ -17,6 +17,7 @@ mod anonymous;
 mod batches;
 mod builder;
 pub mod catalogue;
+mod committed;
 mod field;
 mod filter;
 pub(crate) mod labels;
@@ -41,6 +42,7 @@ pub(crate) use anonymous::{Texts, hashed};
 use batches::Batches;
 pub use builder::Builder;
 pub use catalogue::Column;
+pub(crate) use committed::Committed;
 pub use filter::{Filter, FilterError};
 use origins::{Origin, Origins};
 pub(crate) use packages::package;
@@ -55,6 +57,8 @@ pub struct Facts {
     devices: Vec<u32>,
     requests: u64,
     rewrites: Option<rewrites::Locality>,
+    /// None if they were not looked for.
+    transactions: Option<Vec<Committed>>,
     /// The key that names are hashed with, if they are hidden.
     hidden: Option<Key>,
 }

@@ -98,6 +98,11 @@ impl Asked {
             || columns.any(|column| column.needs_causes())
     }
 
+    /// Returns true if transactions must be found.
+    pub fn needs_transactions(&self) -> bool {
+        self.relations.contains(&Relation::Transactions)
+    }
+
     /// Returns true if blocks that were written before must be tracked.
     pub fn needs_locality(&self) -> bool {
         self.columns.iter().any(|column| column.needs_locality())

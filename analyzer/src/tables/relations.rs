@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tables beside `events` in `query` and in a data set: requests, causes, processes, files and recordings. Their bytes sum to those
-//! of `events`.
+//! The tables beside `events` in `query` and in a data set: requests, causes, processes, files, recordings and transactions. What has
+//! bytes among these sums to those of `events`.
+
+use std::collections::HashMap;
 
 use polars::prelude::{
     Column as Values, DataFrame, DataType, Expr, IntoLazy, PolarsError, PolarsResult, col, len,
@@ -13,7 +15,7 @@ use mostrace_bundle::Manifest;
 
 use crate::attribute::{File, Op, Process};
 use crate::facts::labels::{package_of, process_labels};
-use crate::facts::{Column, Facts, Part, Rows, bits, stored_column as at};
+use crate::facts::{Column, Committed, Facts, Part, Rows, bits, stored_column as at};
 use crate::tally::Tally;
 use crate::text::escape;
 
@@ -31,6 +33,8 @@ pub enum Relation {
     Files,
     /// A row for each recording.
     Recordings,
+    /// A row for each transaction of SQLite's.
+    Transactions,
 }
 
 /// Name, type and description of a column.
@@ -169,6 +173,29 @@ const RECORDINGS: [Doc; 14] = [
     ),
 ];
 
+const TRANSACTIONS: [Doc; 8] = [
+    (
+        "start_ns",
+        "int64",
+        "when its first call on the database or its journal began, ns in the trace's clock, as time_ns in events",
+    ),
+    (
+        "end_ns",
+        "int64",
+        "when the last call that belongs to it returned: a call for durability, or a checkpoint that it triggered",
+    ),
+    ("duration_ns", "int64", "end_ns less start_ns"),
+    ("tgid", "int64", "process that committed it"),
+    ("process", "string", "comm:tgid, as in events"),
+    ("database", "string", "path of the database"),
+    (
+        "path",
+        "string",
+        "path of the file whose call committed it: the rollback journal, the WAL, or the database itself",
+    ),
+    ("role", "string", "role of that file"),
+];
+
 /// A table in pieces.
 pub type Pieces<'f> = Box<dyn Iterator<Item = Result<Table, PolarsError>> + 'f>;
 
@@ -196,6 +223,9 @@ impl Relation {
             Relation::Files => {
                 "A row for each file that was written, read or changed in another way."
             }
+            Relation::Transactions => {
+                "A row for each committed transaction of SQLite's that the calls show, in the order of the commits. A transaction that changed several databases is one row, with the database that committed first. There are none without a table of calls, and there may be more if calls were lost."
+            }
             Relation::Recordings => {
                 "A row for each recording. What its manifest tells is empty for the bare files of blktrace."
             }
@@ -214,6 +244,7 @@ impl Relation {
             Relation::Processes => [&PROCESSES[..], &SUMS, &[BUNDLE]].concat(),
             Relation::Files => [&FILES[..], &SUMS, &[BUNDLE]].concat(),
             Relation::Recordings => [&RECORDINGS[..], &SUMS, &[BUNDLE]].concat(),
+            Relation::Transactions => [&TRANSACTIONS[..], &[BUNDLE]].concat(),
         }
     }
 
@@ -230,6 +261,7 @@ impl Relation {
             Relation::Processes => Box::new(std::iter::once_with(|| processes(facts))),
             Relation::Files => Box::new(std::iter::once_with(|| files(facts))),
             Relation::Recordings => Box::new(std::iter::once_with(|| recordings(facts))),
+            Relation::Transactions => Box::new(std::iter::once_with(|| transactions(facts))),
         }
     }
 }
@@ -460,4 +492,45 @@ fn files(facts: &Facts) -> PolarsResult<Table> {
         text("database", |file| file.database().map(escape)),
     ];
     Table::new([own, listed.columns(facts, Facts::origin_of_file)].concat())
+}
+
+fn transactions(facts: &Facts) -> PolarsResult<Table> {
+    let all = facts.transactions()?;
+    let mut files: HashMap<(usize, u64, u32), &File> = HashMap::new();
+    for (at, file) in facts.names().files.iter().enumerate() {
+        if let Some((inode, generation)) = file.inode.zip(file.generation) {
+            let id = (facts.origin_of_file(at), inode, generation);
+            files.entry(id).or_insert(file);
+        }
+    }
+    let mut processes: HashMap<(usize, u32), String> = HashMap::new();
+    let named = facts.names().processes.iter().zip(process_labels(facts));
+    for (at, (process, label)) in named.enumerate() {
+        if let (Some(tgid), Some(label)) = (process.tgid.or(process.pid), label) {
+            processes.insert((facts.origin_of_process(at), tgid), label);
+        }
+    }
+    let text = |name, value: fn(&File) -> Option<String>| {
+        let file = |one: &Committed| files.get(&(one.origin, one.file.0, one.file.1)).copied();
+        texts(name, all.iter().map(|one| value(file(one)?)))
+    };
+    let number =
+        |name, value: fn(&Committed) -> u64| numbers(name, all.iter().map(|one| Some(value(one))));
+    let process = |one: &Committed| processes.get(&(one.origin, one.tgid)).cloned();
+    // A database that was recognised by its contents alone has no role: it is the file itself.
+    let database = |file: &File| file.database().or(file.path.as_deref()).map(escape);
+    let bundles = all
+        .iter()
+        .map(|one| Some(facts.name_of(one.origin).to_owned()));
+    Table::new(vec![
+        number("start_ns", |one| one.start_ns),
+        number("end_ns", |one| one.end_ns),
+        number("duration_ns", |one| one.end_ns.saturating_sub(one.start_ns)),
+        number("tgid", |one| one.tgid.into()),
+        texts("process", all.iter().map(process)),
+        text("database", database),
+        text("path", |file| file.path.as_deref().map(escape)),
+        text("role", |file| Some(file.role?.as_str().to_owned())),
+        texts("bundle", bundles),
+    ])
 }

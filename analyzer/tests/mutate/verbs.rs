@@ -53,6 +53,7 @@ const VERBS: &[Verb] = verbs! {
     Text: "query" "B" "SELECT path, write_bytes FROM files ORDER BY write_bytes DESC";
     Json: "query" "B" "SELECT * FROM requests JOIN causes ON requests.completion = causes.completion LIMIT 100" "--json";
     Text: "query" "B" "SELECT process, sum(write_bytes) FROM processes GROUP BY process";
+    Text: "query" "B" "SELECT process, database, count(*) FROM transactions GROUP BY process, database";
     Text: "analyze" "O" "B" "--by" "bundle,file" "--top" "5";
     Other: "report" "B" "-o" "F";
     Other: "report" "O" "B" "-o" "F";

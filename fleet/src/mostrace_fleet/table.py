@@ -33,7 +33,7 @@ from pyarrow import fs
 from .program import MostraceError
 
 #: The tables of a data set, the days of ledgers, and a row for each recording and each day of a ledger: where it came from.
-RELATIONS = ("sources", "events", "requests", "causes", "processes", "files", "calls", "recordings", "ledger")
+RELATIONS = ("sources", "events", "requests", "causes", "processes", "files", "calls", "transactions", "recordings", "ledger")
 #: How Hive, Spark, DuckDB and Delta write an unknown value in a folder's name.
 UNKNOWN = "__HIVE_DEFAULT_PARTITION__"
 #: The version of the columns in a file's metadata.

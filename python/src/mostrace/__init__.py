@@ -1,51 +1,124 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Recordings of mostrace as data frames: who wrote each block, to which file, and why.
 
-    import mostrace
-
-    run = mostrace.read("run.most")
-    print(run.finding)
-    run.events().group_by("class").agg(polars.col("bytes").sum())
-    run.plot.timeline()
+>>> import mostrace
+>>> run = mostrace.read("sample-traces/wal.most.tar.zst")
+>>> print(run.finding)
+1,000 transactions of 108 bytes wrote 30.7 KB each (284 ×): 71 % ext4's journal of ...
+>>> written = run.events("class", "bytes", where="op = 'write'")
+>>> written.group_by("class").agg(polars.col("bytes").sum()).sort("bytes").rows()
+[('metadata', 32768), ('data', 8765440), ('journal', 21852160)]
+>>> int(run.pandas.events("bytes", where="op = 'write'")["bytes"].sum())
+30650368
+>>> chart = run.plot.timeline()
 """
 
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Sequence
 from typing import Any
 
 import polars
 
-from . import _program
-from ._program import MostraceError
-from ._recording import Run, Source
+from . import _frames, _program
+from ._ledger import Ledger
+from ._measured import Measured
+from ._program import MostraceError, MostraceWarning, Source, option, path_of, program
+from ._recording import Bundles, Run
 
-__all__ = ["MostraceError", "Run", "diff", "ledger", "measure", "read"]
+__all__ = [
+    "Ledger",
+    "Measured",
+    "MostraceError",
+    "MostraceWarning",
+    "Run",
+    "diff",
+    "ledger",
+    "measure",
+    "program",
+    "read",
+]
 
 
-def read(*sources: Source) -> Run:
-    """Opens a bundle, the segments of one, or several, as `mostrace analyze` does.
+def read(
+    *sources: Source,
+    image: Source | None = None,
+    no_map: bool = False,
+    partial: bool = False,
+    share: str | None = None,
+) -> Run[polars.DataFrame]:
+    """Opens a recording: a bundle, the segments of one ("run.most" for run.0001.most and those after it), several bundles, or
+    globs, as `mostrace analyze` does.
 
-    Raises MostraceError if the program cannot read it."""
-    opened = Run(*sources)
-    _program.run("analyze", *opened.sources, "--by", "op", "--format", "csv")
+    `image` is a file or a device by which the blocks are mapped instead of the bundle's snapshot; `no_map` leaves what no
+    probe saw unmapped; `partial` reads damaged files as far as they go; `share` says who is charged for a block that several
+    tasks had changed: "equal", "first" or "last".
+
+    Raises MostraceError if the program cannot read it.
+
+    >>> read("sample-traces/wal.most.tar.zst")
+    mostrace.read('sample-traces/wal.most.tar.zst')
+    >>> both = read("sample-traces/delete.most.tar.zst", "sample-traces/wal.most.tar.zst")
+    >>> both.by("bundle")["bundle", "write_bytes"].rows()
+    [('delete', 58613760), ('wal', 30650368)]
+    """
+    mapped = option("image", None if image is None else os.fspath(image)) + option("no-map", no_map)
+    bundles = Bundles(sources, [*mapped, *option("partial", partial), *option("share", share)])
+    # What cannot be read is said here; the map, which takes time, is made when it is needed.
+    quick = [] if no_map or image is not None else ["--no-map"]
+    _program.run("analyze", *bundles.args, *quick, "--by", "op", "--format", "csv")
+    return Run(bundles, _frames.of_polars())
+
+
+def measure(command: Sequence[Source], *options: str, output: Source | None = None, **named: str | int | bool) -> Measured:
+    """Runs a command on a fresh filesystem and records what it makes the storage write; needs root. The command sees a copy of
+    the current folder, and the folder itself is not changed. What the command prints goes to stderr.
+
+    Options are those of `mostrace measure`, by their names with `_` for `-`, or as they stand on the command line. Without
+    `output` the recording is removed with the object that is returned.
+
+    Raises MostraceError if nothing could be recorded. A command that fails, or a limit that is exceeded, is no error: see
+    `exit_status` and `exceeded`.
+
+        run = mostrace.measure(["./my-test"], max_write_bytes="5M", fs="f2fs")
+        assert not run.exceeded, run.exceeded
+    """
+    folder = tempfile.mkdtemp(prefix="mostrace-") if output is None else None
+    path = os.path.join(folder, "measured.most") if folder else os.fspath(output or "")
+    # Made first, so that the folder is removed whatever happens.
+    bundles = Bundles([path], folder=folder)
+    given = [word for name, value in named.items() for word in option(name.replace("_", "-"), value)]
+    words = [os.fspath(word) for word in command]
+    status, said = _program.measured("measure", "--json", *options, *given, f"--output={path}", "--", *words)
+    bundles.paths = tuple(run["recording"] for run in said["runs"])
+    return Measured(bundles, status, said)
+
+
+def diff(a: Run[Any], b: Run[Any], *others: Run[Any]) -> dict[str, Any]:
+    """Compares recordings with the first: everything that `mostrace diff --json` prints.
+
+    >>> compared = diff(read("sample-traces/delete.most.tar.zst"), read("sample-traces/wal.most.tar.zst"))
+    >>> print(compared["sentence"])
+    wal writes 30.7 KB per transaction, 48 % less than the 58.6 KB of delete: ...
+    >>> polars.DataFrame(compared["by_layer"])["layer", "change_bytes"].rows()[0]
+    ("SQLite's rollback journal", -16498688)
+    """
+    paths = [path for run in (a, b, *others) for path in run.sources]
+    compared: dict[str, Any] = _program.run_json("diff", *paths, "--json")
+    return compared
+
+
+def ledger(folder: Source, start: str | None = None, end: str | None = None) -> Ledger[polars.DataFrame]:
+    """Opens the folder of a ledger that `mostrace ledger start` keeps. `start` and `end` are the first and the last day (UTC),
+    such as "2026-11-25".
+
+    Raises MostraceError if there is none.
+
+        mostrace.ledger("/var/lib/mostrace").by("day", "command")
+    """
+    args = (path_of(folder), *option("from", start), *option("to", end))
+    opened = Ledger(args, _frames.of_polars())
+    opened.hours()
     return opened
-
-
-def measure(command: Sequence[str], output: Source, *options: str) -> Run:
-    """Runs a command on a filesystem of its own and records it; needs root. Options are those of `mostrace measure`.
-
-    Raises MostraceError if it cannot be recorded; a limit that is exceeded is no error."""
-    _program.run("measure", "-q", *options, "-o", os.fspath(output), "--", *command, accept=(0, 3))
-    return read(output)
-
-
-def diff(a: Run, b: Run) -> dict[str, Any]:
-    """Compares two recordings: everything that `mostrace diff --json` prints."""
-    return _program.run_json("diff", *a.sources, *b.sources, "--json")
-
-
-def ledger(folder: Source, *by: str) -> polars.DataFrame:
-    """The sums of a ledger by columns, for example "day", "command"."""
-    return _program.run_frame("ledger", "show", os.fspath(folder), "--by", ",".join(by or ("command",)))

@@ -3,100 +3,199 @@
 
 from __future__ import annotations
 
-import html
-import os
+import shutil
+import weakref
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import polars
 
-from ._program import MostraceError, run, run_frame, run_json
+from . import _frames
+from ._frames import Frame, Frames
+from ._page import page
+from ._program import Source, option, path_of, run, run_frame, run_json
 
 if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
     from ._plot import Plots
 
-Source = str | os.PathLike[str]
+
+class Bundles:
+    """Recordings as the program's verbs take them, and what the program says of them, which is kept."""
+
+    def __init__(self, sources: Sequence[Source], options: Sequence[str] = (), folder: str | None = None) -> None:
+        """`folder` is removed when nobody uses the recording any more."""
+        self.paths = tuple(path_of(source) for source in sources)
+        self.options = tuple(options)
+        if folder:
+            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+
+    @property
+    def args(self) -> tuple[str, ...]:
+        """The arguments that name them."""
+        return (*self.options, *self.paths)
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """See Run.summary."""
+        said: dict[str, Any] = run_json("analyze", *self.args, "--full", "--json")
+        return said
+
+    @cached_property
+    def tree(self) -> dict[str, Any]:
+        """See Run.tree."""
+        said: dict[str, Any] = run_json("analyze", *self.args, "--tree", "--json")
+        return said
 
 
-class Run:
-    """A recording, or several that are read as one.
+class Run(Generic[Frame]):
+    """A recording, or several that are read as one: `mostrace.read` opens it.
 
-    The program reads the recording whenever a table is asked for; nothing but summaries is kept."""
+    Tables are frames of polars; those of `run.pandas` and `run.arrow` are frames of pandas and tables of Arrow. A value that
+    is unknown or does not apply is null, and integers stay integers. The program reads the recording whenever a table is
+    asked for; nothing but summaries is kept."""
 
-    def __init__(self, *sources: Source) -> None:
-        """Takes bundles, segments or globs, as `mostrace analyze` does."""
-        self.sources = tuple(os.fspath(source) for source in sources)
+    def __init__(self, bundles: Bundles, frames: Frames[Frame]) -> None:
+        self._bundles = bundles
+        self._frames = frames
 
     def __repr__(self) -> str:
         return f"mostrace.read({', '.join(map(repr, self.sources))})"
 
-    def events(self, *columns: str, where: str | None = None) -> polars.DataFrame:
-        """The rows: a run of a completed request's sectors with one answer each. docs/SCHEMA.md has the columns.
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The paths of the bundles, as they were given."""
+        return self._bundles.paths
 
-        `where` is an SQL condition over the columns, for example "role = 'wal' AND bytes > 4096"."""
-        args = ["--columns", ",".join(columns)] if columns else []
-        return run_frame("events", *self.sources, *args, *_where(where))
+    @property
+    def polars(self) -> Run[polars.DataFrame]:
+        """The same recording with frames of polars."""
+        return Run(self._bundles, _frames.of_polars())
 
-    def query(self, sql: str) -> polars.DataFrame:
-        """The answer to a query in SQL over events, requests, causes, processes and files."""
-        if len(self.sources) != 1:
-            raise MostraceError("query takes one source; a glob may name several recordings")
-        return run_frame("query", self.sources[0], sql)
+    @property
+    def pandas(self) -> Run[pandas.DataFrame]:
+        """The same recording with frames of pandas. Their columns are Arrow's, so that integers stay integers where some are
+        unknown.
 
-    def requests(self) -> polars.DataFrame:
-        """One row for each completed request."""
+        >>> str(read("sample-traces/wal.most.tar.zst").pandas.events("inode").dtypes["inode"])
+        'int64[pyarrow]'
+        """
+        return Run(self._bundles, _frames.of_pandas())
+
+    @property
+    def arrow(self) -> Run[pyarrow.Table]:
+        """The same recording with tables of Arrow."""
+        return Run(self._bundles, _frames.of_arrow())
+
+    def events(self, *columns: str, where: str | None = None) -> Frame:
+        """Returns the rows: one is a run of a completed request's sectors with one answer. The columns are in docs/SCHEMA.md;
+        by default they are all but the derived ones.
+
+        `where` is an SQL condition over the columns.
+
+        >>> run = read("sample-traces/wal.most.tar.zst")
+        >>> journal = run.events("kind", "bytes", where="class = 'journal' AND op = 'write'")
+        >>> int(journal["bytes"].sum())
+        21852160
+        """
+        chosen = option("columns", ",".join(columns)) if columns else []
+        return run_frame(self._frames, "events", *self._bundles.args, *chosen, *option("where", where))
+
+    def query(self, sql: str) -> Frame:
+        """Returns the answer to a query in SQL over events, requests, causes, processes, files, recordings and transactions.
+
+        >>> run = read("sample-traces/wal.most.tar.zst")
+        >>> run.query("SELECT sum(bytes) AS bytes FROM events WHERE role = 'wal' AND op = 'write'").item()
+        8577024
+        """
+        return run_frame(self._frames, "query", *self._bundles.args, "--", sql)
+
+    def requests(self) -> Frame:
+        """Returns a row for each completed request."""
         return self.query("SELECT * FROM requests")
 
-    def causes(self) -> polars.DataFrame:
-        """One row for each share that a cause has in an event; the bytes of an event's shares sum to its own."""
+    def causes(self) -> Frame:
+        """Returns a row for each share that a cause has in an event; the bytes of an event's shares sum to its own."""
         return self.query("SELECT * FROM causes")
 
-    def processes(self) -> polars.DataFrame:
-        """One row for each thread; the first one stands for unknown threads."""
+    def processes(self) -> Frame:
+        """Returns a row for each name of a thread; the first one stands for unknown threads."""
         return self.query("SELECT * FROM processes")
 
-    def files(self) -> polars.DataFrame:
-        """One row for each file; the first one stands for blocks of no file."""
+    def files(self) -> Frame:
+        """Returns a row for each file; the first one stands for blocks of no file."""
         return self.query("SELECT * FROM files")
 
-    def by(self, *columns: str, every: str | None = None, where: str | None = None) -> polars.DataFrame:
-        """Sums of the rows by columns, and by intervals of time such as "1s" if `every` is given."""
-        intervals = ["--every", every] if every else []
-        grouping = ["--by", ",".join(columns)] if columns else []
-        sums = run_frame("analyze", *self.sources, *grouping, *intervals, *_where(where))
-        if not every:
-            return sums
-        return sums.with_columns(polars.col("time_utc").str.to_datetime(time_zone="UTC"))
+    def recordings(self) -> Frame:
+        """Returns a row for each recording, with its kernel, its disk and its filesystem."""
+        return self.query("SELECT * FROM recordings")
 
-    @cached_property
+    def transactions(self) -> Frame:
+        """Returns a row for each committed transaction of SQLite's that the calls show, in the order of the commits.
+        `summary` says whether there may be more.
+
+        >>> run = read("sample-traces/wal.most.tar.zst")
+        >>> run.transactions()["database"].unique().to_list()
+        ['/app/test.db']
+        """
+        return self.query("SELECT * FROM transactions")
+
+    def by(self, *columns: str, every: str | None = None, where: str | None = None) -> Frame:
+        """Returns the sums of the rows by columns, and by intervals of time such as "1s" if `every` is given. `time_utc` is
+        the beginning of an interval; it is null if the recording does not have the wall clock's time.
+
+        >>> run = read("sample-traces/wal.most.tar.zst")
+        >>> run.by("class")["class", "write_bytes"].rows()
+        [('journal', 21852160), ('data', 8765440), ('metadata', 32768), (None, 0)]
+        """
+        grouping = option("by", ",".join(columns)) if columns else []
+        args = (*self._bundles.args, *grouping, *option("every", every), *option("where", where))
+        if not every:
+            return run_frame(self._frames, "analyze", *args)
+        sums = run_frame(_frames.of_polars(), "analyze", *args)
+        return self._frames.of(sums.with_columns(polars.col("time_utc").str.to_datetime(time_zone="UTC")))
+
+    @property
     def summary(self) -> dict[str, Any]:
         """Everything that `mostrace analyze --full --json` prints."""
-        return run_json("analyze", *self.sources, "--full", "--json")
+        return self._bundles.summary
 
-    @cached_property
+    @property
     def tree(self) -> dict[str, Any]:
-        """What was written, from its owners down to the kinds of blocks."""
-        return run_json("analyze", *self.sources, "--tree", "--json")
+        """What was written, from its owners down to the kinds of blocks: what `mostrace analyze --tree --json` prints.
+
+        >>> tree = read("sample-traces/wal.most.tar.zst").tree
+        >>> [(owner["database"], owner["device"]["bytes"]) for owner in tree["owners"][:1]]
+        [('/app/test.db', 30554661)]
+        """
+        return self._bundles.tree
 
     @property
     def finding(self) -> str:
-        """The recording in one sentence."""
-        return self.summary["finding"]
+        """The recording in one sentence.
+
+        >>> print(read("sample-traces/wal.most.tar.zst").finding)
+        1,000 transactions of 108 bytes wrote 30.7 KB each (284 ×): 71 % ext4's journal of ...
+        """
+        return str(self.summary["finding"])
 
     @property
     def warnings(self) -> list[str]:
         """What is missing from the recording, or may mislead."""
-        return self.summary["warnings"]
+        return list(self.summary["warnings"])
 
-    def amplification(self) -> polars.DataFrame:
-        """Bytes at each level: the application's payload, its files, the device."""
-        return polars.DataFrame(self.summary.get("amplification", []))
+    def amplification(self) -> Frame:
+        """Returns the bytes at each level: the application's payload, its files, the device. There is no row if the
+        application did not say what it stored."""
+        return self._frames.of(polars.DataFrame(self.summary.get("amplification") or []))
 
     def report(self, output: Source) -> Path:
-        """Writes the page, and returns its path."""
-        run("report", *self.sources, "-o", os.fspath(output))
+        """Writes the page of `mostrace report`, and returns its path."""
+        run("report", *self._bundles.args, f"--output={output}")
         return Path(output)
 
     @property
@@ -104,18 +203,7 @@ class Run:
         """Charts, by Altair."""
         from ._plot import Plots
 
-        return Plots(self)
+        return Plots(self.polars)
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{html.escape(str(row['class']))}</td><td>{row['write_bytes']:,}</td><td>{row['writes']:,}</td></tr>"
-            for row in self.summary["by_class"]
-            if row["write_bytes"]
-        )
-        warnings = "".join(f"<p>⚠ {html.escape(text)}</p>" for text in self.warnings)
-        head = "<tr><th>class</th><th>bytes written</th><th>writes</th></tr>"
-        return f"<p><b>{html.escape(self.finding)}</b></p>{warnings}<table>{head}{rows}</table>"
-
-
-def _where(where: str | None) -> Sequence[str]:
-    return ["--where", where] if where else []
+        return page(self.finding, self.warnings, self.polars.by("class", "role", where="op = 'write'"))
