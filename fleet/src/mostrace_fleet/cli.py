@@ -62,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument("table")
     question = verb.add_mutually_exclusive_group(required=True)
     question.add_argument("--view", choices=report.views(), help="one of the questions that come with this program")
-    question.add_argument("--sql", help="a question of your own, over events, requests, causes, processes, files, calls, recordings, ledger, sources")
+    question.add_argument("--sql", help="a question of your own, over events, requests, causes, processes, files, calls, transactions, recordings, ledger, sources")
     verb.add_argument("--limit", type=int, default=40, metavar="N", help="rows of the table for people (40)")
     verb.add_argument("--csv", action="store_true", help="all rows, as CSV")
     verb.add_argument("--spark", nargs="?", const="", metavar="MASTER", help="let Spark answer instead of DuckDB")
