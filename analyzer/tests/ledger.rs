@@ -5,7 +5,7 @@ mod run;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ fn mostrace() -> Command {
 /// A disk to which nothing but the workload writes.
 fn disk() -> LoopExt4 {
     LoopExt4::new(&LoopOptions {
-        mount_options: "noinit_itable".into(),
+        mount_options: "noinit_itable,noatime".into(),
         ..LoopOptions::default()
     })
     .unwrap()
@@ -90,22 +90,54 @@ fn shown(folder: &Path, by: &str) -> String {
     shown.out
 }
 
+/// Returns the files of the days.
+fn days(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths
+        .filter(|path| path.extension().is_some_and(|e| e == "parquet"))
+        .collect()
+}
+
+/// Waits until the recorder has added some hours to those that there are.
+fn await_hours(folder: &Path, more: usize) {
+    let hours = || match days(folder).is_empty() {
+        true => 0,
+        false => hours(folder).lines().count() - 1,
+    };
+    let before = hours();
+    wait::until("hours are added", || hours() >= before + more);
+}
+
+fn hours(folder: &Path) -> String {
+    let args = ["ledger", "show", "--hours", "--format", "csv"];
+    let table = say(mostrace().args(args).arg(folder));
+    assert_eq!(table.status, Some(0), "{}", table.err);
+    table.out
+}
+
 /// Both record at the same time, and nothing else is written before and after.
 fn its_sums_are_those_of_a_recording() {
     let disk = disk();
     let dir = tempfile::tempdir().unwrap();
     let (folder, recording) = (dir.path().join("ledger"), dir.path().join("full.most"));
     let ledger = start(&folder, &disk, "2");
-    // What the mount began is committed before the other recording begins.
-    std::thread::sleep(Duration::from_secs(3));
+    // What the mount began is written, and forgotten, before the other recording begins.
+    await_hours(&folder, 1);
     let synced = Command::new("sync")
         .arg("-f")
         .arg(disk.mount_point())
         .status();
     assert!(synced.unwrap().success());
+    await_hours(&folder, 2);
+    days(&folder)
+        .iter()
+        .for_each(|day| fs::remove_file(day).unwrap());
     let script = format!(
         "m={}; d={}; $m workload sqlite --transactions 200 $d/a.db; $m workload sqlite --journal wal --transactions 200 $d/b.db; \
-         dd if=/dev/zero of=$d/big bs=64k count=50; sync -f $d; rm $d/big; cp $d/a.db $d/c.db; sync -f $d; cat $d/b.db >/dev/null",
+         dd if=/dev/zero of=$d/big bs=64k count=50; sync -f $d; rm $d/big; cp $d/a.db $d/c.db; cat $d/b.db >/dev/null; sync -f $d",
         env!("CARGO_BIN_EXE_mostrace"),
         disk.mount_point().display()
     );
@@ -134,10 +166,7 @@ fn its_sums_are_those_of_a_recording() {
         assert_eq!(ours, full);
     }
     // Nothing that the kernel counted is missing in any hour.
-    let hours = say(mostrace()
-        .args(["ledger", "show", "--hours", "--format", "csv"])
-        .arg(&folder));
-    let counted = rows(&hours.out, 1, &["kernel_write_bytes", "lost"]);
+    let counted = rows(&hours(&folder), 1, &["kernel_write_bytes", "lost"]);
     let written = rows(&shown(&folder, "hour"), 1, &["write_bytes", "zeroed_bytes"]);
     let counted_bytes: u64 = counted.values().map(|row| row[0]).sum();
     let written_bytes: u64 = written.values().flatten().sum();
@@ -152,7 +181,7 @@ fn an_hour_is_there_as_a_whole_or_not_at_all() {
     let disk = disk();
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("ledger");
-    let mut hours = 0;
+    let mut outlived = 0;
     for round in 0..4_u64 {
         let mut ledger = start(&folder, &disk, "1");
         for n in 0..3 {
@@ -161,30 +190,15 @@ fn an_hour_is_there_as_a_whole_or_not_at_all() {
         }
         ledger.kill().unwrap();
         ledger.wait().unwrap();
-        let Ok(found) = fs::read_dir(&folder) else {
-            continue;
-        };
-        let is_day =
-            |entry: &fs::DirEntry| entry.path().extension().is_some_and(|e| e == "parquet");
-        let days = found
-            .filter(|entry| is_day(entry.as_ref().unwrap()))
-            .count();
-        if days == 0 {
+        if days(&folder).is_empty() {
             continue;
         }
-        let table = say(mostrace()
-            .args(["ledger", "show", "--hours", "--format", "csv"])
-            .arg(&folder));
-        assert_eq!(table.status, Some(0), "{}", table.err);
-        let now = table.out.lines().count() - 1;
-        assert!(now >= hours, "{now} after {hours}");
-        hours = now;
+        let now = hours(&folder).lines().count() - 1;
+        assert!(now >= outlived, "{now} after {outlived}");
+        outlived = now;
     }
-    assert!(hours > 0, "no hour outlived its recorder");
-    let counted = say(mostrace()
-        .args(["ledger", "show", "--hours", "--format", "csv"])
-        .arg(&folder));
-    let counted = rows(&counted.out, 1, &["kernel_write_bytes"]);
+    assert!(outlived > 0, "no hour outlived its recorder");
+    let counted = rows(&hours(&folder), 1, &["kernel_write_bytes"]);
     let written = rows(&shown(&folder, "hour"), 1, &["write_bytes"]);
     // The kernel's count of a segment may lack a request that was under way at its end, and the next one have it.
     for (hour, bytes) in &written {
