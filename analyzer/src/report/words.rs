@@ -129,9 +129,14 @@ impl LayerWord {
             text(home.map(Kind::as_str)),
         ];
         let layer = Layer::of(&labels);
-        let name = layer.as_ref().map(|layer| layer.name(filesystem));
+        let name = match &layer {
+            // Of the tables' names for layers, this one would be read as "the rest" beside files one by one.
+            Some(Layer::File(role)) if role == "other" => "file contents".into(),
+            Some(layer) => layer.name(filesystem),
+            None => "blocks of no known owner".into(),
+        };
         LayerWord {
-            name: name.unwrap_or_else(|| "blocks of no known owner".into()),
+            name,
             part: layer.and_then(|layer| layer.part()),
             colour: Colour::of_class(class, role) as usize,
             class,

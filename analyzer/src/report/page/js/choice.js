@@ -83,7 +83,7 @@ const choice = (() => {
       case "file": return among("cause_or_file", values);
       case "match": return any(values.map((value) => `cause_or_file ILIKE ${quote(`%${value}%`)}`));
       case "layer": return layers((layer) => values.includes(layer.name));
-      case "part": return layers((layer) => values.includes(`${layer.name} › ${layer.part ?? ""}`));
+      case "part": return layers((layer) => values.includes(layer.part === null ? layer.name : `${layer.name} › ${layer.part}`));
       case "colour": return layers((layer) => values.includes(words.colours[layer.colour]));
       case "op": return among("op", values);
       case "why": return among("cause_op", values);

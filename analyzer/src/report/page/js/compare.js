@@ -64,7 +64,7 @@ const compare = (() => {
     const head = [title, ...traces.map(({ sheet }) => sheet.name), traces.length > 2 ? `change, ${traces[0].sheet.name} to the last` : "change", ""];
     const body = rows.map((row) => {
       const change = row[row.length - 1];
-      const bar = h("span", { class: `change ${change < 0 ? "less" : "more"}` });
+      const bar = h("span", { class: `change ${change < 0 ? "shrank" : "grew"}` });
       bar.style.width = `${(Math.abs(change) / most) * 50}%`;
       return h("tr", {}, h("td", { class: "text" }, row[0]), row.slice(1, -1).map((value) => h("td", { class: "number" }, figure(dim, value))), h("td", { class: "number" }, `${change > 0 ? "+" : change < 0 ? "−" : ""}${figure(dim, Math.abs(change))}`), h("td", { class: "changes", "aria-hidden": "true" }, bar));
     });
@@ -83,7 +83,7 @@ const compare = (() => {
       const group = groups.get(layer);
       group.change += change;
       group.size += Math.abs(change);
-      group.parts.push([part || layer, change]);
+      group.parts.push([part ?? layer, change]);
     }
     const order = [...groups.values()].sort((a, b) => a.change - b.change);
     const whole = order.reduce((all, group) => all + group.size, 0);
@@ -92,8 +92,8 @@ const compare = (() => {
       const out = [];
       const one = (x, y, wide, name, change) => {
         const text = `${change < 0 ? "−" : "+"}${format.bytes(Math.abs(change))}`;
-        out.push(s("g", { role: "listitem", "aria-label": `${name}: ${text}` }, s("title", {}, `${name}: ${text}`), s("rect", { x, y, width: Math.max(0.5, wide - 1), height: ROW - 1, rx: 2, class: change < 0 ? "less" : "more" }),
-          wide > 40 ? [s("text", { x: x + 5, y: y + 16, class: "strong" }, dom.shorten(name, Math.floor((wide - 8) / 7))), s("text", { x: x + 5, y: y + 32 }, dom.shorten(text, Math.floor((wide - 8) / 7)))] : []));
+        out.push(s("g", { role: "listitem", "aria-label": `${name}: ${text}` }, s("title", {}, `${name}: ${text}`), s("rect", { x, y, width: Math.max(0.5, wide - 1), height: ROW - 1, rx: 2, class: change < 0 ? "shrank" : "grew" }),
+          wide > 40 ? s("g", { "aria-hidden": "true" }, [s("text", { x: x + 5, y: y + 16, class: "strong" }, dom.shorten(name, Math.floor((wide - 8) / 7.9))), s("text", { x: x + 5, y: y + 32 }, dom.shorten(text, Math.floor((wide - 8) / 7.2)))]) : null));
       };
       let x = 0;
       for (const group of order) {

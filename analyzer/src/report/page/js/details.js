@@ -35,7 +35,7 @@ const details = (() => {
       const lines = order.slice(0, TOP).map((at) => {
         const bar = h("i", { "aria-hidden": "true" });
         bar.style.width = `${(sums[at] / whole) * 100}%`;
-        return h("li", {}, button([h("span", { class: "what" }, labels[at] ?? none), h("span", { class: "soft" }, value(sums[at])), bar], (event) => desk.pick(dim, labels[at], event), { "aria-pressed": String(choice.has(desk.selection, dim, labels[at])), title: labels[at] ?? none }));
+        return h("li", {}, button([h("span", { class: "what" }, dom.shorten(labels[at] ?? none, 34)), h("span", { class: "soft" }, value(sums[at])), bar], (event) => desk.pick(dim, labels[at], event), { "aria-pressed": String(choice.has(desk.selection, dim, labels[at])), title: labels[at] ?? none }));
       });
       const rest = order.slice(TOP).reduce((all, at) => all + sums[at], 0);
       return lines.length ? h("ul", { class: "top" }, lines, rest ? h("li", { class: "soft" }, `${format.count(order.length - TOP)} more: ${value(rest)}`) : null) : h("p", { class: "soft" }, "nothing");

@@ -34,7 +34,7 @@ const format = (() => {
   /** A place on the disk, given as a sector. */
   const place = (sector) => bytes(sector * 512);
   const BY_UNIT = {
-    bytes: (value) => count(value),
+    bytes,
     count,
     us,
     ns: (value) => us(value / 1000),

@@ -44,7 +44,8 @@ const grid = (() => {
     const td = (row, at) => {
       const column = columns[at];
       const text = format.cell(row[at], column.unit);
-      const cell = h("td", { class: isNumber(column) ? "number" : "text" });
+      const exact = column.unit === "bytes" && row[at] >= 1000 ? `${format.count(row[at])} bytes` : null;
+      const cell = h("td", { class: `${isNumber(column) ? "number" : "text"}${row[at] === 0 ? " zero" : ""}`, title: exact });
       if (at === 0 && pick) cell.append(button(text, (event) => pick(row, event), { class: "link", title: text }));
       else if (at === 0) cell.append(h("span", { title: text }, text));
       else cell.append(text);

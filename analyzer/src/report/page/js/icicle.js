@@ -97,11 +97,11 @@ const icicle = (() => {
         const { node, x, y, w: wide, path } = one;
         const says = `${path.map((part) => part.name).join(" › ")}${node.rest ? ` › ${node.name}` : ""}: ${format.bytes(node.bytes)}, ${format.percent(node.bytes, root.bytes)}`;
         const pick = (event) => !node.rest && desk.pick(node.dim, node.value, event);
-        const texts = wide > 34 ? [s("text", { x: x + 6, y: y + 19, class: "strong" }, dom.shorten(node.name, Math.floor((wide - 10) / 7))), s("text", { x: x + 6, y: y + 36 }, dom.shorten(format.bytes(node.bytes), Math.floor((wide - 10) / 6.6)))] : [];
+        const texts = wide > 34 ? [s("text", { x: x + 6, y: y + 19, class: "strong" }, dom.shorten(node.name, Math.floor((wide - 9) / 7.9))), s("text", { x: x + 6, y: y + 36 }, dom.shorten(format.bytes(node.bytes), Math.floor((wide - 9) / 7.2)))] : [];
         return s("g", {
           class: `node on-${fillOf(node)}`, tabindex: at === 0 ? 0 : -1, role: "treeitem", "aria-level": node.level + 1, "aria-label": says, "data-at": at,
           onclick: pick, onpointermove: (event) => desk.tip([h("b", {}, node.name), h("div", {}, `${format.bytes(node.bytes)} · ${format.percent(node.bytes, root.bytes)}`), h("div", { class: "soft" }, path.slice(0, -1).map((part) => part.name).join(" › "))], event), onpointerleave: () => desk.tip(null),
-        }, s("rect", { class: `fill-${fillOf(node)}`, x, y, width: Math.max(0.5, wide - 1), height: ROW - 1, rx: 2 }), texts);
+        }, s("rect", { class: `fill-${fillOf(node)}`, x, y, width: Math.max(0.5, wide - 1), height: ROW - 1, rx: 2 }), s("g", { "aria-hidden": "true" }, texts));
       });
       const move = (event) => {
         const now = Number(document.activeElement?.dataset?.at ?? 0);

@@ -18,7 +18,7 @@ const lanes = (() => {
     const { store } = desk;
     const { words } = store;
     const chart = dom.canvas({ "aria-hidden": "true" });
-    const cross = h("div", { class: "cross" });
+    const cross = h("div", { class: "cross", hidden: true });
     const plot = h("div", { class: "plot" }, chart.element, cross);
     const labels = h("div", { class: "labels", role: "list", "aria-label": "Programs" });
     const more = button("", () => { all = !all; desk.redraw(); }, { class: "link more" });
@@ -103,7 +103,7 @@ const lanes = (() => {
       const chosen = choice.has(desk.selection, lane.dim, lane.value);
       const bar = h("i", { "aria-hidden": "true" });
       bar.style.width = `${(lane.bytes / lane.total) * 100}%`;
-      const pick = button([h("b", {}, text), h("em", {}, sub), bar], (event) => desk.pick(lane.dim, lane.value, event), {
+      const pick = button([h("b", {}, lane.opens ? text : dom.shorten(text, 22)), h("em", {}, lane.opens ? sub : value(lane.bytes)), bar], (event) => desk.pick(lane.dim, lane.value, event), {
         class: "name", "aria-pressed": String(chosen), title: `${text}: ${sub}. Click selects, Ctrl-click adds, Alt-click leaves out.`, onkeydown: (event) => event.key === "x" && desk.leaveOut(lane.dim, lane.value),
       });
       const is = open.has(lane.value);

@@ -18,7 +18,7 @@ const overview = (() => {
     const before = h("div", { class: "shade" });
     const behind = h("div", { class: "shade" });
     const frame = h("div", { class: "brush" }, h("span", { class: "grip" }), h("span", { class: "grip right" }));
-    const cross = h("div", { class: "cross" });
+    const cross = h("div", { class: "cross", hidden: true });
     const plot = h("div", {
       class: "plot overview", tabindex: 0, role: "slider", "aria-label": "Interval of time", "aria-valuemin": 0, "aria-valuemax": store.span,
       "aria-description": "The arrow keys move the interval, plus and minus make it shorter and longer, 0 shows all.",

@@ -47,6 +47,9 @@ const store = (() => {
     return { names, of };
   };
 
+  /** A layer with its part, as one name. */
+  const partOf = (layer) => (layer.part === null ? layer.name : `${layer.name} › ${layer.part}`);
+
   /** Takes what `unpack` read. */
   const make = ({ words, tables }) => {
     const empty = { rows: 0, time: [], cell: [], bytes: [] };
@@ -58,7 +61,7 @@ const store = (() => {
     const apps = grouped(words.whos.map((who) => who.group));
     const colours = words.layers.map((layer) => layer.colour);
     const layers = grouped(words.layers.map((layer) => layer.name));
-    const parts = grouped(words.layers.map((layer) => `${layer.name} › ${layer.part ?? ""}`));
+    const parts = grouped(words.layers.map(partOf));
     const span = words.span_us + 1;
 
     /** For each dimension: its labels, and the number of the label of a cell. */
@@ -276,5 +279,5 @@ const store = (() => {
     };
   };
 
-  return { make, after, FLAG };
+  return { make, after, partOf, FLAG };
 })();

@@ -14,7 +14,7 @@ const tracks = (() => {
   /** A track: its chart is painted by `paintOn(pen, width, window)`, which returns what `tell` and `click` need. */
   const track = (desk, { title, height, paintOn, tell, click, note, aria }) => {
     const chart = dom.canvas({ role: "img", "aria-label": aria });
-    const cross = h("div", { class: "cross" });
+    const cross = h("div", { class: "cross", hidden: true });
     const plot = h("div", { class: "plot" }, chart.element, cross);
     const said = h("span", { class: "soft" }, note);
     const element = h("div", { class: "timed track" }, h("div", { class: "label" }, h("b", {}, title), said), plot);

@@ -21,7 +21,7 @@ const transactions = (() => {
     let known = null;
     const waiting = () => { known ??= waits.all(store); return known; };
     const chart = dom.canvas({ role: "img", "aria-label": "Transactions by start and duration; the table has them all" });
-    const cross = h("div", { class: "cross" });
+    const cross = h("div", { class: "cross", hidden: true });
     const plot = h("div", { class: "plot" }, chart.element, cross);
     const label = h("div", { class: "label" });
     const legend = h("ul", { class: "legend" });
@@ -129,7 +129,7 @@ const transactions = (() => {
       store.cells.who.forEach((who, c) => { if (makers.has(who) && store.cells.op[c] === store.ops.WRITE) bytes += desk.result.bytes[c]; });
       const [a, b] = desk.window();
       const inside = shown.filter((at) => table.start[at] >= a && table.start[at] + table.took[at] <= b);
-      const each = inside.length && desk.selection.terms.every(({ dim }) => dim === "app" || dim === "proc") ? ` The ${format.some(makers.size, "process", "processes")} that made them wrote ${format.bytes(bytes)} to the device: ${format.bytes(bytes / inside.length)} for each.` : "";
+      const each = inside.length && desk.selection.terms.every(({ dim }) => dim === "app" || dim === "proc") ? ` What made them, ${format.some(makers.size, "process", "processes")}, wrote ${format.bytes(bytes)} to the device: ${format.bytes(bytes / inside.length)} for each.` : "";
       words0.textContent = times.length ? `${format.some(times.length, "transaction")}: half took at most ${format.us(quantile(times, 0.5))}, 90 % ${format.us(quantile(times, 0.9))}, 99 % ${format.us(quantile(times, 0.99))}, the slowest ${format.us(times[times.length - 1])}.${each}` : "No transaction of this selection.";
       const [, , left] = words.about.left_out;
       if (left) words0.textContent += ` ${format.count(left)} faster ones are not in the page.`;
