@@ -4,13 +4,15 @@
 
 mod scene;
 
+use std::collections::HashMap;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use mostrace::analysis::{Analysis, Options};
 use mostrace::causes::Sharing;
-use mostrace::report::{Basis, Icicle};
+use mostrace::facts::Column;
 use mostrace::tables::{Grouping, Groups};
 use mostrace_bundle::entry::{CallKind, NONE, Origin};
 use mostrace_bundle::{Counter, Counters};
@@ -46,8 +48,97 @@ fn data(page: &str) -> Value {
         r#"<script type="application/json" id="data">"#,
         "</script>",
     );
-    let mut data: Value = serde_json::from_str(json).unwrap();
-    data["sheets"].take()
+    serde_json::from_str(json).unwrap()
+}
+
+/// The words and the tables of a trace, read by the format's description.
+struct Packed {
+    words: Value,
+    tables: HashMap<String, HashMap<String, Vec<i64>>>,
+}
+
+impl Packed {
+    /// Reads those of the trace at index `nth`.
+    fn of(page: &str, nth: usize) -> Packed {
+        let from = format!(r#"<script type="text/plain" id="pack-{nth}">"#);
+        let packed = BASE64_STANDARD
+            .decode(between(page, &from, "</script>"))
+            .unwrap();
+        let mut bytes = Vec::new();
+        flate2::read::GzDecoder::new(&packed[..])
+            .read_to_end(&mut bytes)
+            .unwrap();
+        let (length, rest) = bytes.split_at(4);
+        let length = u32::from_le_bytes(length.try_into().unwrap()) as usize;
+        let (head, rest) = rest.split_at(length);
+        let head: Value = serde_json::from_slice(head).unwrap();
+        let mut numbers = numbers(rest);
+        let mut tables = HashMap::new();
+        for table in head["tables"].as_array().unwrap() {
+            let rows = table["rows"].as_u64().unwrap() as usize;
+            let columns = table["columns"].as_array().unwrap().iter().map(|column| {
+                let scale = column["scale"].as_i64().unwrap();
+                let is_delta = column["coding"] == "delta";
+                let mut before = 0;
+                let values = numbers.by_ref().take(rows).map(|number| {
+                    before = number + if is_delta { before } else { 0 };
+                    before * scale
+                });
+                (text(&column["name"]), values.collect())
+            });
+            tables.insert(text(&table["name"]), columns.collect());
+        }
+        assert!(numbers.next().is_none());
+        Packed {
+            words: head["words"].clone(),
+            tables,
+        }
+    }
+
+    fn column(&self, table: &str, name: &str) -> &[i64] {
+        &self.tables[table][name]
+    }
+
+    /// Returns the word that a row's cell has in a column.
+    fn word(&self, row: usize, column: &str, words: &str) -> Value {
+        let cell = self.column("rows", "cell")[row] as usize;
+        self.words[words][self.column("cells", column)[cell] as usize].clone()
+    }
+
+    /// Adds up the bytes of the rows with this operation, by a word of each.
+    fn bytes(
+        &self,
+        op: &str,
+        word: impl Fn(usize) -> Option<String>,
+    ) -> HashMap<Option<String>, u64> {
+        let mut sums = HashMap::new();
+        for (row, bytes) in self.column("rows", "bytes").iter().enumerate() {
+            if self.word(row, "op", "ops") == op {
+                *sums.entry(word(row)).or_default() += *bytes as u64;
+            }
+        }
+        sums
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap().to_owned()
+}
+
+/// Reads LEB128 numbers whose lowest bit is the sign.
+fn numbers(mut bytes: &[u8]) -> impl Iterator<Item = i64> {
+    std::iter::from_fn(move || {
+        let mut code = 0_u64;
+        for at in 0.. {
+            let (byte, rest) = bytes.split_first()?;
+            bytes = rest;
+            code |= u64::from(byte & 0x7f) << (7 * at);
+            if byte & 0x80 == 0 {
+                break;
+            }
+        }
+        Some((code >> 1) as i64 ^ -((code & 1) as i64))
+    })
 }
 
 fn sample(name: &str) -> PathBuf {
@@ -63,37 +154,86 @@ fn open(path: &Path) -> Analysis {
     Analysis::open(path, &options).unwrap()
 }
 
-/// Returns the icicle's basis; checks that the icicle has each byte that the device completed once.
-fn whole_icicle(analysis: &Analysis) -> Basis {
-    let icicle = Icicle::new(&analysis.facts, "ext4").unwrap();
-    let everything = Grouping {
-        by: Vec::new(),
-        top: None,
-        every: None,
-    };
-    let total = Groups::new(&analysis.facts, everything, None)
-        .unwrap()
-        .total;
-    assert_eq!(icicle.written.leaves(), total.write_bytes);
-    assert_eq!(icicle.written.bytes, total.write_bytes);
-    assert_eq!(icicle.read.leaves(), total.read_bytes);
-    assert!(total.write_bytes > 0);
-    icicle.basis
+/// Checks that the page has each byte once, and as much for each process and file as the tables by shares say.
+fn has_every_byte_once(path: &Path) {
+    let page = page(&[path]);
+    let packed = Packed::of(&page, 0);
+    let facts = open(path).facts;
+    let all = packed
+        .column("rows", "flags")
+        .iter()
+        .filter(|flags| *flags & 1 != 0);
+    assert_eq!(all.count() as u64, facts.requests());
+    for (column, of, words) in [
+        ("cause_or_submitter", "who", "whos"),
+        ("cause_or_file", "file", "files"),
+        ("cause_op", "why", "whys"),
+    ] {
+        let by = vec![Column::find(column).unwrap()];
+        let grouping = Grouping {
+            by,
+            top: None,
+            every: None,
+        };
+        let groups = Groups::new(&facts, grouping, None).unwrap();
+        let word = |row| {
+            let word = packed.word(row, of, words);
+            let word = if of == "who" {
+                word["name"].clone()
+            } else {
+                word
+            };
+            word.as_str().map(str::to_owned)
+        };
+        for (op, wanted) in [("write", true), ("read", false)] {
+            let mut sums = packed.bytes(op, word);
+            for (labels, totals) in &groups.groups {
+                let bytes = match wanted {
+                    true => totals.write_bytes,
+                    false => totals.read_bytes,
+                };
+                let sum = sums.remove(&labels[0].text()).unwrap_or_default();
+                assert_eq!(sum, bytes, "{path:?} {op} {labels:?}");
+            }
+            assert!(sums.is_empty(), "{path:?} {op} {sums:?}");
+        }
+        assert!(groups.total.write_bytes > 0);
+    }
 }
 
 #[test]
-fn the_icicle_has_every_byte_once() {
+fn the_page_has_every_byte_once() {
     for name in ["delete", "wal", "f2fs-wal", "fat32-delete"] {
-        whole_icicle(&open(&sample(name)));
+        has_every_byte_once(&sample(name));
     }
     // Without the tables of causes, the causes of jbd2's writes are unknown.
     let mut untold = Scene::new();
     untold.request(WRITE | SYNC, 800, 8192, JBD2);
     untold.process(800, 8192, JBD2, Origin::JOURNAL);
     let (_tmp, path) = saved(&untold);
-    assert_eq!(whole_icicle(&open(&path)), Basis::Submitted);
+    has_every_byte_once(&path);
+    let who = Packed::of(&page(&[&path]), 0).word(0, "who", "whos");
+    assert!(text(&who["name"]).ends_with(" (submitter)"), "{who}");
     let (_tmp, path) = saved(&shared_blocks());
-    assert_eq!(whole_icicle(&open(&path)), Basis::Caused);
+    has_every_byte_once(&path);
+}
+
+/// The page's scripts have their own tests, which node's runner runs.
+#[test]
+fn the_scripts_pass_their_tests() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/report/page/test");
+    let run = Command::new("node")
+        .arg("--test")
+        .current_dir(folder)
+        .output();
+    match run {
+        Ok(run) => assert!(
+            run.status.success(),
+            "{}",
+            String::from_utf8_lossy(&run.stdout)
+        ),
+        Err(error) => eprintln!("skipped: node cannot be started: {error}"),
+    }
 }
 
 fn saved(scene: &Scene) -> (tempfile::TempDir, PathBuf) {
@@ -148,11 +288,10 @@ fn a_hostile_name_is_text() {
     s.file(800, 4096, 12, 0, NAME.as_bytes());
     s.dirtier(800, 4096, comm);
     let page = page_of(&s);
-    let json = data(&page);
-    let text = json.to_string();
+    let words = Packed::of(&page, 0).words.to_string();
     assert!(
-        text.contains(NAME) && text.contains("<svg/onload=x>"),
-        "{text}"
+        words.contains(NAME) && words.contains("<svg/onload=x>"),
+        "{words}"
     );
     // Our own scripts are removed, because they name some of these elements.
     let script = between(&page, "<script>", "</script>");
@@ -168,7 +307,7 @@ fn a_hostile_name_is_text() {
     ] {
         assert!(!rest.contains(tag), "{tag}");
     }
-    assert_eq!(rest.matches("<script").count(), 2);
+    assert_eq!(rest.matches("<script").count(), 3);
     assert_eq!(rest.matches("</title>").count(), 1);
 }
 
@@ -241,29 +380,25 @@ fn transactions_last_from_their_first_call_to_their_last_sync() {
         // This call syncs the folder.
         s.call(call(CallKind::Fsync, 2, 0));
     }
-    let data = data(&page_of(&s));
-    let waterfall = &data[0]["waterfall"];
-    assert_eq!(waterfall["times"]["count"], 2);
-    let first = &waterfall["shown"][0];
+    let packed = Packed::of(&page_of(&s), 0);
     // There is a call every millisecond: the time is from the beginning of the first to the end of the sixth.
-    assert_eq!(first["ns"], 5_100_000);
-    assert_eq!(first["calls_all"], 6);
-    assert_eq!(first["database"].as_str().unwrap(), "a.db");
-    let syncs = data[0]["syncs"]["rows"].as_array().unwrap();
-    let calls = |row: &Value| row.as_array().unwrap().iter().any(|cell| cell == 2);
-    assert_eq!(syncs.len(), 3, "{syncs:?}");
-    assert!(syncs.iter().all(calls), "{syncs:?}");
+    assert_eq!(packed.column("transactions", "took"), [5100, 5100]);
+    let database = packed.column("transactions", "database")[0] as usize;
+    assert_eq!(packed.words["about"]["databases"][database], "a.db");
+    let start = packed.column("transactions", "start");
+    assert_eq!(start[1] - start[0], 6000);
+    let durable = packed.words["about"]["durable"].as_array().unwrap();
+    let calls = packed.column("calls", "call").iter();
+    let syncs = calls.filter(|call| durable.iter().any(|word| word == *call));
+    assert_eq!(syncs.count(), 6);
+    assert_eq!(packed.column("calls", "took").len(), 12);
 }
 
 #[test]
 fn several_traces_are_compared() {
     let page = page(&[&sample("delete"), &sample("wal")]);
-    let json = between(
-        &page,
-        r#"<script type="application/json" id="data">"#,
-        "</script>",
-    );
-    let data: Value = serde_json::from_str(json).unwrap();
+    let data = data(&page);
+    Packed::of(&page, 1);
     assert_eq!(data["sheets"].as_array().unwrap().len(), 2);
     let sentence = data["compared"][0]["sentence"].as_str().unwrap();
     assert!(
@@ -277,5 +412,6 @@ fn several_traces_are_compared() {
 fn an_empty_trace_has_a_page() {
     let page = page_of(&Scene::new());
     assert!(page.contains("No IO was seen: was this the device?"));
-    assert!(data(&page)[0]["density"].is_null());
+    assert_eq!(data(&page)["sheets"][0]["is_empty"], true);
+    assert!(Packed::of(&page, 0).column("rows", "time").is_empty());
 }

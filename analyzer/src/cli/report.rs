@@ -14,10 +14,11 @@ use super::{UsageError, names};
 
 /// Make a page about one or more recordings, to look at in a browser
 ///
-/// The page is one file that needs no network. It shows what was traced and whether anything is missing, the
-/// finding in one sentence, where the bytes went (application, file, layer, part of the layer), bytes over
-/// time, sectors over time, SQLite's transactions one by one, latencies, processes and files, calls for
-/// durability, sizes, order, and hot blocks. Its size does not grow with the trace.
+/// The page is one file that needs no network. It has the rows of the trace, and one selection for all that it
+/// shows: an interval of time, programs, files, layers, operations. What it shows is whether anything is missing,
+/// the finding in one sentence, programs over time, where the bytes went, files, SQLite's transactions with what each
+/// waited for, latencies, calls for durability, sizes, and places on the disk. The rows of a long trace are summed up,
+/// so that the page has at most some 5 MB.
 ///
 /// Examples:
 ///   mostrace report run.most -o run.html
@@ -52,7 +53,9 @@ impl Report {
         };
         let key = self.hide.key()?;
         let mut sheets = Vec::new();
-        for recording in names::open(&self.bundles, false)? {
+        let recordings = names::open(&self.bundles, false)?;
+        let is_compared = recordings.len() > 1;
+        for recording in recordings {
             let bar = Bar::new();
             let path = recording.path().to_owned();
             let watcher = |progress| bar.at(progress);
@@ -64,7 +67,11 @@ impl Report {
             if let Some(key) = &key {
                 analysis.anonymize(key);
             }
-            sheets.push(Sheet::new(&shown(&path, key.as_ref()), &analysis)?);
+            sheets.push(Sheet::new(
+                &shown(&path, key.as_ref()),
+                &analysis,
+                is_compared,
+            )?);
         }
         Ok(out.page(&page(&sheets)?)?)
     }

@@ -9,6 +9,8 @@ use mostrace::transactions::{Source, Sure, Transactions};
 
 /// The most processes and databases that are shown one by one.
 pub const MOST_OWNERS: usize = 20;
+/// On a terminal, what has less than this many per cent of all bytes is summed up.
+const SMALL_PERCENT: u64 = 1;
 
 /// Builds the tree of the rows that pass the filter; the analysis must have causes.
 ///
@@ -22,7 +24,8 @@ pub fn of(analysis: &Analysis, filter: Option<&Filter>) -> anyhow::Result<Tree> 
     Ok(Tree::new(&analysis.facts, &databases, filesystem, filter)?)
 }
 
-/// Formats the tree for people: the first `shown` processes and databases one by one, the others together.
+/// Formats the tree for people: the first `shown` processes and databases one by one, the others together. On a terminal, which
+/// has a width, small owners and parts are summed up too.
 ///
 /// # Errors
 /// Never fails, because all columns have different names.
@@ -49,5 +52,12 @@ pub fn text(
         };
         format!("payload: {bytes} bytes in {of} transactions; calls show {of_calls}{which}\n")
     });
-    Ok(payload.unwrap_or_default() + &to_text(&tree.table(shown)?, width))
+    let table = match width {
+        Some(_) => {
+            let shown = shown.min(tree.notable(SMALL_PERCENT).max(1));
+            tree.folded(SMALL_PERCENT).table(shown)?
+        }
+        None => tree.table(shown)?,
+    };
+    Ok(payload.unwrap_or_default() + &to_text(&table, width))
 }

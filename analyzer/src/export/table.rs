@@ -85,6 +85,15 @@ impl Printed {
         cells.max().unwrap_or(0).max(self.name.width())
     }
 
+    /// Returns the fewest characters that its texts are shortened to. The lines of a tree are not shortened, because what they
+    /// branch from is told by their beginning.
+    fn shortest(&self) -> usize {
+        let is_branch = |cell: &&String| cell.starts_with([' ', '│', '├', '└']);
+        let branches = self.cells.iter().filter(is_branch);
+        let widest = branches.map(|cell| cell.width()).max().unwrap_or(0);
+        self.name.width().max(SHORTEST).max(widest)
+    }
+
     /// Shortens the cells in the middle.
     fn shorten(&mut self, width: usize) {
         for cell in &mut self.cells {
@@ -172,14 +181,13 @@ fn fit(columns: &mut Vec<Printed>, width: usize) -> Vec<String> {
             return Vec::new();
         }
         let texts = columns.iter_mut().filter(|c| c.ty == Type::Text);
-        let shortest = |c: &Printed| c.name.width().max(SHORTEST);
         let Some(widest) = texts
-            .filter(|c| c.width() > shortest(c))
+            .filter(|c| c.width() > c.shortest())
             .max_by_key(|c| c.width())
         else {
             break;
         };
-        let to = widest.width().saturating_sub(over).max(shortest(widest));
+        let to = widest.width().saturating_sub(over).max(widest.shortest());
         widest.shorten(to);
     }
     let mut left_out = Vec::new();
@@ -224,6 +232,14 @@ mod tests {
             "{narrow}"
         );
         assert!(narrow.lines().all(|line| line.width() <= 52), "{narrow}");
+        let branches = ["a process with a long name", "└─ its directories"];
+        let tree = vec![
+            Series::new("what".into(), branches).into_column(),
+            Series::new("bytes".into(), [1_i64 << 40, 1 << 40]).into_column(),
+        ];
+        let tree = Table::from(DataFrame::new_infer_height(tree).unwrap());
+        let text = to_text(&tree, Some(22));
+        assert!(text.contains("└─ its directories"), "{text}");
         let narrowest = to_text(&table, Some(34));
         assert!(
             narrowest.contains("(too wide for the terminal: write_bytes;"),

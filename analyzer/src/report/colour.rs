@@ -12,8 +12,8 @@ pub(super) enum Colour {
     /// Contents of a rollback journal, a WAL or another file that SQLite keeps beside its database.
     #[strum(serialize = "SQLite's journals")]
     Journal,
-    /// Contents of other files, and directories.
-    #[strum(serialize = "other files")]
+    /// Contents of files that are not SQLite's, and directories.
+    #[strum(serialize = "file contents")]
     File,
     /// The filesystem's metadata at its home.
     #[strum(serialize = "filesystem metadata")]
@@ -32,9 +32,6 @@ pub(super) enum Colour {
 impl Colour {
     /// All colours in the order of their numbers.
     pub const ALL: &[Colour] = Colour::VARIANTS;
-    /// Number of the colours that have bytes; they come first.
-    pub const WITH_BYTES: usize = Colour::Flush as usize;
-
     /// Returns the colour of bytes by their class and role.
     pub fn of_class(class: Option<&str>, role: Option<&str>) -> Colour {
         match (class, role) {

@@ -2,29 +2,30 @@
 //! The HTML report: one file that needs no network.
 //!
 //! ```text
-//! Analysis ─┬─ Groups ───────── icicle, processes, files ─┐
-//!           ├─ Scan: every row ─ timeline, density,       ├─ Sheet (one trace) ─ page (HTML)
-//!           │                    latency, waterfall       │
-//!           └─ calls ─────────── transactions, syncs ─────┘
+//!                    ┌─ Shares (rows one by one) ─┐
+//! Scan: every share ─┤                            ├─ pack ─┐
+//!                    └─ Cube (a long trace) ──────┘        ├─ Sheet (one trace) ─ page (HTML)
+//! calls ─ calls, transactions ─────────────────────────────┤
+//! tables ─ the finding, what is missing, rewrites ─────────┘
 //! ```
 //!
-//! Everything is summed up when the page is made, so that its size does not grow with the trace.
+//! The rows are in the page, and its scripts compute every figure that a selection changes. The rows of a long trace are
+//! summed up when the page is made, so that its size does not grow with the trace.
 // A recording may come from anybody: no number in it may make this panic.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
+mod bands;
+mod calls;
 mod colour;
-mod culprits;
-mod density;
+mod cube;
+mod data;
 mod grid;
-mod icicle;
-mod latency;
+mod pack;
 mod page;
+mod rows;
 mod scan;
 mod sheet;
-mod syncs;
-mod timeline;
-mod waterfall;
+mod words;
 
-pub use icicle::{Basis, Icicle, Node};
 pub use page::page;
 pub use sheet::{Error, Sheet};

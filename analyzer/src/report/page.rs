@@ -11,24 +11,38 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::grid::Grid;
-use super::sheet::{Error, Sheet};
+use super::sheet::{Drawn, Error, Sheet};
 use crate::tables::diff::Diff;
 use crate::tables::summary::Section;
 
 /// The page's own scripts in the order in which they are used.
-const SCRIPTS: [&str; 13] = [
+const SCRIPTS: [&str; 27] = [
     include_str!("vendor/uPlot.iife.min.js"),
     include_str!("page/js/format.js"),
     include_str!("page/js/dom.js"),
+    include_str!("page/js/paint.js"),
+    include_str!("page/js/save.js"),
+    include_str!("page/js/choice.js"),
+    include_str!("page/js/unpack.js"),
+    include_str!("page/js/store.js"),
     include_str!("page/js/grid.js"),
+    include_str!("page/js/details.js"),
+    include_str!("page/js/waits.js"),
+    include_str!("page/js/files.js"),
+    include_str!("page/js/overview.js"),
+    include_str!("page/js/lanes.js"),
+    include_str!("page/js/durability.js"),
+    include_str!("page/js/tracks.js"),
     include_str!("page/js/icicle.js"),
-    include_str!("page/js/heatmap.js"),
-    include_str!("page/js/timeline.js"),
-    include_str!("page/js/density.js"),
     include_str!("page/js/waterfall.js"),
+    include_str!("page/js/transactions.js"),
     include_str!("page/js/latency.js"),
-    include_str!("page/js/sheet.js"),
+    include_str!("page/js/sizes.js"),
+    include_str!("page/js/search.js"),
+    include_str!("page/js/desk.js"),
     include_str!("page/js/compare.js"),
+    include_str!("page/js/sheet.js"),
+    include_str!("page/js/keys.js"),
     include_str!("page/js/main.js"),
 ];
 const STYLES: [&str; 2] = [
@@ -45,17 +59,20 @@ const TEMPLATE: &str = include_str!("page/page.html");
 pub fn page(sheets: &[Sheet]) -> Result<String, Error> {
     let data = serde_json::to_string(&Data {
         compared: compared(sheets)?,
-        sheets,
+        sheets: sheets.iter().map(|sheet| &sheet.drawn).collect(),
     })?;
     let (script, style) = (SCRIPTS.join("\n"), STYLES.join("\n"));
     let mut environment = Environment::new();
     environment.add_filter("glued", |text: &str| glued(text));
     // The name's suffix makes the template escape.
     environment.add_template("page.html", TEMPLATE)?;
+    // Base64 has no character that means anything in HTML.
+    let pack = |sheet: &Sheet| minijinja::Value::from_safe_string(sheet.packed.clone());
     let names: Vec<&str> = sheets.iter().map(|sheet| sheet.name.as_str()).collect();
     Ok(environment.get_template("page.html")?.render(context! {
         title => names.join(", "),
         sheets,
+        packs => sheets.iter().map(pack).collect::<Vec<_>>(),
         data => minijinja::Value::from_safe_string(harmless(&data)),
         policy => policy(&script, &style),
         script => minijinja::Value::from_safe_string(script),
@@ -68,7 +85,7 @@ pub fn page(sheets: &[Sheet]) -> Result<String, Error> {
 /// The data that the scripts draw.
 #[derive(Serialize)]
 struct Data<'s> {
-    sheets: &'s [Sheet],
+    sheets: Vec<&'s Drawn>,
     compared: Vec<Compared>,
 }
 
@@ -84,7 +101,11 @@ fn compared(sheets: &[Sheet]) -> Result<Vec<Compared>, Error> {
         return Ok(Vec::new());
     };
     let against = |other: &Sheet| {
-        let diff = Diff::new(&[&first.side, &other.side])?;
+        let sides: Vec<_> = [first, other]
+            .iter()
+            .filter_map(|s| s.side.as_ref())
+            .collect();
+        let diff = Diff::new(&sides)?;
         let grid = |section: Section| Grid::new(&section.title, None, section.table);
         Ok(Compared {
             sentence: glued(&diff.sentence),

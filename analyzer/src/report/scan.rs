@@ -1,17 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads all rows of a trace one after the other.
+//! Reads all rows of a trace one after the other, cut into the shares of their causers.
 
 use mostrace_map::class::Kind;
 use polars::prelude::{Column as Values, Expr, col};
 
-use super::colour::Colour;
+use super::words::{Codes, LayerWord, Layers, Who, Words};
 use crate::attribute::Op;
+use crate::causes::Known;
 use crate::facts::catalogue::Key;
-use crate::facts::row::{Text, Words};
+use crate::facts::row::Text;
 use crate::facts::{Column, Facts, NONE, Part, Rows, bits, stored_column as at};
 use crate::tables::Result;
 
-/// The fields of a row that the pictures need.
+/// What a share is and whose it is: all that is not a number of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Cell {
+    /// [`Op`]'s own code.
+    pub op: u8,
+    /// [`Known`]'s own code.
+    pub known: u8,
+    /// The process that caused it, or else its submitter.
+    pub who: u32,
+    /// The file that it was done to, or else the one that is written or read.
+    pub file: u32,
+    /// The number of the file that the blocks belong to plus one; 0 if that is `file`.
+    pub own: u32,
+    pub layer: u32,
+    /// The operation that caused it.
+    pub why: u32,
+}
+
+/// A share of a row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     /// Number of the completion.
@@ -22,76 +41,96 @@ pub(super) struct Seen {
     pub sector: Option<u64>,
     pub bytes: u64,
     pub op: Op,
-    pub colour: Colour,
-    pub kind: Option<Kind>,
-    /// The file's code, for [`Scan::file`].
-    pub file: u32,
-    /// The submitter's code, for [`Scan::process`].
-    pub process: u32,
+    pub cell: Cell,
+    pub sequential: bool,
+    pub fua: bool,
 }
 
-impl Seen {
-    /// Returns the bytes that were written or read.
-    pub fn moved(&self) -> Option<(Op, u64)> {
-        self.op.carries_data().then_some((self.op, self.bytes))
+/// The words that the cells refer to.
+#[derive(Default)]
+pub(super) struct Dictionary {
+    pub whos: Words,
+    /// The package of each process, where it has one.
+    pub packages: Vec<Option<String>>,
+    pub files: Words,
+    pub whys: Words,
+    pub layers: Layers,
+}
+
+impl Dictionary {
+    /// Returns the processes with their programs.
+    pub fn whos(&self) -> Vec<Who> {
+        let package = |at: usize| self.packages.get(at).and_then(Option::as_deref);
+        let whos = self.whos.list().iter().enumerate();
+        whos.map(|(at, name)| Who::new(name.as_deref(), package(at)))
+            .collect()
     }
 }
 
-/// The rows of a trace, and the names in them.
+/// The rows of a trace.
 pub(super) struct Scan<'f> {
     facts: &'f Facts,
+    filesystem: &'f str,
     columns: Vec<Expr>,
-    /// Colours by the codes of class and role.
-    colours: Vec<Vec<Colour>>,
-    files: Words,
-    processes: Words,
+    role: Codes,
+    who: Codes,
+    file: Codes,
+    own: Codes,
+    why: Codes,
+    package: Codes,
+    cause_package: Codes,
 }
 
+/// The columns of text, in the order in which they follow the numbers.
+const TEXTS: [&str; 7] = [
+    "role",
+    "cause_or_submitter",
+    "cause_or_file",
+    "file",
+    "cause_op",
+    "package",
+    "cause_package",
+];
+const NUMBERS: [&str; 7] = [
+    at::request,
+    at::time,
+    at::q,
+    at::d,
+    at::sector,
+    at::bytes,
+    at::bits,
+];
+
 impl<'f> Scan<'f> {
-    pub fn new(facts: &'f Facts) -> Scan<'f> {
-        let [class, role, file, process] =
-            ["class", "role", "file", "process"].map(|name| words_of(facts, name));
-        let word = |words: &Words, at: usize| words.get(at).cloned().flatten();
-        let colour = |c: usize, r: usize| {
-            let (class, role) = (word(&class.words, c), word(&role.words, r));
-            Colour::of_class(class.as_deref(), role.as_deref())
-        };
-        let of_class = |c| (0..role.words.len()).map(|r| colour(c, r)).collect();
+    pub fn new(facts: &'f Facts, filesystem: &'f str) -> Scan<'f> {
+        let texts = TEXTS.map(|name| (name, words_of(facts, name)));
+        let codes = texts
+            .iter()
+            .map(|(name, text)| text.code.clone().alias(*name));
+        let columns = NUMBERS.map(col).into_iter().chain(codes).collect();
+        let [role, who, file, own, why, package, cause_package] =
+            texts.map(|(_, text)| Codes::new(text.words));
         Scan {
             facts,
-            colours: (0..class.words.len()).map(of_class).collect(),
-            files: file.words,
-            processes: process.words,
-            columns: [
-                at::request,
-                at::time,
-                at::q,
-                at::d,
-                at::sector,
-                at::bytes,
-                at::bits,
-            ]
-            .map(col)
-            .into_iter()
-            .chain([
-                class.code.alias("class"),
-                role.code.alias("role"),
-                file.code.alias("file"),
-                process.code.alias("process"),
-            ])
-            .collect(),
+            filesystem,
+            columns,
+            role,
+            who,
+            file,
+            own,
+            why,
+            package,
+            cause_package,
         }
     }
 
-    /// Calls `see` with every row.
+    /// Calls `see` with every share of every row, and adds the words that they need to the dictionary.
     ///
     /// # Errors
     /// Returns an error if a temporary file cannot be read.
-    pub fn each(&self, mut see: impl FnMut(&Seen)) -> Result<()> {
-        for view in self
-            .facts
-            .view(self.columns.clone(), Part::Any, None, Rows::Whole)
-        {
+    pub fn each(&mut self, dictionary: &mut Dictionary, mut see: impl FnMut(Seen)) -> Result<()> {
+        let columns = self.columns.clone();
+        for view in self.facts.view(columns, Part::Any, None, Rows::Shares) {
             let frame = view?.collect()?;
             let columns: Vec<Values> = frame.columns().iter().map(Values::rechunk).collect();
             let long = |at: usize| columns[at].u64()?.cont_slice();
@@ -99,15 +138,33 @@ impl<'f> Scan<'f> {
             let (request, time) = (short(0)?, long(1)?);
             let (q, d, sector) = (long(2)?, long(3)?, long(4)?);
             let (bytes, word) = (short(5)?, long(6)?);
-            let (class, role) = (short(7)?, short(8)?);
-            let (file, process) = (short(9)?, short(10)?);
+            let [role, who, file, own, why, package, cause_package] = [7, 8, 9, 10, 11, 12, 13];
+            let (role, who, file, own) = (short(role)?, short(who)?, short(file)?, short(own)?);
+            let (why, package, cause_package) =
+                (short(why)?, short(package)?, short(cause_package)?);
             let known = |value: u64| (value != NONE).then_some(value);
             for row in 0..frame.height() {
                 let op = Op::ALL.get(bits::OP.of(word[row]) as usize);
                 let op = op.copied().unwrap_or_default();
-                let colour = self.colours[class[row] as usize][role[row] as usize];
-                let kind = bits::KIND.of(word[row]).checked_sub(1);
-                see(&Seen {
+                let packages = [cause_package[row], package[row]];
+                let who = self.who(who[row], packages, dictionary);
+                let layer = self.layer(op, word[row], role[row], dictionary);
+                let file = self.file.number(file[row], &mut dictionary.files);
+                let own = self.own.number(own[row], &mut dictionary.files);
+                let cell = Cell {
+                    op: op as u8,
+                    known: bits::KNOWN.of(word[row]) as u8,
+                    who,
+                    file,
+                    own: if own == file {
+                        0
+                    } else {
+                        own.saturating_add(1)
+                    },
+                    layer,
+                    why: self.why.number(why[row], &mut dictionary.whys),
+                };
+                see(Seen {
                     request: request[row],
                     time_ns: time[row],
                     q_ns: known(q[row]),
@@ -115,35 +172,46 @@ impl<'f> Scan<'f> {
                     sector: known(sector[row]),
                     bytes: bytes[row].into(),
                     op,
-                    colour: match op.carries_data() {
-                        true => colour,
-                        false => Colour::Flush,
-                    },
-                    kind: kind.and_then(|kind| Kind::ALL.get(kind as usize)).copied(),
-                    file: file[row],
-                    process: process[row],
+                    cell,
+                    sequential: bits::SEQUENTIAL.of(word[row]) != 0,
+                    fua: bits::RWBS.of(word[row]) & FUA != 0,
                 });
             }
         }
         Ok(())
     }
 
-    /// Returns the path or the inode of a row's file.
-    pub fn file(&self, code: u32) -> Option<&str> {
-        self.files.get(code as usize).and_then(Option::as_deref)
+    fn who(&mut self, code: u32, packages: [u32; 2], dictionary: &mut Dictionary) -> u32 {
+        let number = self.who.number(code, &mut dictionary.whos);
+        let at = number as usize;
+        if at >= dictionary.packages.len() {
+            let [cause, submitter] = packages;
+            let package = self.cause_package.word(cause);
+            let package = package.or_else(|| self.package.word(submitter));
+            dictionary.packages.resize(at.saturating_add(1), None);
+            dictionary.packages[at] = package.map(str::to_owned);
+        }
+        number
     }
 
-    /// Returns `comm:tgid` of a row's submitter.
-    pub fn process(&self, code: u32) -> Option<&str> {
-        self.processes.get(code as usize).and_then(Option::as_deref)
-    }
-
-    /// Returns the code of a process.
-    pub fn code_of_process(&self, name: &str) -> Option<u32> {
-        let is = |word: &Option<String>| word.as_deref() == Some(name);
-        self.processes.iter().position(is).map(|at| at as u32)
+    fn layer(&self, op: Op, word: u64, role: u32, dictionary: &mut Dictionary) -> u32 {
+        let kinds = [bits::KIND.of(word), bits::HOME_KIND.of(word)];
+        let [kind, home] = kinds;
+        if !op.carries_data() {
+            return dictionary
+                .layers
+                .number((op, 0, 0, 0), || LayerWord::without_data(op));
+        }
+        // Reads and writes of the same blocks are one layer.
+        dictionary.layers.number((Op::Write, kind, home, role), || {
+            let of = |code: u64| Kind::ALL.get(code.checked_sub(1)? as usize).copied();
+            LayerWord::of(of(kind), self.role.word(role), of(home), self.filesystem)
+        })
     }
 }
+
+/// The place of blkparse's letter F among [`bits::RWBS`].
+const FUA: u64 = 1 << 1;
 
 /// Returns a column of a few words.
 fn words_of(facts: &Facts, name: &str) -> Text {
@@ -151,4 +219,13 @@ fn words_of(facts: &Facts, name: &str) -> Text {
         Some(Key::Text(text)) => text,
         _ => Text::new([at::bits], [None], |_| 0),
     }
+}
+
+/// Returns the words for how certain a cause is, by number.
+pub(super) fn known_words() -> Vec<&'static str> {
+    use strum::VariantArray;
+    Known::VARIANTS
+        .iter()
+        .map(|known| (*known).into())
+        .collect()
 }

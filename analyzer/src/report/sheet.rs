@@ -6,30 +6,16 @@ use std::path::Path;
 use mostrace_bundle::{Counters, Manifest};
 use serde::Serialize;
 
-use super::colour::Colour;
-use super::culprits;
-use super::density::{self, Density, Touched};
+use super::data::{Data, data};
 use super::grid::Grid;
-use super::icicle::Icicle;
-use super::latency::{self, Latency};
-use super::scan::Scan;
-use super::syncs::Syncs;
-use super::timeline::Timeline;
-use super::waterfall::{self, Waterfall};
-use crate::analysis::{self, Analysis};
+use crate::analysis::Analysis;
 use crate::facts::Column;
-use crate::recording;
 use crate::tables::diff::Side;
-use crate::tables::finding::size;
 use crate::tables::sizes::{self, Sizes};
 use crate::tables::summary;
-use crate::tables::{Grouping, Groups, Totals, about, finding, locality, ratio};
-use crate::tables::{Label, Table, numbers, texts};
-use crate::text::grouped;
-use crate::transactions::{self, Transactions};
-
-/// Number of processes whose latencies are drawn.
-const PROCESSES: usize = 8;
+use crate::tables::{Grouping, Groups, about, finding, locality};
+use crate::tables::{Table, numbers, texts};
+use crate::transactions::Transactions;
 
 /// A page cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +35,9 @@ pub enum Error {
     /// A figure cannot be represented in JSON.
     #[error("the page's data: {0}")]
     Data(#[from] serde_json::Error),
+    /// The data cannot be compressed.
+    #[error("the page's data: {0}")]
+    Compression(#[from] std::io::Error),
 }
 
 type Result<T> = std::result::Result<T, Error>;
@@ -65,7 +54,7 @@ pub(super) enum Trust {
     Unchecked,
 }
 
-/// The contents of the page for one trace.
+/// The contents of the page for one trace: what the template writes, and what the scripts draw.
 #[derive(Debug, Serialize)]
 pub struct Sheet {
     /// The trace's label or file name.
@@ -77,108 +66,104 @@ pub struct Sheet {
     /// Name and value of the lines that describe the trace.
     pub(super) about: Vec<(&'static str, String)>,
     pub(super) notices: Vec<String>,
-    pub(super) headlines: Vec<Headline>,
-    pub(super) colours: Vec<&'static str>,
-    /// Bytes by process, file, layer and its parts.
-    pub icicle: Icicle,
+    /// True if the trace shows nothing.
+    pub(super) is_empty: bool,
+    #[serde(skip)]
+    pub(super) side: Option<Side>,
+    /// The rows, see [`pack`](super::pack).
+    #[serde(skip)]
+    pub(super) packed: String,
+    #[serde(skip)]
+    pub(super) drawn: Drawn,
+}
+
+/// What the scripts draw beside the rows.
+#[derive(Debug, Serialize)]
+pub(super) struct Drawn {
+    name: String,
+    /// The path by which the user named it.
+    path: String,
+    is_empty: bool,
     /// The number of transactions, if it is known exactly.
     transactions: Option<u64>,
-    #[serde(skip)]
-    pub(super) side: Side,
-    duration_ns: u64,
-    #[serde(flatten)]
-    pictures: Pictures,
     counters: Option<Grid>,
-    processes: Grid,
-    files: Grid,
-    syncs: Option<Grid>,
-    sizes: Grid,
-    order: Grid,
+    /// Of the whole trace, for one whose rows are summed up; for others the scripts compute them.
+    sizes: Option<Grid>,
+    order: Option<Grid>,
     rewrites: Option<Grid>,
     hottest: Option<Grid>,
 }
 
-/// A number at the top of the page.
-#[derive(Debug, Serialize)]
-pub(super) struct Headline {
-    value: String,
-    what: &'static str,
-}
-
 impl Sheet {
-    /// Sums up a trace that was read with its causes and with locality.
+    /// Sums up a trace that was read with its causes and with locality. `is_compared` says whether the page has another one.
     ///
     /// # Errors
     /// Returns an error if a file cannot be read.
-    pub fn new(path: &Path, analysis: &Analysis) -> Result<Sheet> {
+    pub fn new(path: &Path, analysis: &Analysis, is_compared: bool) -> Result<Sheet> {
         let facts = &analysis.facts;
         let manifest = analysis.manifest();
         let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
         let filesystem = filesystem.map_or("the filesystem", |f| f.kind.as_str());
         let filesystem = crate::text::escape(filesystem.as_bytes());
         let databases = analysis.databases()?;
-        let by_process = Grouping::of((&["process"], Some(PROCESSES)));
-        let groups = Groups::new(facts, by_process, None)?;
-        let icicle = Icicle::new(facts, &filesystem)?;
-        let [processes, files] = culprits::tables(facts, &icicle)?;
-        let sizes = Sizes::new(facts, None)?;
-        let syncs = match calls_of(analysis)? {
-            Some(mut calls) => Some(Syncs::read(&mut calls, facts)?.table()?),
-            None => None,
-        };
+        let total = Groups::new(facts, Grouping::by(&[]), None)?.total;
+        let Data { packed, is_summed } = data(analysis, &filesystem)?;
+        let sizes = is_summed.then(|| Sizes::new(facts, None)).transpose()?;
         let transactions = Transactions::new(manifest, &databases);
         let (trust, trust_why) = trust(analysis, manifest);
-        let grid = |title: &str, note, table: Table| Grid::new(title, note, table);
+        let of_sizes = |title: &str, note, table: Option<Table>| {
+            table.map(|table| Grid::new(title, note, table))
+        };
         let some = |grid: Table, title: &str, note| {
             grid.says_something().then(|| Grid::new(title, note, grid))
         };
+        let side = || {
+            let name = about::name(path, manifest);
+            Side::new(name, facts, manifest, &databases, &analysis.warnings)
+        };
         let rewrites = Column::all_of(&["class", "role"]);
+        let name = about::name(path, manifest);
+        let is_empty = facts.requests() == 0;
         Ok(Sheet {
-            name: about::name(path, manifest),
-            side: Side::new(
-                about::name(path, manifest),
-                facts,
-                manifest,
-                &databases,
-                &analysis.warnings,
-            )?,
-            transactions: transactions
-                .count
-                .divisor()
-                .filter(|_| transactions.count.is_exact()),
+            name: name.clone(),
+            side: is_compared.then(side).transpose()?,
             finding: finding::sentence(facts, manifest, &databases)?,
             trust,
             trust_why,
-            about: about::lines(path, manifest, facts.duration_ns(), &groups.total),
+            about: about::lines(path, manifest, facts.duration_ns(), &total),
             notices: summary::notices(facts, &analysis.trace()),
-            headlines: headlines(&groups.total, manifest, &transactions),
-            colours: Colour::ALL.iter().map(|colour| colour.name()).collect(),
-            duration_ns: facts.duration_ns(),
-            pictures: Pictures::new(analysis, &groups)?,
-            counters: manifest
-                .and_then(|m| m.counters.as_ref())
-                .and_then(counters),
-            processes: grid("Processes", Some(OWNERS), processes),
-            files: grid("Files", Some(OWNERS), files),
-            syncs: syncs.and_then(|table| some(table, "Calls for durability", Some(SYNCS))),
-            sizes: grid("Sizes", None, sizes.by_size()?),
-            order: grid("Order", Some(sizes::ORDER), sizes.by_order()?),
-            rewrites: some(
-                locality::table(facts, &rewrites, None)?,
-                "Rewrites",
-                Some(locality::DEFINITION),
-            ),
-            hottest: some(locality::hottest(facts)?, "Hottest ranges", None),
-            icicle,
+            is_empty,
+            packed,
+            drawn: Drawn {
+                name,
+                path: crate::text::escape(path.as_os_str().as_encoded_bytes()),
+                is_empty,
+                transactions: transactions
+                    .count
+                    .divisor()
+                    .filter(|_| transactions.count.is_exact()),
+                counters: manifest
+                    .and_then(|m| m.counters.as_ref())
+                    .and_then(counters),
+                sizes: of_sizes(
+                    "Sizes of requests",
+                    None,
+                    sizes.as_ref().map(Sizes::by_size).transpose()?,
+                ),
+                order: of_sizes(
+                    "Order of requests",
+                    Some(sizes::ORDER),
+                    sizes.as_ref().map(Sizes::by_order).transpose()?,
+                ),
+                rewrites: some(
+                    locality::table(facts, &rewrites, None)?,
+                    "Rewrites",
+                    Some(locality::DEFINITION),
+                ),
+                hottest: some(locality::hottest(facts)?, "Hottest ranges", None),
+            },
         })
     }
-}
-
-const OWNERS: &str = "with the part that each has in the filesystem's journal and metadata; a request counts where its largest share is";
-const SYNCS: &str = "from the call to its return";
-
-fn calls_of(analysis: &Analysis) -> Result<Option<recording::Table>> {
-    Ok(analysis.calls().map_err(analysis::Error::from)?)
 }
 
 fn trust(analysis: &Analysis, manifest: Option<&Manifest>) -> (Trust, Vec<String>) {
@@ -220,99 +205,4 @@ fn counters(counters: &Counters) -> Option<Grid> {
     ]);
     let note = "what the kernel counted in /sys/block/…/stat while it was traced; its count is a range, as it is read before and after";
     Some(Grid::new("The kernel's counters", Some(note), table.ok()?))
-}
-
-fn headlines(
-    total: &Totals,
-    manifest: Option<&Manifest>,
-    transactions: &Transactions,
-) -> Vec<Headline> {
-    let payload = manifest.and_then(|m| m.payload.as_ref());
-    let count = transactions.count;
-    let each = |value: u64| ratio(value, count.divisor()?);
-    let mut lines = vec![(size(total.write_bytes as f64), "written")];
-    if let Some(times) = payload.and_then(|p| ratio(total.write_bytes, p.payload_bytes)) {
-        lines.push((format!("{times:.0} ×"), "what was stored"));
-    }
-    if let Some(bytes) = each(total.write_bytes) {
-        lines.push((
-            format!("{}{}", count.at_most(), size(bytes)),
-            "per transaction",
-        ));
-    }
-    if count.divisor().is_some() {
-        lines.push((count.to_string(), "transactions"));
-    }
-    lines.push((grouped(total.writes), "writes"));
-    lines.push((grouped(total.device_flushes), "device flushes"));
-    if let Some(each) = each(total.device_flushes) {
-        let each = format!("{}{each:.1}", count.at_most());
-        lines.push((each, "device flushes per transaction"));
-    }
-    if total.read_bytes > 0 {
-        lines.push((size(total.read_bytes as f64), "read"));
-    }
-    let line = |(value, what)| Headline { value, what };
-    lines.into_iter().map(line).collect()
-}
-
-/// The pictures of all rows; an empty trace has none.
-#[derive(Debug, Default, Serialize)]
-struct Pictures {
-    timeline: Option<Timeline>,
-    density: Option<density::Drawn>,
-    latency: Option<latency::Drawn>,
-    waterfall: Option<Waterfall>,
-}
-
-impl Pictures {
-    fn new(analysis: &Analysis, by_process: &Groups) -> Result<Pictures> {
-        let facts = &analysis.facts;
-        let Some(span) = facts.span_ns() else {
-            return Ok(Pictures::default());
-        };
-        let named = by_process.groups.iter().map(|(labels, _)| &labels[0]);
-        let named = named.filter(|label| matches!(label, Label::Text(_)));
-        let processes: Vec<String> = named.filter_map(Label::text).collect();
-        let scan = Scan::new(facts);
-        let mut timeline = Timeline::new(span);
-        let mut latency = Latency::new(span, &scan, &processes);
-        let mut touched = Touched::default();
-        let mut waterfall = waterfall_of(analysis, span.0)?;
-        scan.each(|row| {
-            timeline.see(row);
-            latency.see(row);
-            touched.see(row);
-            if let Some(waterfall) = &mut waterfall {
-                waterfall.see(row, &scan);
-            }
-        })?;
-        let mut density = Density::new(span, &touched);
-        scan.each(|row| density.see(row))?;
-        scan.each(|row| density.verify(row))?;
-        Ok(Pictures {
-            timeline: Some(timeline),
-            density: Some(density.drawn(&scan)),
-            latency: Some(latency.drawn()),
-            waterfall,
-        })
-    }
-}
-
-/// Returns None if no system calls were recorded.
-fn waterfall_of(analysis: &Analysis, start_ns: u64) -> Result<Option<Waterfall>> {
-    let files = &analysis.facts.names().files;
-    let Some(mut calls) = calls_of(analysis)? else {
-        return Ok(None);
-    };
-    let spans = transactions::spans(&mut calls, files)?;
-    let chosen = waterfall::choose(&spans);
-    let wanted: Vec<_> = chosen.iter().map(|(_, span)| *span).collect();
-    let Some(mut calls) = calls_of(analysis)? else {
-        return Ok(None);
-    };
-    let called = transactions::called(&mut calls, files, &wanted, waterfall::MOST)?;
-    Ok(Some(Waterfall::new(
-        &spans, &chosen, called, files, start_ns,
-    )))
 }

@@ -146,6 +146,18 @@ impl Tree {
         self.owners.iter().take_while(is_notable).count()
     }
 
+    /// Returns the tree with the parts that are smaller than `percent` per cent of all bytes summed up beside their neighbours,
+    /// for a terminal.
+    #[must_use]
+    pub fn folded(&self, percent: u64) -> Tree {
+        let least = u128::from(self.total.write_bytes).saturating_mul(percent.into()) / 100;
+        let mut tree = self.clone();
+        for owner in &mut tree.owners {
+            owner.device.fold(u64::try_from(least).unwrap_or(u64::MAX));
+        }
+        tree
+    }
+
     /// Returns the bytes of all leaves: those that the device completed.
     pub fn leaves(&self) -> u64 {
         sum(self.owners.iter().map(|owner| owner.device.leaves()))
@@ -387,6 +399,22 @@ impl Node {
         }
     }
 
+    /// Sums up the parts with fewer bytes than `least`, if there are several.
+    fn fold(&mut self, least: u64) {
+        self.parts.iter_mut().for_each(|part| part.fold(least));
+        // The largest parts come first.
+        let large = self.parts.partition_point(|part| part.bytes >= least);
+        let small = self.parts.split_off(large);
+        match small.len() {
+            0 | 1 => self.parts.extend(small),
+            many => self.parts.push(Node {
+                name: format!("({many} smaller)"),
+                bytes: sum(small.iter().map(|part| part.bytes)),
+                parts: Vec::new(),
+            }),
+        }
+    }
+
     fn sort(&mut self) {
         self.parts.iter_mut().for_each(Node::sort);
         self.parts.sort_by_key(|part| std::cmp::Reverse(part.bytes));
@@ -440,6 +468,14 @@ mod tests {
         };
         tree.total.write_bytes = 1000;
         assert_eq!((tree.notable(1), tree.notable(2)), (3, 1));
+        let leaf = |name: &str, bytes| Node {
+            name: name.into(),
+            bytes,
+            parts: Vec::new(),
+        };
+        tree.owners[0].device.parts = vec![leaf("a", 950), leaf("b", 7), leaf("c", 3)];
+        let folded = tree.folded(1).owners[0].device.clone();
+        assert_eq!(folded.parts, [leaf("a", 950), leaf("(2 smaller)", 10)]);
         // If nothing was written, nobody wrote a part of it.
         tree.total.write_bytes = 0;
         tree.owners = vec![owner(0, 0)];

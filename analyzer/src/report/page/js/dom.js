@@ -11,7 +11,7 @@ const dom = (() => {
       else if (value === true) element.setAttribute(name, "");
       else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
     }
-    element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+    element.append(...children.flat(2).filter((child) => child !== null && child !== undefined && child !== false));
     return element;
   };
   const h = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
@@ -20,13 +20,13 @@ const dom = (() => {
   const button = (text, onclick, attributes) => h("button", { type: "button", onclick, ...attributes }, text);
 
   /** Makes a group of buttons of which one is chosen. */
-  const choice = (label, options, chosen, choose) => {
-    const buttons = options.map((option, at) =>
-      button(option, () => {
+  const options = (label, names, chosen, choose) => {
+    const buttons = names.map((name, at) =>
+      button(name, () => {
         buttons.forEach((other, nth) => other.setAttribute("aria-pressed", String(nth === at)));
         choose(at);
       }, { "aria-pressed": String(at === chosen) }));
-    return h("div", { class: "row", role: "group", "aria-label": label }, buttons);
+    return h("div", { class: "row options", role: "group", "aria-label": label }, buttons);
   };
 
   const swatch = (colour) => h("span", { class: `swatch back-${colour}`, "aria-hidden": "true" });
@@ -38,7 +38,7 @@ const dom = (() => {
   const shorten = (text, most) => {
     if (text.length <= most) return text;
     if (most < 4) return "";
-    const end = Math.ceil((most - 1) / 2);
+    const end = Math.ceil((most - 1) * 0.6);
     return `${text.slice(0, most - 1 - end)}…${text.slice(-end)}`;
   };
 
@@ -57,8 +57,48 @@ const dom = (() => {
     document.addEventListener("layout", look);
   };
 
-  /** Calls back when the colours change. */
-  const onTheme = (draw) => document.addEventListener("theme", draw);
+  /** A canvas as sharp as the screen. */
+  const canvas = (attributes) => {
+    const element = h("canvas", attributes);
+    const pen = element.getContext("2d");
+    const size = (width, height) => {
+      const ratio = window.devicePixelRatio || 1;
+      const [w, h] = [Math.max(1, Math.round(width * ratio)), Math.max(1, Math.round(height * ratio))];
+      if (element.width !== w || element.height !== h) {
+        element.width = w;
+        element.height = h;
+        element.style.width = `${width}px`;
+        element.style.height = `${height}px`;
+      }
+      pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+      pen.clearRect(0, 0, width, height);
+      return pen;
+    };
+    return { element, size };
+  };
 
-  return { h, s, button, choice, swatch, variable, shorten, onWidth, onTheme };
+  const copy = async (text) => {
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      // Pages from files may not use the clipboard API in every browser.
+      const area = h("textarea");
+      area.value = text;
+      document.body.append(area);
+      area.select();
+      document.execCommand("copy");
+      area.remove();
+    }
+  };
+  /** A button that copies a text, and says so. */
+  const copier = (name, make, attributes) => {
+    const element = button(name, async () => {
+      await copy(make());
+      element.textContent = "Copied";
+      setTimeout(() => { element.textContent = name; }, 1500);
+    }, attributes);
+    return element;
+  };
+
+  return { h, s, button, options, swatch, variable, shorten, onWidth, canvas, copier };
 })();

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Formats numbers for people.
+// Formats numbers for people. KB, MB and GB are powers of ten.
 "use strict";
 
 const format = (() => {
   const UNITS = [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "KB"]];
-  const TIMES = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]];
+  const TIMES = [[1e6, "s"], [1e3, "ms"]];
+  const SPACE = "\u00a0";
 
   /** Formats a number with at most three significant digits. */
   const short = (number) => {
@@ -12,28 +13,38 @@ const format = (() => {
     return number.toFixed(size >= 99.95 || Number.isInteger(number) ? 0 : size >= 9.995 ? 1 : 2);
   };
   const scaled = (units, smallest) => (number) => {
-    const [unit, name] = units.find(([unit]) => Math.abs(number) >= unit) ?? [1, smallest];
-    return `${short(number / unit)} ${name}`;
+    const [unit, name] = units.find(([unit]) => Math.abs(number) >= unit * 0.9995) ?? [1, smallest];
+    return `${short(number / unit)}${SPACE}${name}`;
   };
-  const bytes = scaled(UNITS, "bytes");
-  const time = scaled(TIMES, "ns");
-  const ns = (number) => (number === 0 ? "0" : time(number));
+  const bytes = scaled(UNITS, "B");
+  const time = scaled(TIMES, "µs");
+  /** A length of time, given in µs. */
+  const us = (number) => (number === 0 ? "0" : time(number));
+  /** A moment, given in µs, with as many digits as tell it from another one at the distance `step`. */
+  const moment = (number, step = 1000) => {
+    const [unit, name] = number >= 1e6 || step >= 1e5 ? [1e6, "s"] : [1e3, "ms"];
+    const digits = Math.max(0, Math.min(6, Math.ceil(-Math.log10(step / unit))));
+    return `${(number / unit).toFixed(digits)}${SPACE}${name}`;
+  };
   const count = (number) => number.toLocaleString("en-US", { maximumFractionDigits: 2 });
-  const percent = (part, whole) => (whole > 0 ? `${short((part * 100) / whole)} %` : "–");
-  /** Formats a sector as a place on the disk. */
-  const place = (sector) => {
-    const mib = sector / 2048;
-    return mib >= 1024 ? `${short(mib / 1024)} GiB` : `${short(mib)} MiB`;
-  };
+  const percent = (part, whole) => (whole > 0 ? `${short((part * 100) / whole)}${SPACE}%` : "–");
+  const times = (number) => `${number >= 100 ? count(Math.round(number)) : short(number)}${SPACE}×`;
+  /** A number with its noun: 1 request, 2 requests. */
+  const some = (number, noun, plural = `${noun}s`) => `${count(number)}${SPACE}${number === 1 ? noun : plural}`;
+  /** A place on the disk, given as a sector. */
+  const place = (sector) => bytes(sector * 512);
   const BY_UNIT = {
-    bytes: (value) => count(value),
+    bytes,
     count,
-    ns,
-    ms: (value) => ns(value * 1e6),
+    us,
+    ns: (value) => us(value / 1000),
+    ms: (value) => us(value * 1000),
     percent: (value) => value.toFixed(2),
+    ratio: (value) => times(value),
+    moment: (value) => moment(value, 1000),
     id: String,
     text: String,
   };
   const cell = (value, unit) => (value === null || value === undefined ? "–" : BY_UNIT[unit](value));
-  return { bytes, ns, count, percent, place, short, cell };
+  return { bytes, us, moment, count, percent, times, some, place, short, cell };
 })();

@@ -1,112 +1,109 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Tables that sort, filter and are copied as CSV.
+// Tables that sort and filter over all rows, show some of them, and say what the rest adds up to.
 "use strict";
 
 const grid = (() => {
   const { h, button } = dom;
-  const ROWS = 100;
-  /** Names of columns; the first one that the table has gets bars. */
-  const MEASURED = ["write bytes", "bytes", "calls", "requests", "writes"];
+  const ROWS = 50;
+  const MORE = 500;
 
-  const compare = (a, b) => {
-    if (a === b) return 0;
-    // Unknown values come last in either direction.
-    if (a === null || a === undefined) return Infinity;
-    if (b === null || b === undefined) return -Infinity;
-    return typeof a === "number" ? a - b : String(a).localeCompare(String(b));
-  };
+  const compare = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b)));
+  const isNone = (value) => value === null || value === undefined;
+  const isNumber = (column) => column.unit !== "text";
 
-  const quoted = (value) => {
-    let text = value === null || value === undefined ? "" : String(value);
-    // A spreadsheet must not take a name for a formula.
-    if (typeof value === "string" && /^[=+\-@\t]/.test(text)) text = `'${text}`;
-    return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-  };
-  const csv = (table) => [table.columns.map((column) => column.name.replaceAll(" ", "_")), ...table.rows]
-    .map((row) => row.map(quoted).join(",")).join("\n");
-
-  const copy = async (text) => {
-    try {
-      await navigator.clipboard.writeText(text);
-    } catch {
-      // Pages from files may not use the clipboard API in every browser.
-      const area = h("textarea");
-      area.value = text;
-      document.body.append(area);
-      area.select();
-      document.execCommand("copy");
-      area.remove();
-    }
-  };
-
-  /** `table`: {title, note, columns: [{name, unit}], rows}. */
-  const draw = (table, heading = "h3") => {
-    const isNumber = (column) => column.unit !== "text";
-    const measured = MEASURED.map((name) => table.columns.findIndex((column) => column.name === name)).find((at) => at >= 0) ?? -1;
-    const most = measured < 0 ? 0 : Math.max(...table.rows.map((row) => row[measured] ?? 0));
+  /** `table`: {title, note, columns: [{name, unit, sum, bar}], rows}. A column with `bar` is drawn; one with `sum` is added up in
+   * the line of the rest. `strips` gives a row's bytes by colour. `pick(row, event)` is called for a click on a row. */
+  const draw = (table, { heading = "h3", pick = null, picked = null, strips = null } = {}) => {
+    const { columns } = table;
+    const measured = columns.findIndex((column) => column.bar);
+    const most = measured < 0 ? 0 : table.rows.reduce((all, row) => Math.max(all, row[measured] ?? 0), 0);
     let sorted = -1;
     let up = false;
-    let all = false;
+    let shown = ROWS;
     let words = "";
 
     const body = h("tbody");
+    const foot = h("tfoot");
     const status = h("span", { class: "soft", role: "status" });
-    const more = button("", () => { all = true; fill(); });
-    const td = (value, at) => {
-      const column = table.columns[at];
-      const text = format.cell(value, column.unit);
-      const cell = h("td", { class: isNumber(column) ? "number" : "text" });
-      if (at === measured && most > 0) {
-        const bar = h("span", { class: "measure", "aria-hidden": "true" });
-        bar.style.width = `${((value ?? 0) * 100) / most}%`;
-        cell.append(bar, h("span", {}, text));
-      } else cell.append(text);
+    const more = button("", () => { shown += MORE; fill(); });
+    const bar = (row) => {
+      const box = h("span", { class: "measure", "aria-hidden": "true" });
+      const parts = strips ? strips(row) : null;
+      if (parts) {
+        const whole = parts.reduce((all, value) => all + value, 0) || 1;
+        parts.forEach((value, k) => {
+          if (value <= 0) return;
+          const part = h("span", { class: `back-${k}` });
+          part.style.width = `${(value / whole) * 100}%`;
+          box.append(part);
+        });
+      } else box.append(h("span", { class: "back-accent" }));
+      box.style.width = `${((row[measured] ?? 0) * 100) / most}%`;
+      return box;
+    };
+    const td = (row, at) => {
+      const column = columns[at];
+      const text = format.cell(row[at], column.unit);
+      const exact = column.unit === "bytes" && row[at] >= 1000 ? `${format.count(row[at])} bytes` : null;
+      const cell = h("td", { class: `${isNumber(column) ? "number" : "text"}${row[at] === 0 ? " zero" : ""}`, title: exact });
+      if (at === 0 && pick) cell.append(button(text, (event) => pick(row, event), { class: "link", title: text }));
+      else if (at === 0) cell.append(h("span", { title: text }, text));
+      else cell.append(text);
+      if (at === measured && most > 0) cell.append(bar(row));
       return cell;
     };
-    const fill = () => {
-      let rows = table.rows;
-      if (words) rows = rows.filter((row) => row.some((value) => String(value ?? "").toLowerCase().includes(words)));
-      if (sorted >= 0) {
-        rows = [...rows].sort((a, b) => {
-          const order = compare(a[sorted], b[sorted]);
-          return Math.abs(order) === Infinity ? Math.sign(order) : up ? order : -order;
-        });
-      }
-      const shown = all ? rows : rows.slice(0, ROWS);
-      body.replaceChildren(...shown.map((row) => h("tr", {}, row.map(td))));
-      more.hidden = shown.length === rows.length;
-      more.textContent = `Show all ${format.count(rows.length)}`;
-      status.textContent = words ? `${format.count(rows.length)} of ${format.count(table.rows.length)} rows` : "";
+    const chosen = () => {
+      let { rows } = table;
+      if (words) rows = rows.filter((row) => row.some((value) => typeof value === "string" && value.toLowerCase().includes(words)));
+      if (sorted < 0) return rows;
+      return [...rows].sort((a, b) => {
+        const [x, y] = [a[sorted], b[sorted]];
+        // Unknown values come last in either direction.
+        if (isNone(x) || isNone(y)) return isNone(x) - isNone(y);
+        return up ? compare(x, y) : compare(y, x);
+      });
     };
-    const heads = table.columns.map((column, at) => {
+    const fill = () => {
+      const rows = chosen();
+      const some = rows.slice(0, shown);
+      body.replaceChildren(...some.map((row) => h("tr", { class: picked?.(row) ? "picked" : null }, columns.map((_, at) => td(row, at)))));
+      const rest = rows.slice(shown);
+      foot.replaceChildren();
+      if (rest.length) {
+        const total = (column, at) => (column.sum ? format.cell(rest.reduce((all, row) => all + (row[at] ?? 0), 0), column.unit) : "");
+        foot.append(h("tr", {}, columns.map((column, at) => h("td", { class: isNumber(column) ? "number" : "text" }, at === 0 ? `and ${format.count(rest.length)} more` : total(column, at)))));
+      }
+      more.hidden = !rest.length;
+      more.textContent = `Show ${format.count(Math.min(MORE, rest.length))} more`;
+      status.textContent = words ? `${format.count(rows.length)} of ${format.some(table.rows.length, "row")}` : format.some(rows.length, "row");
+    };
+    const heads = columns.map((column, at) => {
       const head = h("th", { scope: "col", class: isNumber(column) ? "number" : "text" });
       head.append(button(column.name, () => {
         up = sorted === at ? !up : !isNumber(column);
         sorted = at;
-        heads.forEach((other) => other.removeAttribute("aria-sort"));
+        heads.forEach((other, nth) => {
+          other.removeAttribute("aria-sort");
+          marks[nth].textContent = nth === at ? (up ? " ↑" : " ↓") : "";
+        });
         head.setAttribute("aria-sort", up ? "ascending" : "descending");
-        marks.forEach((mark, nth) => { mark.textContent = nth === at ? (up ? " ↑" : " ↓") : ""; });
         fill();
-      }));
+      }, { title: column.note }));
       return head;
     });
     const marks = heads.map((head) => head.firstChild.appendChild(h("span", { "aria-hidden": "true" })));
-    const filter = h("input", {
-      type: "search", placeholder: "Filter", "aria-label": `Filter: ${table.title}`,
-      oninput: (event) => { words = event.target.value.toLowerCase(); fill(); },
-    });
-    const copied = button("Copy as CSV", async () => {
-      await copy(csv(table));
-      copied.textContent = "Copied";
-      setTimeout(() => { copied.textContent = "Copy as CSV"; }, 1500);
-    });
+    const filter = h("input", { type: "search", placeholder: "Filter the rows", "aria-label": `Filter: ${table.title}`, oninput: (event) => { words = event.target.value.toLowerCase(); shown = ROWS; fill(); } });
     fill();
+    const menu = save.menu(table.title, { table: () => ({ ...table, rows: chosen() }) });
     return h("div", { class: "grid" },
-      h(heading, {}, table.title),
+      heading ? h(heading, {}, table.title) : null,
       table.note ? h("p", { class: "note" }, table.note) : null,
-      h("div", { class: "grid-tools" }, table.rows.length > 6 ? filter : null, copied, more, status),
-      h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": `${table.title}: rows` },
-        h("table", {}, h("thead", {}, h("tr", {}, heads)), body)));
+      h("div", { class: "grid-tools" }, table.rows.length > 8 ? filter : null, menu, status, more),
+      h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": `${table.title}: rows` }, h("table", {}, h("thead", {}, h("tr", {}, heads)), body, foot)));
   };
-  return { draw };
+
+  /** A table that was made when the page was, in the form of `draw`. */
+  const ofPage = (table) => ({ ...table, columns: table.columns.map((column) => ({ ...column, bar: false })) });
+
+  return { draw, ofPage };
 })();

@@ -1,202 +1,161 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Draws where the bytes went: a column for each level, in which heights are in proportion to bytes.
+// Where the bytes of the selection went, from the application down: program, file, layer, part of the layer.
 "use strict";
 
 const icicle = (() => {
-  const { h, s, button, shorten } = dom;
-  const HEIGHT = 400;
-  const LEAST = 170;
-  /** The levels: device, process, file, layer, and the part of the layer. */
-  const LEVELS = 5;
+  const { h, s } = dom;
+  const ROW = 46;
+  /** A node narrower than this has no box of its own, but is part of the box of the rest. */
+  const NARROW = 3;
+  const LEVELS = [["app", "program"], ["file", "file"], ["layer", "layer"], ["part", "part of the layer"]];
 
-  /** The meaning of the colours. */
-  const ABOUT = [
-    "pages of a SQLite database, written home",
-    "SQLite's own journal or WAL, by which a transaction can be undone or redone after a crash",
-    "contents of other files, and of directories",
-    "the filesystem's own blocks, written to their place",
-    "the filesystem's journal: copies of the metadata that changes touched, written before the metadata itself, with the blocks that begin and end a transaction",
-    "blocks whose owner is not known: it was gone before the snapshot, or no probe saw it",
-  ];
-  const OPERATIONS = {
-    create: "creating", unlink: "deleting", truncate: "truncating", rename: "renaming", allocate: "growing", write: "writing", time: "new times of",
-    xattr: "attributes of", mkdir: "making", fsync: "syncing", read: "reading", checkpoint: "checkpoints of", gc: "moving blocks of", mount: "mounting", other: "other changes of",
-  };
-
-  const link = (node, parent = null, level = 0) => {
-    node.parent = parent;
-    node.level = level;
-    (node.p ?? []).forEach((part) => link(part, node, level + 1));
-    return node;
-  };
-  const path = (node) => (node ? [...path(node.parent), node] : []);
-
-  /** Returns where columns begin, and their number. A narrow page has little room for the device and the process. */
-  const lay = (width, focus) => {
-    const deep = LEVELS - focus.level;
-    const rest = width - 66;
-    const widths = width < 560 && focus.level === 0 ? [10, 56, rest * 0.44, rest * 0.56]
-      : new Array(Math.min(deep, Math.max(2, Math.floor(width / LEAST)))).fill(0).map((_, at, all) => width / all.length);
-    let x = 0;
-    return { xs: [0, ...widths.map((wide) => (x += wide))], columns: widths.length };
-  };
-
-  /** Returns all leaves as rows of a table. */
-  const leaves = (root) => {
-    const rows = [];
-    const visit = (node) => {
-      if (node.p) return node.p.forEach(visit);
-      const [, process, file, layer, part] = path(node).map((n) => n.n);
-      rows.push([process, file, layer, part ?? null, node.v]);
-    };
-    visit(root);
-    return rows.sort((a, b) => b[4] - a[4]);
-  };
-
-  const draw = (sheet, direction) => {
-    const root = link(sheet.icicle[direction]);
-    let focus = root;
-    let current = root;
-    let width = 0;
-    const box = h("div");
-    const crumbs = h("div", { class: "row crumbs", "aria-label": "Zoomed into" });
-    const readout = h("div", { class: "readout", "aria-live": "polite" });
-
-    const explain = (node) => {
-      const [, process, file] = path(node);
-      const parts = [h("b", {}, node.n), ` – ${format.bytes(node.v)}, ${format.percent(node.v, root.v)} of all`];
-      if (node.parent && node.parent !== root) parts.push(`, ${format.percent(node.v, node.parent.v)} of ${node.parent.n}`);
-      parts.push(". ");
-      const verb = sheet.icicle.basis === "caused" ? "Caused by" : "Submitted by";
-      if (node.level >= 3) parts.push(`${verb} ${process.n}, for ${file.n}. `);
-      else if (node.level === 2) parts.push(`${verb} ${process.n}. `);
-      const operations = Object.entries(node.o ?? {}).sort((a, b) => b[1] - a[1]);
-      if (operations.length && node.k >= 3) {
-        const words = operations.map(([name, bytes]) => `${OPERATIONS[name] ?? name} it ${format.percent(bytes, node.v)}`);
-        parts.push(`By ${words.join(", ")}. `);
-      }
-      if (node.k !== undefined) parts.push(h("span", { class: "soft" }, `${ABOUT[node.k][0].toUpperCase()}${ABOUT[node.k].slice(1)}.`));
-      else if (node.level < 2) parts.push(h("span", { class: "soft" }, node === root
-        ? "From left to right: application, file, layer, and what of the layer. Click, or Enter, looks closer; Escape goes back; arrows move."
-        : "Its files are to the right."));
-      readout.replaceChildren(...parts);
-    };
-
-    const zoom = (node) => {
-      focus = node.p ? node : node.parent ?? node;
-      current = node;
-      paint();
-    };
-    const showCrumbs = () => {
-      const nodes = path(focus);
-      crumbs.hidden = nodes.length === 1;
-      crumbs.replaceChildren(...nodes.flatMap((node, at) => {
-        const last = at === nodes.length - 1;
-        const crumb = last ? h("span", {}, node.n) : button(node.n, () => zoom(node));
-        return last ? [crumb] : [crumb, h("span", { "aria-hidden": "true" }, "›")];
-      }));
-    };
-
-    const place = (node, y, height, column, out) => {
-      out.push({ node, y, height, column });
-      let from = y;
-      for (const part of node.p ?? []) {
-        const size = (height * part.v) / node.v;
-        if (size < 1) break;
-        place(part, from, size, column + 1, out);
-        from += size;
-      }
-    };
-
-    const paint = () => {
-      if (!width) return;
-      const { xs, columns } = lay(width, focus);
-      const placed = [];
-      if (root.v > 0) place(focus, 0, HEIGHT, 0, placed);
-      const shown = placed.filter(({ column }) => column < columns);
-      if (!shown.some(({ node }) => node === current)) current = focus;
-      const groups = new Map();
-      // A screen reader gets the whole name, beside the groups.
-      const names = [];
-      const drawn = shown.map(({ node, y, height, column }) => {
-        // Where the last column with parts ends shows that it has parts.
-        const span = node.p || column === columns - 1 ? 1 : columns - column;
-        const colour = node.k ?? (node.level % 2 ? "n" : "m");
-        const [x, wide] = [xs[column], xs[column + span] - xs[column]];
-        const room = wide - 12;
-        const group = s("g", {
-          class: "node", role: "treeitem", tabindex: node === current ? 0 : -1, "aria-level": node.level + 1,
-          "aria-label": `${node.n} ${format.bytes(node.v)} · ${format.percent(node.v, root.v)}`, "aria-selected": String(node === current),
-          onclick: () => zoom(node === focus && node.parent ? node.parent : node),
-          onmouseenter: () => explain(node),
-          onfocus: () => { current = node; explain(node); },
-        }, s("rect", { class: `fill-${colour}`, x, y, width: wide, height }));
-        if (height >= 15) {
-          const [bytes, percent] = [format.bytes(node.v), format.percent(node.v, root.v)];
-          const name = shorten(node.n, Math.floor(room / 6.9));
-          const text = (words, below, end) => names.push(s("text", {
-            class: `on-${colour}`, x: end ? x + wide - 6 : x + 7, y: y + below, "text-anchor": end ? "end" : "start",
-          }, words));
-          const below = height >= 34;
-          const value = [`${bytes} · ${percent}`, percent, ""].find((value) => (below ? value.length * 6.4 : (name.length + value.length) * 6.6 + 12) < room);
-          text(name, below ? 17 : height / 2 + 4);
-          if (value) text(value, below ? 32 : height / 2 + 4, !below);
+  /** Builds the tree: {name, bytes, parts, dim, value, colour}. */
+  const tree = (desk, op) => {
+    const { store, result } = desk;
+    const { cells, words } = store;
+    const codes = LEVELS.map(([dim]) => store.codes(dim));
+    const root = { name: op === "read" ? "read from the device" : "written to the device", bytes: 0, parts: new Map() };
+    const number = store.ops.of(op);
+    for (let c = 0; c < cells.rows; c += 1) {
+      const bytes = result.bytes[c];
+      if (!bytes || cells.op[c] !== number || !result.ok[c]) continue;
+      root.bytes += bytes;
+      let node = root;
+      LEVELS.forEach(([dim], level) => {
+        if (dim === "part" && words.layers[cells.layer[c]].part === null) return;
+        const code = codes[level][c];
+        let next = node.parts.get(code);
+        if (!next) {
+          const value = store.dims[dim].labels[code];
+          const layer = words.layers[cells.layer[c]];
+          const name = dim === "part" ? layer.part : value ?? { app: "nobody known", file: layer.class === "journal" || layer.class === "metadata" ? "the filesystem itself" : "no known file" }[dim] ?? "not known";
+          next = { name, bytes: 0, parts: new Map(), dim, value, colour: level > 1 ? layer.colour : null, level };
+          node.parts.set(code, next);
         }
-        groups.set(node, group);
-        return group;
+        next.bytes += bytes;
+        node = next;
       });
-      const move = (node) => {
-        const group = groups.get(node);
-        if (!group) return;
-        groups.forEach((other) => { other.setAttribute("tabindex", -1); other.setAttribute("aria-selected", "false"); });
-        group.setAttribute("tabindex", 0);
-        group.setAttribute("aria-selected", "true");
-        group.focus();
-      };
-      // After a key, the element that is drawn anew gets the focus.
-      const zoomFrom = (node) => {
-        zoom(node);
-        box.querySelector('[tabindex="0"]')?.focus();
-      };
-      const onkeydown = (event) => {
-        const beside = (by) => {
-          const siblings = current.parent?.p ?? [];
-          return siblings[siblings.indexOf(current) + by];
-        };
-        const act = {
-          ArrowLeft: () => (groups.has(current.parent) ? move(current.parent) : focus.parent && zoomFrom(focus.parent)),
-          ArrowRight: () => move(current.p?.[0]),
-          ArrowUp: () => move(beside(-1)),
-          ArrowDown: () => move(beside(1)),
-          Enter: () => zoomFrom(current),
-          " ": () => zoomFrom(current),
-          Escape: () => focus.parent && zoomFrom(focus.parent),
-        }[event.key];
-        if (!act) return;
-        event.preventDefault();
-        act();
-      };
-      box.replaceChildren(s("svg", {
-        role: "tree", "aria-label": "Where the bytes went", viewBox: `0 0 ${width} ${HEIGHT}`, height: HEIGHT, onkeydown, onmouseleave: () => explain(current),
-      }, drawn, s("g", { class: "names", "aria-hidden": "true" }, names)));
-      showCrumbs();
-      explain(current);
-    };
-    dom.onWidth(box, (now) => { width = now; paint(); });
-    const rows = leaves(root);
-    const table = {
-      title: "All parts", note: null, rows,
-      columns: [["process", "text"], ["file", "text"], ["layer", "text"], ["of it", "text"], ["bytes", "bytes"]].map(([name, unit]) => ({ name, unit })),
-    };
-    return h("div", {}, crumbs, box, readout, h("details", { class: "more" }, h("summary", {}, "The same as a table"), grid.draw(table)));
+    }
+    return root;
   };
 
-  /** Returns the bytes written, by colour. */
-  const byColour = (root) => {
-    const sums = new Array(6).fill(0);
-    const visit = (node) => (node.p ? node.p.forEach(visit) : (sums[node.k ?? 5] += node.v));
-    if (root.v > 0) visit(root);
-    return sums;
+  const make = (desk) => {
+    let op = "write";
+    const box = h("div", { class: "icicle" });
+    const note = h("p", { class: "note" });
+    const choose = h("div");
+    const legend = h("ul", { class: "legend" });
+    let boxes = [];
+    let width = 0;
+
+    /** Places the boxes of a tree: {node, x, y, w, path}. */
+    const layout = (root, w) => {
+      const out = [];
+      const visit = (node, x, level, path) => {
+        const parts = [...node.parts.values()].sort((a, b) => b.bytes - a.bytes);
+        let left = x;
+        const rest = { bytes: 0, count: 0 };
+        for (const part of parts) {
+          const wide = (part.bytes / root.bytes) * w;
+          if (wide < NARROW) {
+            rest.bytes += part.bytes;
+            rest.count += 1;
+            continue;
+          }
+          out.push({ node: part, x: left, y: level * ROW, w: wide, path: [...path, part] });
+          visit(part, left, level + 1, [...path, part]);
+          left += wide;
+        }
+        if (rest.count) out.push({ node: { name: format.some(rest.count, "more"), bytes: rest.bytes, rest: true, level }, x: left, y: level * ROW, w: (rest.bytes / root.bytes) * w, path });
+      };
+      visit(root, 0, 0, []);
+      return out;
+    };
+    const fillOf = (node) => (node.rest ? "m" : node.colour === null ? (node.level === 0 ? "n" : "m") : node.colour);
+
+    const drawAt = (w, pen = null) => {
+      const root = tree(desk, op);
+      const placed = root.bytes ? layout(root, w) : [];
+      const depth = Math.max(1, ...placed.map((one) => one.y / ROW + 1));
+      if (pen) {
+        const { kinds, line, ink, sans } = paint.colours();
+        for (const { node, x, y, w: wide } of placed) {
+          pen.fillStyle = node.colour === null || node.rest ? line : kinds[node.colour];
+          pen.fillRect(x, y, Math.max(0.5, wide - 1), ROW - 1);
+          pen.fillStyle = node.colour === 0 || node.colour === 4 ? "#fff" : ink;
+          pen.font = `12px ${sans}`;
+          pen.textBaseline = "top";
+          if (wide > 40) {
+            pen.fillText(dom.shorten(node.name, Math.floor((wide - 8) / 6.6)), x + 5, y + 7);
+            pen.fillText(dom.shorten(format.bytes(node.bytes), Math.floor((wide - 8) / 6.6)), x + 5, y + 24);
+          }
+        }
+        return depth * ROW;
+      }
+      boxes = placed;
+      const groups = placed.map((one, at) => {
+        const { node, x, y, w: wide, path } = one;
+        const says = `${path.map((part) => part.name).join(" › ")}${node.rest ? ` › ${node.name}` : ""}: ${format.bytes(node.bytes)}, ${format.percent(node.bytes, root.bytes)}`;
+        const pick = (event) => !node.rest && desk.pick(node.dim, node.value, event);
+        const texts = wide > 34 ? [s("text", { x: x + 6, y: y + 19, class: "strong" }, dom.shorten(node.name, Math.floor((wide - 9) / 7.9))), s("text", { x: x + 6, y: y + 36 }, dom.shorten(format.bytes(node.bytes), Math.floor((wide - 9) / 7.2)))] : [];
+        return s("g", {
+          class: `node on-${fillOf(node)}`, tabindex: at === 0 ? 0 : -1, role: "treeitem", "aria-level": node.level + 1, "aria-label": says, "data-at": at,
+          onclick: pick, onpointermove: (event) => desk.tip([h("b", {}, node.name), h("div", {}, `${format.bytes(node.bytes)} · ${format.percent(node.bytes, root.bytes)}`), h("div", { class: "soft" }, path.slice(0, -1).map((part) => part.name).join(" › "))], event), onpointerleave: () => desk.tip(null),
+        }, s("rect", { class: `fill-${fillOf(node)}`, x, y, width: Math.max(0.5, wide - 1), height: ROW - 1, rx: 2 }), s("g", { "aria-hidden": "true" }, texts));
+      });
+      const move = (event) => {
+        const now = Number(document.activeElement?.dataset?.at ?? 0);
+        const { x, y, w: wide } = boxes[now];
+        const find = {
+          ArrowRight: () => boxes.findIndex((one) => one.y === y && one.x > x), ArrowLeft: () => boxes.findLastIndex((one) => one.y === y && one.x < x),
+          ArrowDown: () => boxes.findIndex((one) => one.y === y + ROW && one.x >= x - 0.01 && one.x < x + wide), ArrowUp: () => boxes.findLastIndex((one) => one.y === y - ROW && one.x <= x + 0.01),
+        }[event.key];
+        if (event.key === "Enter" || event.key === " " || event.key === "x") {
+          event.preventDefault();
+          event.stopPropagation();
+          const { node } = boxes[now];
+          if (!node.rest) (event.key === "x" ? desk.leaveOut(node.dim, node.value) : desk.pick(node.dim, node.value, event));
+          return;
+        }
+        const next = find ? find() : -1;
+        if (next < 0) return;
+        event.preventDefault();
+        event.stopPropagation();
+        groups.forEach((group, at) => group.setAttribute("tabindex", at === next ? 0 : -1));
+        groups[next].focus();
+      };
+      box.replaceChildren(root.bytes ? s("svg", { role: "tree", "aria-label": root.name, viewBox: `0 0 ${w} ${depth * ROW}`, height: depth * ROW, onkeydown: move }, groups) : h("p", { class: "note" }, op === "read" ? "Nothing of this selection was read." : "Nothing of this selection was written."));
+      note.textContent = `${format.bytes(root.bytes)} ${root.name}: every byte once, by who caused it; if several did, each has a share. A process marked “submitter” handed it to the disk, and its cause is not known.`;
+      const sums = desk.store.by(desk.result, "colour", desk.result.bytes.map((value, c) => (desk.store.cells.op[c] === desk.store.ops.of(op) ? value : 0)));
+      legend.replaceChildren(...[...sums].map((bytes, colour) => (bytes > 0 ? h("li", {}, dom.button([dom.swatch(colour), ` ${desk.store.words.colours[colour]} `, h("span", { class: "soft" }, `${format.bytes(bytes)} · ${format.percent(bytes, root.bytes)}`)], (event) => desk.pick("colour", desk.store.words.colours[colour], event), { class: "link" })) : null)).filter(Boolean));
+      return depth * ROW;
+    };
+    const draw = () => {
+      const sums = desk.store.by(desk.result, "op", desk.result.bytes);
+      const has = ["write", "read"].filter((name) => sums[desk.store.ops.of(name)] > 0);
+      if (has.length && !has.includes(op)) [op] = has;
+      choose.replaceChildren(has.length > 1 ? dom.options("Direction", has.map((name) => (name === "read" ? "Reads" : "Writes")), has.indexOf(op), (at) => { op = has[at]; draw(); }) : "");
+      if (width) drawAt(width);
+    };
+    dom.onWidth(box, (now) => { width = now; if (desk.result) drawAt(now); });
+    const table = () => {
+      const rows = [];
+      const visit = (node, path) => {
+        for (const part of node.parts.values()) {
+          const names = [...path, part.name];
+          if (part.parts.size) visit(part, names);
+          else rows.push([names[0], names[1] ?? "", names[2] ?? "", names[3] ?? "", part.bytes]);
+        }
+      };
+      visit(tree(desk, op), []);
+      rows.sort((a, b) => b[4] - a[4]);
+      return { title: `Bytes ${op === "read" ? "read" : "written"}`, columns: ["program", "file", "layer", "part"].map((name) => ({ name, unit: "text" })).concat({ name: "bytes", unit: "bytes", bar: true, sum: true }), rows };
+    };
+    return {
+      name: "Bytes", title: "Where the bytes went", element: h("div", {}, choose, note, box, legend), draw, table,
+      chart: () => ({ title: `${desk.sheet.name}: where the bytes went`, note: desk.words(), source: desk.source(), width: 1100, height: ROW * 4, draw: (pen, w) => drawAt(w, pen) }),
+      by: "cause_or_submitter,cause_or_file,class,kind",
+    };
   };
-  return { draw, byColour };
+  return { make };
 })();

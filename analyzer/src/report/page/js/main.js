@@ -1,46 +1,136 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The page: chooses the trace that is shown, and the colours.
+// The page: chooses the trace that is shown, keeps the address, and the colours.
 "use strict";
 
-(() => {
+(async () => {
+  const { h } = dom;
   const data = JSON.parse(document.getElementById("data").textContent);
   const articles = [...document.querySelectorAll("article")];
   const tabs = [...document.querySelectorAll(".traces button")];
-  const contents = document.querySelector(".contents");
-  const links = new Map();
+  const header = { ops: document.querySelector(".ops"), search: document.querySelector(".search") };
+  const root = document.documentElement;
+  const opened = new Map();
+  const desks = new Map();
+  let shown = -1;
+  let written = "";
 
   /** If there are several traces, the first page compares them. */
   const first = articles.length - data.sheets.length;
-  const draw = (nth) => (nth < first ? compare.draw(articles[nth], data) : sheet.draw(articles[nth], data.sheets[nth - first], nth));
-  const show = (nth) => {
+  const current = () => desks.get(shown) ?? null;
+
+  const note = h("div", { class: "tip", hidden: true, "aria-hidden": "true" });
+  document.body.append(note);
+  const tip = (content, event) => {
+    note.hidden = content === null || !event;
+    if (note.hidden) return;
+    note.replaceChildren(...[content].flat(3).filter((one) => one !== null && one !== undefined && one !== false));
+    const { clientWidth, clientHeight } = root;
+    const [x, y] = [event.clientX + 14, event.clientY + 16];
+    const { offsetWidth, offsetHeight } = note;
+    note.style.left = `${Math.max(4, x + offsetWidth > clientWidth ? event.clientX - offsetWidth - 10 : x)}px`;
+    note.style.top = `${Math.max(4, y + offsetHeight > clientHeight ? event.clientY - offsetHeight - 10 : y)}px`;
+  };
+
+  const packed = async (nth) => {
+    if (!opened.has(nth)) opened.set(nth, await unpack.open(document.getElementById(`pack-${nth}`).textContent));
+    return opened.get(nth);
+  };
+
+  /** Writes what is shown into the address, as a step that Back takes back. */
+  const write = () => {
+    const it = current();
+    const more = { trace: articles.length > 1 ? String(shown) : null, tab: it?.tabAt ? String(it.tabAt) : null, scale: it && it.scale !== "root" ? it.scale : null };
+    const hash = choice.toHash(it?.selection ?? choice.ALL, more);
+    if (hash === written) return;
+    written = hash;
+    location.hash = hash;
+  };
+
+  const open = async (nth) => {
+    if (nth < first) {
+      const traces = await Promise.all(data.sheets.map(async (one, at) => ({ sheet: one, theStore: storeOf(at, await packed(at)) })));
+      if (!articles[nth].hasChildNodes()) compare.draw(articles[nth], data, traces);
+      return;
+    }
+    if (desks.has(nth)) return;
+    const at = nth - first;
+    desks.set(nth, sheet.draw(articles[nth], data.sheets[at], await packed(at), { tip, write, header: () => header, nth }));
+  };
+  const stores = new Map();
+  const storeOf = (at, tables) => {
+    if (!stores.has(at)) stores.set(at, store.make(tables));
+    return stores.get(at);
+  };
+
+  const show = async (nth) => {
     articles.forEach((article, at) => { article.hidden = at !== nth; });
     tabs.forEach((tab, at) => tab.setAttribute("aria-current", String(at === nth)));
-    if (!links.has(nth)) links.set(nth, draw(nth));
-    contents.replaceChildren(...links.get(nth));
+    shown = nth;
+    header.search.hidden = nth < first || data.sheets[nth - first].is_empty;
+    header.ops.replaceChildren();
+    await open(nth);
   };
-  tabs.forEach((tab, nth) => tab.addEventListener("click", () => show(nth)));
 
-  const root = document.documentElement;
+  /** Takes what is shown from the address. */
+  const read = async () => {
+    const { selection, more } = choice.ofHash(location.hash);
+    written = location.hash.replace(/^#/, "");
+    const wanted = Number(more.trace ?? 0);
+    await show(articles[wanted] ? wanted : 0);
+    const it = current();
+    if (!it) return;
+    it.selection = selection;
+    if (paint.SCALES.includes(more.scale)) it.scale = more.scale;
+    it.drawLight();
+    const tab = Number(more.tab ?? 0);
+    if (it.tabs?.[tab] && it.tabAt !== tab) it.tab(tab, true);
+    it.drawHeavy();
+  };
+  tabs.forEach((tab, nth) => tab.addEventListener("click", async () => {
+    await show(nth);
+    write();
+    current()?.drawLight();
+    current()?.drawHeavy();
+  }));
+  window.addEventListener("hashchange", () => { if (location.hash.replace(/^#/, "") !== written) read(); });
+
   const wish = matchMedia("(prefers-color-scheme: dark)");
   const toggle = document.querySelector(".theme");
-  const paint = (theme) => {
+  const paintIn = (theme) => {
     root.dataset.theme = theme;
     toggle.textContent = theme === "dark" ? "Light" : "Dark";
+    const it = current();
+    if (it?.result) {
+      it.drawLight();
+      it.drawHeavy();
+    }
     document.dispatchEvent(new Event("theme"));
   };
+  const turn = () => paintIn(root.dataset.theme === "dark" ? "light" : "dark");
   toggle.hidden = false;
-  toggle.addEventListener("click", () => paint(root.dataset.theme === "dark" ? "light" : "dark"));
-  wish.addEventListener("change", () => paint(wish.matches ? "dark" : "light"));
-  paint(wish.matches ? "dark" : "light");
+  toggle.addEventListener("click", turn);
+  wish.addEventListener("change", () => paintIn(wish.matches ? "dark" : "light"));
+  root.dataset.theme = wish.matches ? "dark" : "light";
+  toggle.textContent = wish.matches ? "Light" : "Dark";
 
-  // A printed page is white, and has all sections.
+  const field = document.querySelector(".search input");
+  search.make(field, document.querySelector(".search ul"), current);
+  const help = keys.make(current, { field, theme: turn });
+  document.querySelector(".keys").addEventListener("click", help.open);
+  document.addEventListener("click", (event) => document.querySelectorAll("details.menu[open]").forEach((menu) => { if (!menu.contains(event.target)) menu.open = false; }));
+
+  // A printed page is white.
   let before = null;
   window.addEventListener("beforeprint", () => {
     before = root.dataset.theme;
-    paint("light");
-    document.querySelectorAll("article:not([hidden]) .panel").forEach((panel) => panel.dispatchEvent(new Event("draw")));
+    paintIn("light");
     document.dispatchEvent(new Event("layout"));
   });
-  window.addEventListener("afterprint", () => paint(before));
-  show(0);
+  window.addEventListener("afterprint", () => paintIn(before));
+
+  // For tests, which compare sums with those of a command.
+  window.mostrace = { current, choice };
+  await read();
+  root.dataset.ready = "yes";
+  performance.mark("mostrace:ready");
 })();

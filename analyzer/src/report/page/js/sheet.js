@@ -1,78 +1,120 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Shows one trace: its sections, each drawn when it comes into view.
+// One trace: its chips, the overview, the lanes, the tabs and the details.
 "use strict";
 
 const sheet = (() => {
-  const { h, swatch } = dom;
+  const { h, button } = dom;
+  const TABS = [icicle, files, transactions, latency, durability, sizes];
+  const OPS = [["write", "written"], ["read", "read"], ["flush", "flush", "flushes asked for"], ["device_flush", "flush", "flushes executed"], ["discard", "discarded"]];
 
-  const legend = (data) => {
-    const sums = icicle.byColour(data.icicle.written);
-    const whole = data.icicle.written.v;
-    return h("ul", { class: "legend" }, sums.map((bytes, colour) => bytes > 0
-      ? h("li", {}, swatch(colour), data.colours[colour], h("span", { class: "value" }, `${format.bytes(bytes)} · ${format.percent(bytes, whole)}`)) : null));
+  /** A panel with a title, tools, and what can be saved and looked at as a table. */
+  const panel = (desk, title, view, { tools = [], heading = "h2" } = {}) => {
+    const twin = h("div", { class: "twin", hidden: true });
+    const chart = h("div", {}, view.element);
+    const toggle = view.table && button("Table", () => {
+      const is = twin.hidden;
+      twin.hidden = !is;
+      chart.hidden = is;
+      toggle.setAttribute("aria-pressed", String(is));
+      twin.replaceChildren(is ? grid.draw(view.table(), { heading: null, pick: view.pick ? (row) => { toggle.click(); view.pick(row); } : null }) : "");
+      if (!is) desk.redraw();
+    }, { "aria-pressed": "false", class: "twin-of", title: "The same as a table (t)" });
+    return h("section", { class: "panel" }, h("div", { class: "tools" }, h(heading, {}, title), tools, h("span", { class: "end" }, toggle, view.chart || view.table ? save.menu(title, { chart: view.chart, table: view.table }) : null)), chart, twin);
   };
 
-  const went = (data) => {
-    const place = h("div");
-    const show = (direction) => place.replaceChildren(icicle.draw(data, direction));
-    const has = ["written", "read"].filter((direction) => data.icicle[direction].v > 0);
-    if (!has.length) return h("p", { class: "note" }, "Nothing was written or read.");
-    show(has[0]);
-    const choice = has.length > 1 ? dom.choice("Direction", has.map((direction) => (direction === "read" ? "Reads" : "Writes")), 0, (at) => show(has[at])) : null;
-    return h("div", {}, choice, place, legend(data));
-  };
-
-  const WENT = {
-    caused: "Every byte once, by who caused it: of bytes that several have caused, each has a share.",
-    submitted: "Every byte once, by who submitted it: this trace does not tell who caused it.",
-  };
-  const some = (...grids) => grids.filter((table) => table && table.rows.length);
-
-  /** The sections: short name, heading, description, and the function that draws it; null if there is nothing to draw. */
-  const sections = (data) => [
-    ["Bytes", "Where the bytes went", WENT[data.icicle.basis], () => went(data)],
-    data.timeline && ["Time", "Bytes over time", "Written to the device, each part on top of the others.", () => timeline.draw(data)],
-    data.density && (data.density.written.bytes.length || data.density.read.bytes.length)
-      && ["Sectors", "Sectors over time", "Places on the disk that were not touched are left out; a cell has the colour of most of its bytes, and is stronger the more there are.", () => density.draw(data)],
-    data.waterfall?.shown.length
-      ? ["Transactions", "Transactions of SQLite", "From the first call to the last for durability, and what the device did meanwhile.", () => waterfall.draw(data)]
-      : ["Transactions", "Transactions of SQLite", data.waterfall ? "The system calls of this trace show none." : "This trace has no system calls, which show them.", null],
-    data.latency && ["Latency", "Latency", "Each request once in each kind that it has blocks of.", () => latency.draw(data)],
-    some(data.processes, data.files).length
-      && ["Who", "Processes and files", "", () => h("div", {}, some(data.processes, data.files).map((table) => grid.draw(table)))],
-    some(data.syncs).length && ["Syncs", "Calls for durability", "", () => grid.draw(data.syncs)],
-    some(data.sizes, data.order).length
-      && ["Sizes", "Sizes and order of requests", "", () => h("div", { class: "tables" }, some(data.sizes, data.order).map((table) => grid.draw(table)))],
-    some(data.rewrites, data.hottest).length
-      && ["Rewrites", "Rewrites and hot blocks", "", () => h("div", { class: "tables" }, some(data.rewrites, data.hottest).map((table) => grid.draw(table)))],
-  ].filter(Boolean);
-
-  const later = new IntersectionObserver((entries) => {
-    for (const { isIntersecting, target } of entries) {
-      if (!isIntersecting) continue;
-      later.unobserve(target);
-      target.dispatchEvent(new Event("draw"));
-    }
-  }, { rootMargin: "600px" });
-
-  /** Fills the article of a trace; returns the links to its sections. */
-  const draw = (article, data, nth) => {
-    if (data.counters) article.querySelector(".counters").append(grid.draw(data.counters));
-    const place = article.querySelector(".sections");
-    return sections(data).map(([short, title, lead, make], at) => {
-      const id = `s${nth}-${at}`;
-      const body = h("div");
-      const panel = h("section", { class: "panel", id, "aria-labelledby": `${id}-h` }, h("h2", { id: `${id}-h` }, title), lead ? h("p", { class: "lead" }, lead) : null, body);
-      place.append(panel);
-      if (make) {
-        const fill = () => body.hasChildNodes() || body.append(make() ?? "");
-        panel.addEventListener("draw", fill);
-        // The first section is visible at once.
-        if (at === 0) fill();
-        else later.observe(panel);
+  const chips = (desk) => {
+    const list = h("div", { class: "chips" });
+    const sums = h("p", { class: "sums" });
+    const light = () => {
+      const { selection, result, store } = desk;
+      const totals = store.totals(result);
+      const parts = [];
+      if (totals.write.requests) parts.push(`${format.bytes(totals.write.bytes)} written in ${format.some(totals.write.requests, "request")}`);
+      if (totals.read.requests) parts.push(`${format.bytes(totals.read.bytes)} read in ${format.some(totals.read.requests, "request")}`);
+      if (totals.flush.requests) parts.push(`${format.some(totals.flush.requests, "flush", "flushes")} asked for`);
+      if (totals.device_flush.requests) parts.push(`${format.some(totals.device_flush.requests, "flush", "flushes")} executed`);
+      if (totals.discard.requests) parts.push(`${format.bytes(totals.discard.bytes)} discarded in ${format.some(totals.discard.requests, "request")}`);
+      sums.textContent = parts.join(" · ") || "no request";
+      const [from, to] = desk.window();
+      const all = [];
+      if (selection.from !== null) all.push(button([`${format.moment(from, (to - from) / 50)} – ${format.moment(to, (to - from) / 50)}`, h("span", { "aria-hidden": "true" }, " ✕")], () => desk.during(null, null), { "aria-label": "All of the time again" }));
+      for (const term of selection.terms) {
+        const text = `${term.not ? "without " : ""}${choice.DIMS[term.dim]} ${term.value ?? "not known"}`;
+        all.push(button([dom.shorten(text, 60), h("span", { "aria-hidden": "true" }, " ✕")], () => desk.set(choice.without(selection, term)), { class: term.not ? "not" : "", title: text, "aria-label": `Remove: ${text}` }));
       }
-      return h("a", { href: `#${id}` }, short);
-    });
+      if (all.length) all.push(button("Clear", () => desk.set(choice.ALL), { class: "clear" }));
+      list.replaceChildren(...all);
+    };
+    return { element: h("div", { class: "chosen", role: "group", "aria-label": "Selection" }, sums, list), light };
+  };
+
+  /** The header's buttons for operations. */
+  const operations = (desk, place) => {
+    const totals = desk.store.totals(desk.store.ask(choice.ALL));
+    const light = () => {
+      const buttons = OPS.filter(([op]) => totals[op].requests > 0).map(([op, word, many]) => {
+        const text = many ? `${format.count(totals[op].requests)} ${many}` : `${format.bytes(totals[op].bytes)} ${word}`;
+        return button(text, (event) => desk.pick("op", op, event), { "aria-pressed": String(choice.has(desk.selection, "op", op)), title: `Only these: ${op}` });
+      });
+      place.replaceChildren(...buttons);
+    };
+    return { light };
+  };
+
+  /** Fills the article of a trace; returns its desk. */
+  const draw = (article, data, opened, host) => {
+    const place = article.querySelector(".desk");
+    if (data.counters) article.querySelector(".counters").append(grid.draw(grid.ofPage(data.counters)));
+    const it = desk.make(data, opened, host);
+    it.details = details.make(it);
+    if (data.is_empty) {
+      it.light = () => {};
+      it.drawHeavy = () => {};
+      it.drawLight = () => {};
+      return it;
+    }
+    const header = host.header();
+    const over = it.add(overview.make(it));
+    const mine = it.add(chips(it));
+    it.add(operations(it, header.ops));
+    const programs = it.add(lanes.make(it));
+    const more = it.add(tracks.make(it));
+    const views = TABS.map((tab) => tab.make(it));
+    const bodies = h("div", { class: "tab-body", role: "tabpanel", tabindex: 0, id: `tab-body-${host.nth}` });
+    const tabs = views.map((view, at) => button(view.name, () => it.tab(at), { role: "tab", "aria-selected": "false", "aria-controls": `tab-body-${host.nth}`, tabindex: -1 }));
+    it.tabs = tabs;
+    it.tabAt = 0;
+    it.by = () => views[it.tabAt].by ?? "cause_or_submitter";
+    it.tab = (at, quiet = false) => {
+      it.tabAt = at;
+      tabs.forEach((tab, nth) => {
+        tab.setAttribute("aria-selected", String(nth === at));
+        tab.setAttribute("tabindex", nth === at ? 0 : -1);
+      });
+      bodies.replaceChildren(panel(it, views[at].title, views[at], { heading: "h3" }));
+      bodies.setAttribute("aria-label", views[at].title);
+      it.setHeavy(views[at]);
+      if (!quiet) host.write();
+    };
+    const strip = h("div", { class: "tablist", role: "tablist", "aria-label": "Views of the selection", onkeydown: (event) => {
+      const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (!by) return;
+      event.preventDefault();
+      event.stopPropagation();
+      it.tab((it.tabAt + by + tabs.length) % tabs.length);
+      tabs[it.tabAt].focus();
+    } }, tabs);
+    it.show = (view) => it.tab(TABS.indexOf(view));
+    place.append(
+      h("div", { class: "main" },
+        h("div", { class: "sticky panel" }, mine.element, over.element),
+        panel(it, "Programs", programs, { tools: programs.tools }),
+        panel(it, "Also over time", more, { tools: more.tools }),
+        h("div", { class: "tabs" }, strip, bodies)),
+      it.details.element);
+    it.tab(0, true);
+    it.light = it.drawLight;
+    return it;
   };
   return { draw };
 })();

@@ -1,125 +1,117 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Draws SQLite's transactions: system calls above, requests below.
+// One transaction: what it waited for at each moment, its calls, and what the device did meanwhile. Requests of a lane that
+// touch are drawn as one, and none is left out.
 "use strict";
 
 const waterfall = (() => {
-  const { h, s, button } = dom;
-  const BAR = 13;
-  const NAME = 168;
-  const LANES = [
-    ["calls on the journal", (bar) => bar.call && ["rollback_journal", "wal", "shm", "super_journal"].includes(bar.r)],
-    ["calls on the database", (bar) => bar.call && bar.r === "db"],
-    ["other calls", (bar) => bar.call],
-    ["device: SQLite's journal", (bar) => bar.k === 1],
-    ["device: database", (bar) => bar.k === 0],
-    ["device: other files", (bar) => bar.k === 2],
-    ["device: metadata", (bar) => bar.k === 3],
-    ["device: filesystem journal", (bar) => bar.k === 4],
-    ["device: unknown", (bar) => bar.k === 5],
-    ["device: flushes", (bar) => bar.k === 6],
-  ];
-  const COLOUR_OF_ROLE = { db: 0, rollback_journal: 1, wal: 1, shm: 1, super_journal: 1 };
+  const { h, button } = dom;
+  const ROW = 20;
+  const HEAD = 4;
 
-  /** Combines the parts of one request into one bar. */
-  const together = (blocks) => {
-    const bars = new Map();
-    for (const block of blocks) {
-      const key = [block.k, block.d, block.e].join();
-      const bar = bars.get(key) ?? { ...block, b: 0, what: new Map() };
-      bar.b += block.b;
-      bar.s = Math.min(bar.s, block.s);
-      bar.what.set(block.w, (bar.what.get(block.w) ?? 0) + 1);
-      bars.set(key, bar);
+  /** Bars that touch, or are nearer than half a pixel, become one: [{from, to, items}]. */
+  const merged = (items, near) => {
+    const out = [];
+    for (const item of [...items].sort((a, b) => a.from - b.from)) {
+      const last = out[out.length - 1];
+      if (last && item.from <= last.to + near) {
+        last.to = Math.max(last.to, item.to);
+        last.items.push(item);
+      } else out.push({ from: item.from, to: item.to, items: [item] });
     }
-    const words = ([what, times]) => `${times > 1 ? `${times} × ` : ""}${what.replaceAll("_", " ")}`;
-    return [...bars.values()].map((bar) => ({ ...bar, w: [...bar.what].map(words).join(", ") }));
+    return out;
   };
 
-  /** Puts overlapping bars below one another. */
-  const stack = (bars) => {
-    const ends = [];
-    for (const bar of bars) {
-      let row = ends.findIndex((end) => end <= bar.s);
-      if (row < 0) row = ends.length;
-      ends[row] = bar.e;
-      bar.row = row;
-    }
-    return Math.max(1, ends.length);
-  };
-
-  const one = (transaction) => {
-    const bars = [...transaction.calls.map((call) => ({ ...call, call: true, k: COLOUR_OF_ROLE[call.r] ?? 2 })), ...together(transaction.blocks)];
-    bars.sort((a, b) => a.s - b.s || a.e - b.e);
-    const lanes = LANES.map(([name]) => ({ name, bars: [] }));
-    for (const bar of bars) lanes[LANES.findIndex(([, is]) => is(bar))]?.bars.push(bar);
-    const used = lanes.filter((lane) => lane.bars.length);
-    const from = Math.min(0, ...bars.map((bar) => bar.s));
-    const to = Math.max(transaction.ns, ...bars.map((bar) => bar.e));
-    const readout = h("div", { class: "readout short", "aria-live": "polite" });
-    const tell = (bar) => {
-      const what = bar.call ? `${bar.w}()` : bar.w;
-      const where = bar.f ? ` of ${bar.f}` : "";
-      const bytes = bar.b > 0 && (bar.w === "write" || !bar.call) ? `, ${format.bytes(bar.b)}` : "";
-      const waited = !bar.call && bar.d > bar.s ? `, of them ${format.ns(bar.d - bar.s)} before the device had it` : "";
-      readout.replaceChildren(h("b", {}, `${what}${where}`), `${bytes} – at ${format.ns(bar.s)}, for ${format.ns(bar.e - bar.s)}${waited}.`);
+  /** The lanes of a transaction: {name, bars: [{from, to, colour, items}]}. */
+  const lanesOf = (desk, one, near) => {
+    const { store } = desk;
+    const { words, rows, cells } = store;
+    const { calls } = store.tables;
+    const lanes = new Map();
+    const lane = (name, order) => {
+      if (!lanes.has(name)) lanes.set(name, { name, order, items: [] });
+      return lanes.get(name).items;
     };
-    const box = h("div");
-    const draw = (width) => {
-      const name = width < 560 ? 0 : NAME;
-      const x = (ns) => name + ((ns - from) * (width - name - 10)) / (to - from || 1);
-      let top = 4;
-      const drawn = [];
-      const groups = [];
-      for (const lane of used) {
-        const rows = stack(lane.bars);
-        if (!name) top += 14;
-        drawn.push(s("text", { class: "lane-name", x: 0, y: name ? top + 11 : top - 3 }, lane.name));
-        for (const bar of lane.bars) {
-          const y = top + bar.row * (BAR + 2);
-          const rect = (start, end, more) => s("rect", { class: `fill-${bar.k}${more}`, x: x(start), y, width: Math.max(1.5, x(end) - x(start)), height: BAR, rx: 1.5 });
-          const group = s("g", {
-            class: "node", tabindex: groups.length ? -1 : 0, role: "listitem", "aria-label": `${lane.name}: ${bar.w}, ${format.ns(bar.e - bar.s)}`,
-            onmouseenter: () => tell(bar), onfocus: () => tell(bar),
-          }, bar.call ? rect(bar.s, bar.e, "") : [rect(bar.s, bar.d, " waiting"), rect(bar.d, bar.e, "")]);
-          groups.push(group);
-          drawn.push(group);
-        }
-        top += rows * (BAR + 2) + 7;
-        drawn.push(s("line", { class: "lane", x1: 0, x2: width, y1: top - 4, y2: top - 4 }));
-      }
-      for (const at of heatmap.ticks(from, to, (width - name) / 100)) {
-        drawn.push(s("text", { class: "lane-name", x: x(at), y: top + 12, "text-anchor": x(at) > width - 40 ? "end" : "middle" }, format.ns(at)));
-      }
-      const onkeydown = (event) => {
-        const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
-        const next = groups[groups.indexOf(document.activeElement) + by];
-        if (!next) return;
-        event.preventDefault();
-        groups.forEach((group) => group.setAttribute("tabindex", group === next ? 0 : -1));
-        next.focus();
+    for (const row of one.calls) {
+      const name = words.about.calls[calls.call[row]];
+      const file = words.files[calls.file[row]];
+      const from = calls.start[row];
+      lane(`${name} ${file ? file.split("/").pop() : ""}`, 0).push({ from, to: from + calls.took[row], call: row, fill: words.about.durable.includes(calls.call[row]) ? "accent" : "strong" });
+    }
+    for (const row of one.rows) {
+      const c = rows.cell[row];
+      const layer = words.layers[cells.layer[c]];
+      const mine = cells.who[c] === one.who || layer.op !== null;
+      const name = mine ? (layer.op ? layer.name : `${words.ops[cells.op[c]]} ${layer.name}`) : "for others";
+      const end = rows.time[row];
+      lane(name, mine ? 1 : 2).push({ from: end - Math.max(0, rows.wait[row] - 1), to: end, row, fill: mine ? layer.colour : "strong" });
+    }
+    return [...lanes.values()].sort((a, b) => a.order - b.order || a.items[0].from - b.items[0].from).map(({ name, items }) => ({ name, bars: merged(items, near), items }));
+  };
+
+  const draw = (desk, at, { next }) => {
+    const { store } = desk;
+    const { words } = store;
+    const { calls, transactions: table } = store.tables;
+    const one = waits.of(store, at);
+    const chart = dom.canvas({ role: "img", "aria-label": `A transaction of ${format.us(one.to - one.from)}; the table has its calls and requests` });
+    const plot = h("div", { class: "plot" }, chart.element);
+    const labels = h("div", { class: "labels" });
+    let hits = [];
+    const paintOn = (pen, w) => {
+      const colours = paint.colours();
+      const span = Math.max(1, one.to - one.from);
+      const x = (us) => ((us - one.from) / span) * w;
+      hits = [];
+      const bar = (from, to, y, fill, what) => {
+        const left = Math.max(0, x(from));
+        const wide = Math.max(1.5, Math.min(w, x(to)) - left);
+        pen.fillStyle = fill;
+        pen.fillRect(left, y, wide, ROW - 5);
+        hits.push({ x: left, y, w: wide, what });
       };
-      box.replaceChildren(s("svg", { role: "list", "aria-label": "Calls and requests", viewBox: `0 0 ${width} ${top + 20}`, height: top + 20, onkeydown }, drawn));
+      one.pieces.forEach((piece) => bar(piece.from, piece.to, HEAD, colours.wait[piece.kind], [h("b", {}, waits.KINDS[piece.kind]), ` ${format.us(piece.to - piece.from)}`]));
+      const all = lanesOf(desk, one, (span / w) * 0.5);
+      all.forEach(({ name, bars }, nth) => {
+        const y = HEAD + (nth + 1) * ROW;
+        pen.fillStyle = colours.line;
+        pen.fillRect(0, y - 3, w, 1);
+        for (const group of bars) {
+          const { fill } = group.items[0];
+          const says = [h("b", {}, name), h("div", {}, `${format.us(group.to - group.from)} from ${format.us(group.from - one.from)}`), group.items.length > 1 ? h("div", {}, `${format.some(group.items.length, "part")} of requests or calls`) : group.items[0].row !== undefined ? details.short(store.row(group.items[0].row)) : h("div", {}, format.bytes(calls.bytes[group.items[0].call]))];
+          bar(group.from, group.to, y, typeof fill === "number" ? colours.kinds[fill] : colours[fill], says);
+          hits[hits.length - 1].row = group.items.length === 1 ? group.items[0].row : undefined;
+        }
+      });
+      const bottom = HEAD + (all.length + 1) * ROW;
+      paint.axis(pen, 0, span, { x: 0, width: w }, bottom, 0);
+      return all;
     };
-    dom.onWidth(box, draw);
-    const cut = [[transaction.calls.length, transaction.calls_all, "calls"], [transaction.blocks.length, transaction.blocks_all, "requests"]]
-      .filter(([shown, all]) => all > shown).map(([shown, all, what]) => `Only the first ${shown} of ${format.count(all)} ${what} are drawn. `);
-    readout.replaceChildren(h("span", { class: "soft" }, "Point at a bar, or move with the arrow keys. Of a request, the pale part is before the device had it."));
-    // The first call of a transaction begins before its first write.
-    const since = transaction.at_ns;
-    const when = since < 0 ? `${format.ns(-since)} before the first completion` : `${format.ns(since)} after the first completion`;
-    return h("div", {},
-      h("p", { class: "note" }, `${transaction.database ?? "A database"}, ${when}: ${format.ns(transaction.ns)} from its first call to the last for durability. What the device did is shown whoever it was for. ${cut.join("")}`),
-      box, readout);
+    const heightOf = () => HEAD + (lanesOf(desk, one, 0).length + 1) * ROW + 18;
+    dom.onWidth(plot, (width) => {
+      const all = paintOn(chart.size(width, heightOf()), width);
+      labels.replaceChildren(h("div", { class: "step" }, h("b", {}, "waits for")), ...all.map(({ name, items }) => h("div", { class: "step", title: name }, dom.shorten(name, 30), items.length > 1 ? h("span", { class: "soft" }, ` ${format.count(items.length)}`) : null)));
+    });
+    const hit = (event) => {
+      const { left, top } = plot.getBoundingClientRect();
+      const [x, y] = [event.clientX - left, event.clientY - top];
+      return hits.findLast((box) => x >= box.x - 1 && x <= box.x + box.w + 1 && y >= box.y && y <= box.y + ROW - 4);
+    };
+    plot.addEventListener("pointermove", (event) => desk.tip(hit(event)?.what ?? null, event));
+    plot.addEventListener("pointerleave", () => desk.tip(null));
+    plot.addEventListener("click", (event) => { const row = hit(event)?.row; if (row !== undefined) desk.details.request(row); });
+    const sums = [...one.sums].map((value, kind) => (value > 0 ? `${waits.KINDS[kind]} ${format.us(value)}` : null)).filter(Boolean).join(", ");
+    const list = () => ({
+      title: "Calls and requests of a transaction", columns: [{ name: "what", unit: "text" }, { name: "file", unit: "text" }, { name: "start", unit: "us" }, { name: "took", unit: "us", bar: true }, { name: "bytes", unit: "bytes", sum: true }, { name: "process", unit: "text" }],
+      rows: [
+        ...one.calls.map((row) => [`${words.about.calls[calls.call[row]]}()`, words.files[calls.file[row]], calls.start[row] - one.from, calls.took[row], calls.bytes[row], words.whos[calls.who[row]].name]),
+        ...one.rows.map((row) => { const is = store.row(row); return [`${is.op} ${is.layer.part ?? is.layer.name}`, is.file, is.time - (is.wait ?? 0) - one.from, is.wait, is.bytes, is.who]; }),
+      ].sort((a, b) => a[2] - b[2]),
+    });
+    return h("section", { class: "one" },
+      h("div", { class: "head" }, h("h3", {}, `${words.about.databases[table.database[at]] ?? "A database"}: ${format.us(one.to - one.from)} at ${format.moment(one.from)}`),
+        button("‹ earlier", () => next(-1)), button("later ›", () => next(1)), button("Select its time", () => desk.during(one.from, one.to + 1)), save.menu("this transaction", { table: list, chart: () => ({ title: `Transaction of ${format.us(one.to - one.from)}`, note: sums, source: desk.source(), width: 1000, height: heightOf(), draw: (pen, w) => paintOn(pen, w) }) })),
+      h("p", { class: "note" }, `It waited for: ${sums}. ${format.some(one.calls.length, "call")}, ${format.some(one.rows.length, "part")} of requests, whoever they were for.`),
+      h("div", { class: "timed" }, labels, plot));
   };
-
-  const draw = (sheet) => {
-    const { times, shown } = sheet.waterfall;
-    const place = h("div");
-    const show = (at) => place.replaceChildren(one(shown[at]));
-    show(0);
-    const words = `${format.count(times.count)} transactions: half took at most ${format.ns(times.p50)}, 90 % ${format.ns(times.p90)}, 99 % ${format.ns(times.p99)}, the slowest ${format.ns(times.max)}. ${shown.length} are drawn.`;
-    const options = shown.map((transaction) => `${transaction.which} (${format.ns(transaction.ns)})`);
-    return h("div", {}, h("p", { class: "note" }, words), dom.choice("Which transaction", options, 0, show), place);
-  };
-  return { draw };
+  return { draw, merged };
 })();

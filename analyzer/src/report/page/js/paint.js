@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// Draws bars, rugs and axes of time. It draws on a canvas, or on a pen that writes SVG.
+"use strict";
+
+const paint = (() => {
+  const SCALES = ["linear", "root", "log"];
+  /** The part of the height that a value takes. */
+  const part = (value, most, scale) => {
+    if (value <= 0 || most <= 0) return 0;
+    if (scale === "linear") return value / most;
+    if (scale === "root") return Math.sqrt(value / most);
+    // Three orders of magnitude are visible.
+    return Math.max(0.02, 1 + Math.log10(value / most) / 3);
+  };
+
+  let theme = null;
+  /** The colours of the style sheet; they are read once for each theme. */
+  const colours = () => {
+    const name = document.documentElement.dataset.theme;
+    if (theme?.name === name) return theme;
+    const of = dom.variable;
+    theme = {
+      name, kinds: Array.from({ length: 7 }, (_, at) => of(`--k${at}`)), flush: of("--flush"), discard: of("--discard"), ink: of("--ink"), soft: of("--soft"), line: of("--line"),
+      strong: of("--strong"), surface: of("--surface"), accent: of("--accent"), sans: of("--sans"), wait: Array.from({ length: 5 }, (_, at) => of(`--w${at}`)),
+    };
+    return theme;
+  };
+
+  /** Adds up the colours of a bin. */
+  const sum = (bins, at, wide) => {
+    let all = 0;
+    for (let k = 0; k < wide; k += 1) all += bins[at + k];
+    return all;
+  };
+
+  /** Draws bars of stacked colours from a base line up, or down. `box`: {x, width, base, height}. */
+  const stack = (pen, bins, from, count, wide, down, box, most, scale) => {
+    const { kinds } = colours();
+    const stride = wide * 2;
+    const step = box.width / count;
+    for (let bin = 0; bin < count; bin += 1) {
+      const at = (from + bin) * stride + (down ? wide : 0);
+      const all = sum(bins, at, wide);
+      if (all <= 0) continue;
+      const high = Math.max(1, part(all, most, scale) * box.height);
+      let y = box.base;
+      for (let k = 0; k < wide; k += 1) {
+        const value = bins[at + k];
+        if (value <= 0) continue;
+        const tall = (value / all) * high;
+        pen.fillStyle = kinds[k];
+        if (down) pen.fillRect(box.x + bin * step, y, Math.max(1, step), tall);
+        else pen.fillRect(box.x + bin * step, y - tall, Math.max(1, step), tall);
+        y += down ? tall : -tall;
+      }
+    }
+  };
+
+  /** The largest sum of a bin, written and read. */
+  const most = (bins, from, count, wide) => {
+    let [up, down] = [0, 0];
+    for (let bin = from; bin < from + count; bin += 1) {
+      up = Math.max(up, sum(bins, bin * wide * 2, wide));
+      down = Math.max(down, sum(bins, bin * wide * 2 + wide, wide));
+    }
+    return [up, down];
+  };
+
+  /** Draws marks whose strength says how many there are. */
+  const rug = (pen, counts, box, colour) => {
+    const step = box.width / counts.length;
+    pen.fillStyle = colour;
+    for (let bin = 0; bin < counts.length; bin += 1) {
+      if (!counts[bin]) continue;
+      pen.globalAlpha = Math.min(1, 0.45 + counts[bin] / 12);
+      pen.fillRect(box.x + bin * step, box.y, Math.max(1.5, step), box.height);
+    }
+    pen.globalAlpha = 1;
+  };
+
+  /** Round moments of an interval, about `many` of them. */
+  const ticks = (from, to, many) => {
+    const least = (to - from) / Math.max(1, many);
+    const power = 10 ** Math.floor(Math.log10(Math.max(1, least)));
+    const step = [1, 2, 5, 10].map((by) => by * power).find((by) => by >= least) ?? least;
+    const all = [];
+    for (let at = Math.ceil(from / step) * step; at <= to; at += step) all.push(at);
+    return { step, all };
+  };
+
+  /** Draws an axis of time below y, with lines through the chart above. */
+  const axis = (pen, from, to, box, y, lines) => {
+    const { soft, line, sans } = colours();
+    pen.font = `11px ${sans}`;
+    pen.textBaseline = "top";
+    const { step, all } = ticks(from, to, box.width / 90);
+    for (const at of all) {
+      const x = box.x + ((at - from) / (to - from)) * box.width;
+      if (lines) {
+        pen.fillStyle = line;
+        pen.fillRect(x, lines, 1, y - lines);
+      }
+      pen.fillStyle = soft;
+      const text = format.moment(at, step);
+      pen.textAlign = x < box.x + 20 ? "left" : x > box.x + box.width - 24 ? "right" : "center";
+      pen.fillText(text, Math.max(x, box.x), y + 2);
+    }
+    pen.textAlign = "left";
+  };
+
+  return { SCALES, part, colours, stack, most, sum, rug, ticks, axis };
+})();
