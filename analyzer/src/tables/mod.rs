@@ -6,6 +6,7 @@
 pub mod about;
 pub mod amplification;
 pub mod brief;
+mod certainty;
 pub mod diff;
 pub mod finding;
 pub mod groups;
