@@ -5,6 +5,7 @@
  */
 #include "bio.bpf.h"
 #include "fork.bpf.h"
+#include "function.bpf.h"
 #include "handle.bpf.h"
 #include "steps.bpf.h"
 #include "uring.bpf.h"
@@ -23,6 +24,35 @@ SEC("tp_btf/sched_process_fork")
 int cause_fork(__u64 *ctx)
 {
 	return put_fork((struct task_struct *)ctx[0], (struct task_struct *)ctx[1]);
+}
+
+/*
+ * System calls by their functions; user space says which. If these programs cannot be attached, all calls of the machine
+ * pass the two after them.
+ */
+SEC("kprobe.multi")
+int cause_function_enter(struct pt_regs *regs)
+{
+	return begin_function();
+}
+
+SEC("kretprobe.multi")
+int cause_function_exit(struct pt_regs *regs)
+{
+	return end_function(function_result(regs));
+}
+
+/* (iocb, from) */
+SEC("kprobe.multi")
+int cause_function_write(struct pt_regs *regs)
+{
+	return begin_write((struct kiocb *)first_argument(regs));
+}
+
+SEC("kretprobe.multi")
+int cause_function_written(struct pt_regs *regs)
+{
+	return end_write(function_result(regs));
 }
 
 /* (regs, number) */
@@ -94,8 +124,11 @@ SEC("raw_tp/ext4_mark_inode_dirty")
 int cause_ext4_mark_inode_dirty(__u64 *ctx)
 {
 	struct inode *inode = (struct inode *)ctx[0];
-	struct handle *h = current_handle();
+	struct handle *h;
 
+	if (!is_traced_filesystem(LOAD(inode, i_sb, s_dev)))
+		return 0;
+	h = current_handle();
 	if (!h)
 		return 0;
 	tell_handle_inode(&h->entry, inode);

@@ -345,16 +345,50 @@ int mostrace_dirty_page(__u64 *ctx)
 	return dirty_folio(page_head(ctx[0]), (struct address_space *)ctx[1]);
 }
 
-/* (folio); before 5.16 (page). A page that leaves the page cache was written or dropped, and its memory is reused. */
-SEC("raw_tp/mm_filemap_delete_from_page_cache")
-int mostrace_drop_folio(__u64 *ctx)
+static __always_inline int drop_dirt(__u64 key)
 {
-	__u64 key = ctx[0];
 	struct dirty_page *page = bpf_map_lookup_elem(&dirty_pages, &key);
 
 	if (page)
 		forget_dirt(key, page);
 	return 0;
+}
+
+/*
+ * (folio, offset, length): ext4 drops a part of a folio that is not written. What it has written needs no such event, so
+ * pages that leave the cache of this or another filesystem pay nothing. Once its beginning is gone, a folio has no
+ * dirtier, whether or not the rest of it is dropped too.
+ */
+SEC("raw_tp/ext4_invalidate_folio")
+int mostrace_ext4_invalidate(__u64 *ctx)
+{
+	return ctx[1] ? 0 : drop_dirt(ctx[0]);
+}
+
+SEC("raw_tp/ext4_journalled_invalidate_folio")
+int mostrace_ext4_journalled_invalidate(__u64 *ctx)
+{
+	return ctx[1] ? 0 : drop_dirt(ctx[0]);
+}
+
+/* Returns the inode of a folio, or before 5.16 of a page, that is in the page cache. */
+static __always_inline struct inode *cached_inode(__u64 head)
+{
+	if (bpf_core_type_exists(struct folio))
+		return LOAD((struct folio *)head, mapping, host);
+	return BPF_CORE_READ((struct page___plain *)head, mapping, host);
+}
+
+/*
+ * (folio); before 5.16 (page). A page that leaves the page cache was written or dropped, and its memory is reused. This is
+ * for filesystems other than ext4; all pages of the machine pass it.
+ */
+SEC("raw_tp/mm_filemap_delete_from_page_cache")
+int mostrace_drop_folio(__u64 *ctx)
+{
+	struct inode *inode = cached_inode(ctx[0]);
+
+	return inode && is_traced_inode(inode) ? drop_dirt(ctx[0]) : 0;
 }
 
 /* Makes the dirtier entry of a run that ends at sector `end`. */

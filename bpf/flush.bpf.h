@@ -27,6 +27,8 @@ static __always_inline int begin_sync(struct inode *inode)
 {
 	__u64 task = bpf_get_current_pid_tgid(), at = (__u64)inode;
 
+	if (!is_traced_inode(inode))
+		return 0;
 	bpf_map_update_elem(&syncing, &task, &at, BPF_ANY);
 	return 0;
 }

@@ -10,6 +10,7 @@
 struct pt_regs;
 
 struct pt_regs___x86 {
+	unsigned long ax;
 	unsigned long di;
 	unsigned long si;
 	unsigned long dx;
@@ -62,6 +63,23 @@ static __always_inline __u64 call_argument(struct pt_regs *regs, __u32 n)
 }
 
 /* Returns an argument of the function that has the kprobe; `regs` is the program's context. */
+static __always_inline __u64 first_argument(struct pt_regs *regs)
+{
+	struct pt_regs___arm64 *arm64 = (void *)regs;
+	struct pt_regs___x86 *x86 = (void *)regs;
+
+	return bpf_core_field_exists(x86->di) ? BPF_CORE_READ(x86, di) : BPF_CORE_READ(arm64, regs[0]);
+}
+
+/* Returns the result of the function that has the kretprobe. */
+static __always_inline __u64 function_result(struct pt_regs *regs)
+{
+	struct pt_regs___arm64 *arm64 = (void *)regs;
+	struct pt_regs___x86 *x86 = (void *)regs;
+
+	return bpf_core_field_exists(x86->ax) ? BPF_CORE_READ(x86, ax) : BPF_CORE_READ(arm64, regs[0]);
+}
+
 static __always_inline __u64 second_argument(struct pt_regs *regs)
 {
 	struct pt_regs___arm64 *arm64 = (void *)regs;

@@ -34,10 +34,11 @@ pub fn text(
         lines.push(finding::sentence(&analysis.facts, manifest, &databases)?);
     }
     lines.extend(about::whole(analysis.recordings(), &analysis.warnings));
-    lines.extend(notes(analysis));
     let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
     let filesystem = filesystem.map_or("the filesystem", |f| f.kind.as_str());
     let brief = Brief::new(&analysis.facts, filesystem, filter, PARTS)?;
+    lines.extend(brief.certainty);
+    lines.extend(notes(analysis));
     if !brief.parts.is_empty() {
         lines.push(String::new());
     }

@@ -5,6 +5,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
+use super::certainty;
 use super::layer::{COLUMNS, Layer};
 use super::{Grouping, Groups, Label, Result};
 use crate::attribute::program;
@@ -43,6 +44,8 @@ pub struct Brief {
     pub parts: Vec<Part>,
     /// Bytes of all parts.
     pub total: u64,
+    /// How certain the causes of these bytes are, in one line; None if no cause is known.
+    pub certainty: Option<String>,
 }
 
 impl Brief {
@@ -58,8 +61,15 @@ impl Brief {
     ) -> Result<Brief> {
         let names: Vec<&str> = WHO.iter().chain(&COLUMNS).copied().collect();
         let grouping = Grouping::of((&names, Some(MOST_GROUPS)));
-        let groups = Groups::new(facts, grouping, filter)?;
-        Ok(Brief::of(&groups, filesystem, most))
+        let groupings = [grouping, Grouping::of((&certainty::COLUMNS, None))];
+        let groups = Groups::several(facts, &groupings, filter)?;
+        let [parts, known] = &groups[..] else {
+            return Ok(Brief::default());
+        };
+        Ok(Brief {
+            certainty: certainty::line(known),
+            ..Brief::of(parts, filesystem, most)
+        })
     }
 
     fn of(groups: &Groups, filesystem: &str, most: usize) -> Brief {
@@ -78,6 +88,7 @@ impl Brief {
         Brief {
             parts,
             total: root.bytes,
+            certainty: None,
         }
     }
 }

@@ -7,6 +7,7 @@ pub mod about;
 pub mod amplification;
 pub mod brief;
 pub mod calls;
+mod certainty;
 pub mod diff;
 pub mod finding;
 pub mod groups;

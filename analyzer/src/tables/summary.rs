@@ -21,6 +21,8 @@ const SPANS: &str = "a request that spans groups counts in each of them, and onc
 const DIRTIERS: &str =
     "who made the pages dirty, whoever submitted them; -: not known, or no pages of the page cache";
 const TIMES: &str = "q2d: from the submission to the device, d2c: from there to the completion; once for each request";
+const CERTAINTY: &str = "exact: all changes of the bytes are of one cause; shared: all of the named causes; first: others may have changed \
+    them too; set: of one of several; proportional: part of a whole transaction or checkpoint";
 const NO_FILE: &str = "-: the filesystem's own blocks, blocks without a known owner, discards, flushes that are of no file";
 
 /// One table of a summary.
@@ -116,6 +118,12 @@ impl Summary {
                 traffic(&groups[PROVENANCE])?,
             ),
             section(
+                "by_cause_known",
+                "How causes are known",
+                Some(CERTAINTY),
+                traffic(&groups[KNOWN])?,
+            ),
+            section(
                 "percentiles",
                 "Times and sizes of requests",
                 Some(TIMES),
@@ -205,7 +213,7 @@ impl Summary {
 }
 
 /// The groupings of a summary; the constants below are their indices. The finding's groupings follow them.
-const GROUPINGS: [(&[&str], Option<usize>); 8] = [
+const GROUPINGS: [(&[&str], Option<usize>); 9] = [
     (&["class"], None),
     (&["class", "kind"], None),
     (&["role"], None),
@@ -214,6 +222,7 @@ const GROUPINGS: [(&[&str], Option<usize>); 8] = [
     (&["file"], Some(TOP)),
     (&["kind", "home_kind"], None),
     (&["provenance"], None),
+    (&["cause_known"], None),
 ];
 const CLASS: usize = 0;
 const KIND: usize = 1;
@@ -223,6 +232,7 @@ const DIRTIER: usize = 4;
 const FILE: usize = 5;
 const HOME: usize = 6;
 const PROVENANCE: usize = 7;
+const KNOWN: usize = 8;
 
 pub(super) fn section(
     name: &'static str,

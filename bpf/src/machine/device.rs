@@ -29,7 +29,7 @@ fn kernel_dev(major: u32, minor: u32) -> u32 {
 }
 
 /// Parses sysfs' `major:minor`.
-fn parse_dev(text: &str) -> Option<u32> {
+pub(super) fn parse_dev(text: &str) -> Option<u32> {
     let (major, minor) = text.split_once(':')?;
     Some(kernel_dev(major.parse().ok()?, minor.parse().ok()?))
 }

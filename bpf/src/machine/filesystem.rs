@@ -8,7 +8,7 @@ use std::path::Path;
 use mostrace_bundle::manifest::Filesystem;
 
 use crate::error::{At, Result};
-use crate::machine::device::{Device, dev_of_stat};
+use crate::machine::device::{Device, dev_of_stat, parse_dev};
 use crate::machine::mountinfo::{self, Mounted};
 use crate::machine::tool;
 
@@ -26,6 +26,34 @@ pub fn find(device: &Device) -> Result<Option<Filesystem>> {
         features: features(kind, device),
         ..Filesystem::default()
     }))
+}
+
+/// The kinds of the filesystems on the device and on what lies on it: of those that are mounted, or else what its first blocks say.
+pub fn kinds(device: &Device) -> Vec<String> {
+    let numbers = device.filesystems();
+    let is_here =
+        |mounted: &Mounted| parse_dev(&mounted.dev).is_some_and(|dev| numbers.contains(&dev));
+    let mounts = mountinfo::all().into_iter().filter(is_here);
+    let mut kinds: Vec<String> = mounts.map(|mounted| mounted.kind).collect();
+    if kinds.is_empty() {
+        kinds.extend(recognise(device).ok().flatten().map(str::to_owned));
+    }
+    kinds.sort();
+    kinds.dedup();
+    kinds
+}
+
+/// Returns true if each of the filesystem's blocks has pages of its own, by its superblock: ext4's of a page, and f2fs's.
+pub fn has_whole_pages(device: &Device) -> bool {
+    let page = u64::try_from(rustix::param::page_size()).unwrap_or(0);
+    let Ok(head) = head(device.node()) else {
+        return false;
+    };
+    match kind_of(&head) {
+        Some("ext4") => 1024u64.checked_shl(head[1048].into()) == Some(page),
+        Some("f2fs") => page == 4096,
+        _ => false,
+    }
 }
 
 /// The first mount of the device.

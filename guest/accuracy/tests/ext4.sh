@@ -8,30 +8,53 @@ mount -t tracefs none $tracing 2>/dev/null || true
 probe=$tracing/instances/truth
 mkdir -p $probe
 
-# event WORDS: adds a kprobe event. The kernel finds the fields by its own types, which it does from 6.5 on.
+# event WORDS: adds a kprobe event.
 event() {
-	echo "$*" >>$tracing/kprobe_events
+	echo "$*" >>$tracing/kprobe_events || fail "no event: $*"
 }
 
-if ! event 'p:modify jbd2_journal_dirty_metadata tid=handle->h_transaction->t_tid dev=bh->b_bdev->bd_dev:u32 block=bh->b_blocknr:u64' 2>/dev/null; then
-	info "not run: this kernel's kprobe events do not know its types"
-	exit 0
+# From 6.5 on the kernel finds the fields by its own types. For earlier ones, offsets.sh has written where they are.
+if [ -e /lib/accuracy/offsets ]; then
+	. /lib/accuracy/offsets
+	# fields of the structures that the function's arguments point to
+	tid="+$t_tid(+$h_transaction(%di)):u32"
+	buffer="dev=+$bd_dev(+$b_bdev(%si)):u32 block=+$b_blocknr(%si):u64"
+	journal="+$bd_dev(+$j_fs_dev(+$t_journal(+$h_transaction(%di)))):u32"
+	# inode WHERE: the device and the number of the inode that a pointer at WHERE leads to.
+	inode() { echo "dev=+$s_dev(+$i_sb($1)):u32 ino=+$i_ino($1):u64"; }
+	revoked=%si inode=$(inode %di) converted=$(inode %si) written=$(inode "+$f_inode(+$ki_filp(%di))")
+	stored=$(inode "+$f_inode(+$vm_file(+$vma(%di)))") mapped=$(inode "+$host(%di)")
+else
+	tid='handle->h_transaction->t_tid'
+	buffer='dev=bh->b_bdev->bd_dev:u32 block=bh->b_blocknr:u64'
+	journal='handle->h_transaction->t_journal->j_fs_dev->bd_dev:u32'
+	inode() { echo "dev=$1->i_sb->s_dev:u32 ino=$1->i_ino:u64"; }
+	revoked=blocknr inode=$(inode inode) converted=$(inode inode) written=$(inode 'iocb->ki_filp->f_inode')
+	stored=$(inode 'vmf->vma->vm_file->f_inode') mapped=$(inode 'mapping->host')
 fi
-event 'p:forget jbd2_journal_forget tid=handle->h_transaction->t_tid dev=bh->b_bdev->bd_dev:u32 block=bh->b_blocknr:u64'
-event 'p:revoke jbd2_journal_revoke tid=handle->h_transaction->t_tid dev=handle->h_transaction->t_journal->j_fs_dev->bd_dev:u32 block=blocknr:u64'
-event 'p:write ext4_file_write_iter dev=iocb->ki_filp->f_inode->i_sb->s_dev:u32 ino=iocb->ki_filp->f_inode->i_ino:u64'
-event 'p:store ext4_page_mkwrite dev=vmf->vma->vm_file->f_inode->i_sb->s_dev:u32 ino=vmf->vma->vm_file->f_inode->i_ino:u64'
-event 'p:drop drop_nlink dev=inode->i_sb->s_dev:u32 ino=inode->i_ino:u64'
-event 'p:clear clear_nlink dev=inode->i_sb->s_dev:u32 ino=inode->i_ino:u64'
-event 'p:evict ext4_evict_inode dev=inode->i_sb->s_dev:u32 ino=inode->i_ino:u64'
+event "p:modify jbd2_journal_dirty_metadata tid=$tid $buffer"
+event "p:forget jbd2_journal_forget tid=$tid $buffer"
+event "p:revoke jbd2_journal_revoke tid=$tid dev=$journal block=$revoked:u64"
+event "p:write ext4_file_write_iter $written"
+event "p:store ext4_page_mkwrite $stored"
+event "p:drop drop_nlink $inode"
+event "p:clear clear_nlink $inode"
+event "p:evict ext4_evict_inode $inode"
 event 'r100:evicted ext4_evict_inode'
-event 'p:writeback ext4_writepages dev=mapping->host->i_sb->s_dev:u32 ino=mapping->host->i_ino:u64'
+event "p:writeback ext4_writepages $mapped"
 event 'r100:written ext4_writepages'
-event 'p:convert ext4_convert_unwritten_extents dev=inode->i_sb->s_dev:u32 ino=inode->i_ino:u64'
+event "p:convert ext4_convert_unwritten_extents $converted"
 event 'r100:converted ext4_convert_unwritten_extents'
 echo 16384 >$probe/buffer_size_kb
 # The trace uses the recording's clock.
 echo mono >$probe/trace_clock
+
+# Without BPF the kernel's recorder has the causes.
+causes=
+if [ -e /lib/mostrace.ko ]; then
+	insmod /lib/mostrace.ko
+	causes="--entries kernel --causes kernel"
+fi
 
 # begin: starts the trace.
 begin() {
@@ -53,7 +76,7 @@ with_truth() {
 	step "$name"
 	snapshot=
 	[ "$devices" = "$loop" ] || snapshot=--no-snapshot
-	mostrace record -d "$loop" -o "/tmp/out/$name.most" --source blktrace --sync $snapshot -- "$@" 2>record.err || fail "$(cat record.err)"
+	mostrace record -d "$loop" -o "/tmp/out/$name.most" --source blktrace --sync $snapshot $causes -- "$@" 2>record.err || fail "$(cat record.err)"
 	echo 0 >$probe/events/kprobes/enable
 	grep -v '^#' $probe/trace >"/tmp/out/$name.truth"
 	grep overrun $probe/per_cpu/cpu*/stats | grep -v 'overrun: 0' && fail "the truth was overrun"

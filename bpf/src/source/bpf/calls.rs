@@ -21,99 +21,162 @@ const THIRD: u16 = 0x400;
 /// `CALL_MMAP`: its arguments are those of mmap.
 const MMAP: u16 = 0x800;
 
-/// The system calls that all architectures have, with their kind and the place of their arguments.
-const CALLS: &[(i64, CallKind, u16)] = &[
-    (libc::SYS_write, CallKind::Write, 0),
-    (libc::SYS_writev, CallKind::Write, VECTOR),
-    (libc::SYS_pwrite64, CallKind::Write, AT),
-    (libc::SYS_pwritev, CallKind::Write, AT | VECTOR),
-    (libc::SYS_pwritev2, CallKind::Write, AT | VECTOR),
-    (libc::SYS_fsync, CallKind::Fsync, 0),
-    (libc::SYS_fdatasync, CallKind::Fdatasync, 0),
-    (libc::SYS_sync_file_range, CallKind::SyncRange, 0),
-    (libc::SYS_syncfs, CallKind::Sync, 0),
-    (libc::SYS_sync, CallKind::Sync, PATH),
-    (libc::SYS_msync, CallKind::Msync, PATH),
-    (libc::SYS_ftruncate, CallKind::Truncate, 0),
-    (libc::SYS_truncate, CallKind::Truncate, PATH),
-    (libc::SYS_fallocate, CallKind::Fallocate, 0),
-    (libc::SYS_ioctl, CallKind::Other, IOCTL),
-    (libc::SYS_unlinkat, CallKind::Unlink, PATH),
-    (libc::SYS_renameat2, CallKind::Rename, PATH),
-    (libc::SYS_renameat, CallKind::Rename, PATH),
-    (libc::SYS_mkdirat, CallKind::Mkdir, PATH),
-    (libc::SYS_linkat, CallKind::Link, PATH),
-    (libc::SYS_symlinkat, CallKind::Link, PATH),
-    (libc::SYS_mknodat, CallKind::Link, PATH),
-    (libc::SYS_openat, CallKind::Open, INSIDE),
-    (libc::SYS_openat2, CallKind::Open, INSIDE),
-    (libc::SYS_close, CallKind::Close, INSIDE),
-    (libc::SYS_close_range, CallKind::Close, INSIDE),
-    (libc::SYS_setxattr, CallKind::Xattr, INSIDE),
-    (libc::SYS_lsetxattr, CallKind::Xattr, INSIDE),
-    (libc::SYS_fsetxattr, CallKind::Xattr, INSIDE),
-    (libc::SYS_removexattr, CallKind::Xattr, INSIDE),
-    (libc::SYS_lremovexattr, CallKind::Xattr, INSIDE),
-    (libc::SYS_fremovexattr, CallKind::Xattr, INSIDE),
-    (libc::SYS_read, CallKind::Read, INSIDE),
-    (libc::SYS_readv, CallKind::Read, INSIDE),
-    (libc::SYS_pread64, CallKind::Read, INSIDE),
-    (libc::SYS_preadv, CallKind::Read, INSIDE),
-    (libc::SYS_preadv2, CallKind::Read, INSIDE),
-    (libc::SYS_getdents64, CallKind::Read, INSIDE),
-    (libc::SYS_readlinkat, CallKind::Read, INSIDE),
-    (libc::SYS_execve, CallKind::Read, INSIDE),
-    (libc::SYS_io_uring_enter, CallKind::Uring, INSIDE),
-    (libc::SYS_fchmod, CallKind::Attr, INSIDE),
-    (libc::SYS_fchmodat, CallKind::Attr, INSIDE),
-    (libc::SYS_fchown, CallKind::Attr, INSIDE),
-    (libc::SYS_fchownat, CallKind::Attr, INSIDE),
-    (libc::SYS_utimensat, CallKind::Attr, INSIDE),
-    (libc::SYS_mount, CallKind::Mount, INSIDE),
-    (libc::SYS_fsconfig, CallKind::Mount, INSIDE),
-    (libc::SYS_umount2, CallKind::Umount, INSIDE),
-    (libc::SYS_sendfile, CallKind::Splice, 0),
-    (libc::SYS_splice, CallKind::Splice, THIRD),
-    (libc::SYS_copy_file_range, CallKind::Splice, THIRD),
+/// A system call's number, its name in the kernel, its kind and the place of its arguments.
+type Call = (i64, &'static str, CallKind, u16);
+
+/// The system calls that all architectures have.
+const CALLS: &[Call] = &[
+    (libc::SYS_write, "write", CallKind::Write, 0),
+    (libc::SYS_writev, "writev", CallKind::Write, VECTOR),
+    (libc::SYS_pwrite64, "pwrite64", CallKind::Write, AT),
+    (libc::SYS_pwritev, "pwritev", CallKind::Write, AT | VECTOR),
+    (libc::SYS_pwritev2, "pwritev2", CallKind::Write, AT | VECTOR),
+    (libc::SYS_fsync, "fsync", CallKind::Fsync, 0),
+    (libc::SYS_fdatasync, "fdatasync", CallKind::Fdatasync, 0),
+    (
+        libc::SYS_sync_file_range,
+        "sync_file_range",
+        CallKind::SyncRange,
+        0,
+    ),
+    (libc::SYS_syncfs, "syncfs", CallKind::Sync, 0),
+    (libc::SYS_sync, "sync", CallKind::Sync, PATH),
+    (libc::SYS_msync, "msync", CallKind::Msync, PATH),
+    (libc::SYS_ftruncate, "ftruncate", CallKind::Truncate, 0),
+    (libc::SYS_truncate, "truncate", CallKind::Truncate, PATH),
+    (libc::SYS_fallocate, "fallocate", CallKind::Fallocate, 0),
+    (libc::SYS_ioctl, "ioctl", CallKind::Other, IOCTL),
+    (libc::SYS_unlinkat, "unlinkat", CallKind::Unlink, PATH),
+    (libc::SYS_renameat2, "renameat2", CallKind::Rename, PATH),
+    (libc::SYS_renameat, "renameat", CallKind::Rename, PATH),
+    (libc::SYS_mkdirat, "mkdirat", CallKind::Mkdir, PATH),
+    (libc::SYS_linkat, "linkat", CallKind::Link, PATH),
+    (libc::SYS_symlinkat, "symlinkat", CallKind::Link, PATH),
+    (libc::SYS_mknodat, "mknodat", CallKind::Link, PATH),
+    (libc::SYS_openat, "openat", CallKind::Open, INSIDE),
+    (libc::SYS_openat2, "openat2", CallKind::Open, INSIDE),
+    (libc::SYS_close, "close", CallKind::Close, INSIDE),
+    (
+        libc::SYS_close_range,
+        "close_range",
+        CallKind::Close,
+        INSIDE,
+    ),
+    (libc::SYS_setxattr, "setxattr", CallKind::Xattr, INSIDE),
+    (libc::SYS_lsetxattr, "lsetxattr", CallKind::Xattr, INSIDE),
+    (libc::SYS_fsetxattr, "fsetxattr", CallKind::Xattr, INSIDE),
+    (
+        libc::SYS_removexattr,
+        "removexattr",
+        CallKind::Xattr,
+        INSIDE,
+    ),
+    (
+        libc::SYS_lremovexattr,
+        "lremovexattr",
+        CallKind::Xattr,
+        INSIDE,
+    ),
+    (
+        libc::SYS_fremovexattr,
+        "fremovexattr",
+        CallKind::Xattr,
+        INSIDE,
+    ),
+    (libc::SYS_read, "read", CallKind::Read, INSIDE),
+    (libc::SYS_readv, "readv", CallKind::Read, INSIDE),
+    (libc::SYS_pread64, "pread64", CallKind::Read, INSIDE),
+    (libc::SYS_preadv, "preadv", CallKind::Read, INSIDE),
+    (libc::SYS_preadv2, "preadv2", CallKind::Read, INSIDE),
+    (libc::SYS_getdents64, "getdents64", CallKind::Read, INSIDE),
+    (libc::SYS_readlinkat, "readlinkat", CallKind::Read, INSIDE),
+    (libc::SYS_execve, "execve", CallKind::Read, INSIDE),
+    (
+        libc::SYS_io_uring_enter,
+        "io_uring_enter",
+        CallKind::Uring,
+        INSIDE,
+    ),
+    (libc::SYS_fchmod, "fchmod", CallKind::Attr, INSIDE),
+    (libc::SYS_fchmodat, "fchmodat", CallKind::Attr, INSIDE),
+    (libc::SYS_fchown, "fchown", CallKind::Attr, INSIDE),
+    (libc::SYS_fchownat, "fchownat", CallKind::Attr, INSIDE),
+    (libc::SYS_utimensat, "utimensat", CallKind::Attr, INSIDE),
+    (libc::SYS_mount, "mount", CallKind::Mount, INSIDE),
+    (libc::SYS_fsconfig, "fsconfig", CallKind::Mount, INSIDE),
+    (libc::SYS_umount2, "umount2", CallKind::Umount, INSIDE),
+    (libc::SYS_sendfile, "sendfile64", CallKind::Splice, 0),
+    (libc::SYS_splice, "splice", CallKind::Splice, THIRD),
+    (
+        libc::SYS_copy_file_range,
+        "copy_file_range",
+        CallKind::Splice,
+        THIRD,
+    ),
 ];
 
 /// Calls that newer architectures, arm64 among them, do without.
 #[cfg(any(target_arch = "x86_64", target_arch = "x86", target_arch = "arm"))]
-const OLD: &[(i64, CallKind, u16)] = &[
-    (libc::SYS_unlink, CallKind::Unlink, PATH),
-    (libc::SYS_rmdir, CallKind::Unlink, PATH),
-    (libc::SYS_rename, CallKind::Rename, PATH),
-    (libc::SYS_mkdir, CallKind::Mkdir, PATH),
-    (libc::SYS_link, CallKind::Link, PATH),
-    (libc::SYS_symlink, CallKind::Link, PATH),
-    (libc::SYS_mknod, CallKind::Link, PATH),
-    (libc::SYS_open, CallKind::Open, INSIDE),
-    (libc::SYS_creat, CallKind::Open, INSIDE),
-    (libc::SYS_getdents, CallKind::Read, INSIDE),
-    (libc::SYS_chmod, CallKind::Attr, INSIDE),
-    (libc::SYS_chown, CallKind::Attr, INSIDE),
-    (libc::SYS_lchown, CallKind::Attr, INSIDE),
-    (libc::SYS_utimes, CallKind::Attr, INSIDE),
+const OLD: &[Call] = &[
+    (libc::SYS_unlink, "unlink", CallKind::Unlink, PATH),
+    (libc::SYS_rmdir, "rmdir", CallKind::Unlink, PATH),
+    (libc::SYS_rename, "rename", CallKind::Rename, PATH),
+    (libc::SYS_mkdir, "mkdir", CallKind::Mkdir, PATH),
+    (libc::SYS_link, "link", CallKind::Link, PATH),
+    (libc::SYS_symlink, "symlink", CallKind::Link, PATH),
+    (libc::SYS_mknod, "mknod", CallKind::Link, PATH),
+    (libc::SYS_open, "open", CallKind::Open, INSIDE),
+    (libc::SYS_creat, "creat", CallKind::Open, INSIDE),
+    (libc::SYS_getdents, "getdents", CallKind::Read, INSIDE),
+    (libc::SYS_chmod, "chmod", CallKind::Attr, INSIDE),
+    (libc::SYS_chown, "chown", CallKind::Attr, INSIDE),
+    (libc::SYS_lchown, "lchown", CallKind::Attr, INSIDE),
+    (libc::SYS_utimes, "utimes", CallKind::Attr, INSIDE),
 ];
 #[cfg(not(any(target_arch = "x86_64", target_arch = "x86", target_arch = "arm")))]
-const OLD: &[(i64, CallKind, u16)] = &[];
+const OLD: &[Call] = &[];
 
 /// Machines with addresses of 32 bits have mmap2, whose offset counts in pages.
 #[cfg(target_pointer_width = "64")]
-const MAPS: &[(i64, CallKind, u16)] = &[(libc::SYS_mmap, CallKind::Mmap, MMAP)];
+const MAPS: &[Call] = &[(libc::SYS_mmap, "mmap", CallKind::Mmap, MMAP)];
 #[cfg(not(target_pointer_width = "64"))]
-const MAPS: &[(i64, CallKind, u16)] = &[(libc::SYS_mmap2, CallKind::Other, MMAP)];
+const MAPS: &[Call] = &[(libc::SYS_mmap2, "mmap2", CallKind::Other, MMAP)];
 
 /// The kind of each system call by number, `enum mostrace_call_kind`, and the place of its arguments.
 pub(crate) fn kinds() -> [u16; CALLS_MAX] {
     let mut kinds = [0; CALLS_MAX];
-    for &(number, kind, how) in CALLS.iter().chain(MAPS).chain(OLD) {
+    for &(number, _, kind, how) in CALLS.iter().chain(MAPS).chain(OLD) {
         let place = usize::try_from(number).ok().and_then(|n| kinds.get_mut(n));
         if let Some(place) = place {
             *place = kind as u16 | how;
         }
     }
     kinds
+}
+
+/// What the names of the kernel's functions for system calls begin with; None where they are not called with the registers.
+const FUNCTION: Option<&str> = if cfg!(target_arch = "x86_64") {
+    Some("__x64_sys_")
+} else if cfg!(target_arch = "aarch64") {
+    Some("__arm64_sys_")
+} else {
+    None
+};
+
+/// The kernel's functions of all calls that are recorded, but for those that write; those of ioctl only if it `has_ioctls` that
+/// mean something. None if their names are not known for this machine.
+pub(super) fn functions(has_ioctls: bool) -> Option<Vec<String>> {
+    let prefix = FUNCTION?;
+    let calls = CALLS.iter().chain(MAPS).chain(OLD);
+    let recorded = calls.filter(|&&(_, _, kind, how)| {
+        let is_wanted = has_ioctls || how & IOCTL == 0;
+        how & INSIDE == 0 && kind != CallKind::Write && is_wanted
+    });
+    Some(
+        recorded
+            .map(|(_, name, ..)| format!("{prefix}{name}"))
+            .collect(),
+    )
 }
 
 /// Returns the number of a system call in the form in which the probes compare it.
@@ -125,6 +188,19 @@ pub(super) fn number(call: i64) -> i32 {
 mod tests {
     use super::*;
 
+    /// A name that the kernel does not know would let all calls of the machine be traced.
+    #[test]
+    fn the_kernel_has_a_function_for_each_recorded_call() {
+        let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap();
+        let names: Vec<&str> = symbols
+            .lines()
+            .filter_map(|line| line.split_ascii_whitespace().nth(2))
+            .collect();
+        for function in functions(true).into_iter().flatten() {
+            assert!(names.contains(&function.as_str()), "{function}");
+        }
+    }
+
     #[test]
     fn each_call_has_its_kind() {
         let kinds = kinds();
@@ -133,7 +209,7 @@ mod tests {
         assert_eq!(of(libc::SYS_pwrite64), 1 | AT);
         assert_eq!(of(libc::SYS_unlinkat), 7 | PATH);
         assert_eq!(of(libc::SYS_getpid), 0);
-        for &(number, kind, how) in CALLS.iter().chain(MAPS).chain(OLD) {
+        for &(number, _, kind, how) in CALLS.iter().chain(MAPS).chain(OLD) {
             assert_eq!(of(number), kind as u16 | how, "{number}: named twice?");
         }
     }

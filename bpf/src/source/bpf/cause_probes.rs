@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The probes of causes (`causes.bpf.c`).
 
+use std::ffi::OsString;
 use std::mem::MaybeUninit;
 
 use libbpf_rs::btf::Btf;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{OpenObject, PrintLevel};
+use libbpf_rs::{Link, OpenObject, PrintLevel, ProgramMut};
 
 use super::calls;
-use super::object::{attach, log_libbpf, per_cpu_sum, recursion_misses};
+use super::object::{FUNCTION, attach, log_libbpf, per_cpu_sum, recursion_misses};
 use super::ring_size::RingSize;
 use super::stream::Stream;
 use crate::error::{Error, Result};
 use crate::machine::device::Device;
+use crate::machine::filesystem;
 use crate::machine::kernel;
 use crate::machine::memory;
 use crate::source::Losses;
@@ -28,7 +30,7 @@ mod fentry {
 }
 
 use fentry::FentrySkelBuilder;
-use skel::{CausesSkel, CausesSkelBuilder, OpenCausesSkel};
+use skel::{CausesProgs, CausesSkel, CausesSkelBuilder, OpenCausesSkel};
 
 /// `enum causes_loss` of causes.bpf.h, in its order; the manifest's names.
 const LOSSES: [&str; 2] = ["causes_ring", "causes_tasks"];
@@ -36,6 +38,52 @@ const LOSSES: [&str; 2] = ["causes_ring", "causes_tasks"];
 /// The loaded probes of causes.
 pub(crate) struct CauseProbes<'o> {
     skel: CausesSkel<'o>,
+    functions: Option<Functions>,
+}
+
+/// The functions of the kernel that tell calls, where that is enough.
+struct Functions {
+    calls: Vec<String>,
+    /// Those of the filesystems that write.
+    writes: Vec<String>,
+}
+
+impl Functions {
+    /// Returns those for what is on the device; None if all calls have to be traced: for this machine, or one of these filesystems,
+    /// the functions are not known.
+    fn of(device: &Device) -> Option<Functions> {
+        let kinds = filesystem::kinds(device);
+        let writes: Option<Vec<String>> = kinds.iter().map(|kind| write_function(kind)).collect();
+        let writes = writes.filter(|writes| !writes.is_empty())?;
+        let calls = calls::functions(kinds.iter().any(|kind| kind == "f2fs"))?;
+        Some(Functions { calls, writes })
+    }
+
+    /// Attaches the programs for the calls.
+    ///
+    /// # Errors
+    /// The kernel has no such probes, or not one of the functions; then none is attached.
+    fn attach(&self, programs: &CausesProgs<'_>) -> libbpf_rs::Result<[(OsString, Link); 4]> {
+        let attach = |program: &ProgramMut<'_>, is_exit, functions: &[String]| {
+            let link = program.attach_kprobe_multi(is_exit, functions.to_vec())?;
+            Ok::<_, libbpf_rs::Error>((program.name().to_owned(), link))
+        };
+        Ok([
+            attach(&programs.cause_function_exit, true, &self.calls)?,
+            attach(&programs.cause_function_written, true, &self.writes)?,
+            attach(&programs.cause_function_enter, false, &self.calls)?,
+            attach(&programs.cause_function_write, false, &self.writes)?,
+        ])
+    }
+}
+
+/// The function of a filesystem that writes to a file.
+fn write_function(kind: &str) -> Option<String> {
+    match kind {
+        "ext4" | "ext3" => Some("ext4_file_write_iter".to_owned()),
+        "f2fs" => Some("f2fs_file_write_iter".to_owned()),
+        _ => None,
+    }
 }
 
 impl<'o> CauseProbes<'o> {
@@ -64,7 +112,9 @@ impl<'o> CauseProbes<'o> {
         let uring = fill_uring(&mut open, &btf)?;
         drop(btf);
         memory::give_back();
+        let functions = Functions::of(device);
         for mut program in open.open_object_mut().progs_mut() {
+            let is_function = program.name().as_encoded_bytes().starts_with(FUNCTION);
             let is_uring = program
                 .name()
                 .as_encoded_bytes()
@@ -72,11 +122,12 @@ impl<'o> CauseProbes<'o> {
             let wanted = !is_uring || uring.iter().any(|name| program.name() == *name);
             let is_refused = program.name() == "cause_modify_fentry" && !has_fentry();
             let is_idle = program.name() == "cause_fork" && !has_command;
-            program.set_autoload(wanted && !is_refused && !is_idle);
+            let has_functions = functions.is_some() || !is_function;
+            program.set_autoload(wanted && has_functions && !is_refused && !is_idle);
         }
         let skel = open.load().map_err(Error::bpf)?;
         memory::give_back();
-        Ok(CauseProbes { skel })
+        Ok(CauseProbes { skel, functions })
     }
 
     /// Attaches the probes.
@@ -85,7 +136,14 @@ impl<'o> CauseProbes<'o> {
     /// The kernel refuses them.
     pub fn attach(&mut self) -> Result<Stream> {
         self.tell_attached(false)?;
-        let stream = Stream::new(&self.skel.maps.causes)?;
+        let mut stream = Stream::new(&self.skel.maps.causes)?;
+        match self.functions.as_ref().map(|f| f.attach(&self.skel.progs)) {
+            Some(Ok(links)) => links
+                .into_iter()
+                .for_each(|(name, link)| stream.keep(&name, link)),
+            Some(Err(e)) => log::debug!("calls by functions: {e}"),
+            None => {}
+        }
         let stream = attach(self.skel.object(), stream)?;
         self.tell_attached(true)?;
         Ok(stream)

@@ -11,6 +11,7 @@ use super::form::entries::Form;
 use super::object::map_to_open;
 use crate::error::{Error, Result};
 use crate::machine::device::Device;
+use crate::machine::filesystem;
 use crate::machine::kernel::{self, Symbols};
 
 /// Fills in the constants, and leaves out the programs that this kernel or this device has no use for.
@@ -28,11 +29,51 @@ pub(super) fn configure<'o>(
     fill_constants(open, device, btf)?;
     let mut notes = fill_above(open, &above)?;
     notes.extend(fill_symbols(open, &symbols)?);
-    choose_programs(open, btf, !above.is_empty())?;
+    choose_programs(open, btf, &Needs::of(device))?;
     Ok(notes)
 }
 
-fn choose_programs<'o>(open: &mut impl Form<'o>, btf: &Btf<'_>, is_below: bool) -> Result<()> {
+/// What there is on the device, as far as it decides which programs have something to do.
+struct Needs {
+    /// There are disks above it.
+    is_below: bool,
+    /// Every filesystem on it is ext4, which tells what it drops.
+    tells_drops: bool,
+    /// Several of its blocks may share a page.
+    shares_pages: bool,
+}
+
+impl Needs {
+    fn of(device: &Device) -> Needs {
+        let kinds = filesystem::kinds(device);
+        let is_mounted = filesystem::mounted(device).is_some();
+        Needs {
+            is_below: !device.above().is_empty(),
+            tells_drops: !kinds.is_empty() && kinds.iter().all(|kind| is_ext4(kind)),
+            shares_pages: !(is_mounted && filesystem::has_whole_pages(device)),
+        }
+    }
+
+    /// Returns false for a program that has nothing to do here, or nothing that another one does not do for less.
+    fn include(&self, program: &OsStr) -> bool {
+        let name = program.as_encoded_bytes();
+        match name {
+            _ if is_of_above(program) => self.is_below,
+            _ if name.starts_with(b"mostrace_ext4_") && name.ends_with(b"invalidate") => {
+                self.tells_drops
+            }
+            b"mostrace_dirty_buffer" => self.shares_pages,
+            _ => true,
+        }
+    }
+}
+
+/// The kinds of filesystems that the kernel's ext4 mounts.
+fn is_ext4(kind: &str) -> bool {
+    matches!(kind, "ext4" | "ext3")
+}
+
+fn choose_programs<'o>(open: &mut impl Form<'o>, btf: &Btf<'_>, needs: &Needs) -> Result<()> {
     let looped = kernel::has_bpf_loop(btf);
     let names: Vec<_> = open
         .open_object()
@@ -42,9 +83,9 @@ fn choose_programs<'o>(open: &mut impl Form<'o>, btf: &Btf<'_>, is_below: bool) 
     for mut program in open.open_object_mut().progs_mut() {
         let name = program.name().to_owned();
         let asked = is_for(looped, &name, &names) && has_dirtier(btf, &name);
-        program.set_autoload(asked && (is_below || !is_of_above(&name)));
+        program.set_autoload(asked && needs.include(&name));
     }
-    if !is_below {
+    if !needs.is_below {
         let mut submitters = map_to_open(open, "submitters")?;
         submitters.set_max_entries(1).map_err(Error::bpf)?;
     }

@@ -13,27 +13,34 @@ use crate::error::{Error, Result};
 /// let them be probed.
 pub(super) const MODIFY: &[u8] = b"cause_modify_";
 
+/// The beginning of the names of programs that are attached to functions which user space chooses, and not by [`attach`].
+pub(super) const FUNCTION: &[u8] = b"cause_function_";
+
+/// Programs that are left out where others, which cost the machine less, are attached: the beginnings of the names of both.
+const INSTEAD: [(&[u8], &[u8]); 3] = [
+    (MODIFY, MODIFY),
+    (b"cause_call_", FUNCTION),
+    (b"mostrace_drop_folio", b"mostrace_ext4_invalidate"),
+];
+
 /// The block events that found the ring full.
 pub(super) fn events_lost(skel: &dyn Skel<'_>) -> Result<u64> {
     per_cpu_sum(&map_of(skel, "events_lost")?, 0)
 }
 
-/// Attaches the programs that were loaded, for as long as the stream lives.
+/// Attaches the programs that were loaded, in the order of the source, for as long as the stream lives.
 ///
 /// # Errors
 /// The kernel refuses one of them.
 pub(super) fn attach(object: &Object, mut stream: Stream) -> Result<Stream> {
-    let mut has_modify = false;
     for program in object.progs_mut().filter(|p| p.autoload()) {
-        let is_modify = program.name().as_encoded_bytes().starts_with(MODIFY);
-        if is_modify && has_modify {
+        let name = program.name().as_encoded_bytes();
+        let is_modify = name.starts_with(MODIFY);
+        if name.starts_with(FUNCTION) || is_replaced(name, &stream) {
             continue;
         }
         match program.attach() {
-            Ok(link) => {
-                has_modify |= is_modify;
-                stream.keep(program.name(), link);
-            }
+            Ok(link) => stream.keep(program.name(), link),
             Err(e) if is_of_a_filesystem(program.name()) && e.kind() == ErrorKind::NotFound => {
                 log::debug!("{}: not there", program.name().to_string_lossy());
             }
@@ -44,6 +51,12 @@ pub(super) fn attach(object: &Object, mut stream: Stream) -> Result<Stream> {
         }
     }
     Ok(stream)
+}
+
+/// Returns true if programs are attached that take the place of this one.
+fn is_replaced(program: &[u8], stream: &Stream) -> bool {
+    let mut rules = INSTEAD.iter();
+    rules.any(|(this, other)| program.starts_with(this) && stream.has(other))
 }
 
 /// Returns the map of this name.

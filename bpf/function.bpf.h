@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * System calls, told by the functions of the kernel that carry them out, where it takes programs there: a call of any
+ * other number, and a write to any other type of filesystem, then costs what it costs without a recording. The
+ * tracepoints sys_enter and sys_exit let every call of the machine take the kernel's slow path.
+ *
+ * Each call that is recorded has a function of its own number, but for those that write: these are told by the
+ * filesystem's function, because programs write to much else, and often.
+ */
+#ifndef MOSTRACE_FUNCTION_BPF_H
+#define MOSTRACE_FUNCTION_BPF_H
+
+#include "call.bpf.h"
+
+static __always_inline struct pt_regs *callers_registers(struct task_struct *task)
+{
+	return (struct pt_regs *)bpf_task_pt_regs((void *)task);
+}
+
+/* Gives up a call that is still open when the next one begins: its end was not told. */
+static __always_inline void check_ended(void)
+{
+	struct call *call = current_call();
+
+	if (!call)
+		return;
+	call->entry.kind = MOSTRACE_CALL_OTHER;
+	lose_cause(LOSS_CAUSES_TASKS);
+}
+
+static __always_inline int begin_function(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct pt_regs *regs = callers_registers(task);
+
+	check_ended();
+	return begin_call(regs, call_number(regs));
+}
+
+static __always_inline int end_function(long result)
+{
+	struct task_struct *task = (void *)bpf_get_current_task_btf();
+
+	return end_call(callers_registers(task), result);
+}
+
+/* Returns true if the task is in a system call of its own that writes; splice and the like have their own functions. */
+static __always_inline bool is_write_call(struct task_struct *task)
+{
+	if (task->flags & PF_NO_CALL)
+		return false;
+	return (kind_of_number(call_number(callers_registers(task))) & CALL_KIND) == MOSTRACE_CALL_WRITE;
+}
+
+/*
+ * The filesystem is about to write at the position of `iocb`. It is not what the call writes to if the file is another
+ * one: that of a core dump, or one below an overlay.
+ */
+static __always_inline int begin_write(struct kiocb *iocb)
+{
+	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct call *call;
+
+	if (!is_write_call(task))
+		return 0;
+	begin_function();
+	call = current_call();
+	if (!call)
+		return 0;
+	if (BPF_CORE_READ(iocb, ki_filp) == call->file)
+		call->iocb = iocb;
+	else
+		call->entry.kind = MOSTRACE_CALL_OTHER;
+	return 0;
+}
+
+/* With O_APPEND, and of a write at the file's position, only the filesystem knows where it wrote. */
+static __always_inline int end_write(long result)
+{
+	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct kiocb *iocb;
+	struct call *call;
+
+	if (!is_write_call(task))
+		return 0;
+	call = current_call();
+	if (!call)
+		return 0;
+	iocb = call->iocb;
+	if (iocb && result > 0)
+		call->written_to = BPF_CORE_READ(iocb, ki_pos);
+	return end_function(result);
+}
+
+#endif
