@@ -10,7 +10,7 @@ use libbpf_cargo::SkeletonBuilder;
 
 /// The probes of entries, of block events, and of causes: each is loaded without the others. Those of entries and
 /// events also without types of the kernel's own BTF.
-const SOURCES: [(&str, &str, &str); 7] = [
+const SOURCES: [(&str, &str, &str); 8] = [
     ("mostrace.bpf.c", "mostrace.skel.rs", "-DMOSTRACE_TYPED"),
     (
         "mostrace.bpf.c",
@@ -26,6 +26,11 @@ const SOURCES: [(&str, &str, &str); 7] = [
     ("causes.bpf.c", "causes.skel.rs", "-DMOSTRACE_TYPED"),
     ("fentry.bpf.c", "fentry.skel.rs", "-DMOSTRACE_TYPED"),
     ("operations.bpf.c", "operations.skel.rs", "-DMOSTRACE_TYPED"),
+    (
+        "operations.bpf.c",
+        "operations_loopless.skel.rs",
+        "-DMOSTRACE_LOOPLESS",
+    ),
 ];
 
 fn main() {

@@ -83,11 +83,15 @@ static __always_inline void find_mappings(struct mappings *m, struct inode *of)
 	}
 }
 
-/* Returns how many of the mappings of its inode are this open file's, at least. */
-static __always_inline __u32 mappings_of(struct file *file)
+/*
+ * Returns how many of the mappings of its inode are this open file's, at least. A function of its own, which the verifier
+ * walks once.
+ */
+__noinline int mappings_of(__u64 address)
 {
+	struct file *file = (void *)address;
 	struct mappings m;
-	__u32 count = 0;
+	int count = 0;
 
 	find_mappings(&m, BPF_CORE_READ(file, f_inode));
 #pragma unroll
@@ -114,7 +118,7 @@ static __always_inline bool is_last_descriptor(struct file *file)
 {
 	__s64 references = references_of(file);
 
-	return references == 1 || references - mappings_of(file) == 1;
+	return references == 1 || references - mappings_of((__u64)file) == 1;
 }
 
 #endif

@@ -27,6 +27,10 @@
 #define SHAPE_HOW (1U << 23)		/* openat2: the flags are in a structure */
 #define SHAPE_ALL (1U << 24)		/* it concerns all filesystems */
 #define SHAPE_MAPPED (1U << 25)		/* the first argument is an address in a mapping */
+#define SHAPE_SUBMITS (1U << 26)	/* it executes requests, which are recorded; it is none itself */
+#define SHAPE_CLOSES_ALL (1U << 27)	/* it closes a range of descriptors: close_range */
+#define SHAPE_EXECUTES (1U << 28)	/* it closes descriptors if it succeeds: execve */
+#define SHAPE_READS (1U << 29)		/* it changes no file, but may store to a mapping */
 
 const volatile __u32 call_shapes[CALLS_MAX];
 const volatile __u32 close_number;
@@ -63,23 +67,33 @@ struct raw_name {
 	char text[NAME_BYTES];
 };
 
+enum raw_stage {
+	STAGE_RETURNED,		/* the whole call, which has returned */
+	STAGE_SUBMITTED,	/* a request to io_uring; another record of it tells its end */
+	STAGE_SILENT,		/* likewise, but only its failure is told */
+	STAGE_COMPLETED,	/* the end of a request that was told */
+};
+
 struct raw_call {
 	__u64 start_ns;
 	__u64 end_ns;
 	__s64 result;
 	__u64 args[8];
 	__u64 offsets[2];
+	__u64 request;		/* of io_uring: its address */
+	__u32 stage;		/* enum raw_stage */
 	__u32 pid;
 	__u32 tgid;
 	__u32 number;
 	__u32 names;		/* how many of the names follow */
+	__u32 pad;
 	struct raw_file files[2];
 	struct raw_name name[2];
 };
 
 _Static_assert(sizeof(struct raw_file) == 48, "raw_file");
 _Static_assert(sizeof(struct raw_name) == 776, "raw_name");
-_Static_assert(sizeof(struct raw_call) == 216 + 2 * 776, "raw_call");
+_Static_assert(sizeof(struct raw_call) == 232 + 2 * 776, "raw_call");
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -95,10 +109,33 @@ struct task_struct___files {
 	struct files_struct___shared *files;
 };
 
+struct fdtable___closing {
+	unsigned int max_fds;
+	struct file **fd;
+	unsigned long *close_on_exec;
+};
+
 struct files_struct___shared {
 	struct {
 		int counter;
 	} count;
+	struct fdtable___closing *fdt;
+};
+
+struct rb_node___area {
+	struct rb_node___area *rb_right;
+	struct rb_node___area *rb_left;
+};
+
+/* Before 6.1 the mappings of a process are in a tree; before 5.17 there is no bpf_find_vma. */
+struct mm_struct___tree {
+	struct {
+		struct rb_node___area *rb_node;
+	} mm_rb;
+};
+
+struct task_struct___tree {
+	struct mm_struct___tree *mm;
 };
 
 struct inode___sized {
@@ -169,12 +206,45 @@ struct {
 	__type(value, struct told_file);
 } told_files SEC(".maps");
 
+/* Each program has its own, because it may be preempted. */
+enum raw_call_of { CALL_OF_RETURN, CALL_OF_STORE, CALL_OF_SUBMISSION, CALL_OF_COMPLETION, CALL_OF_CLOSE, CALLS_OF };
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, CALLS_OF);
 	__type(key, __u32);
 	__type(value, struct raw_call);
 } raw_calls SEC(".maps");
+
+/*
+ * Kernels before 5.17 have neither bpf_loop nor bpf_find_vma, and before 5.11 not the typed current task. Their verifiers
+ * reject a callback even in dead code, so the probes are compiled twice (MOSTRACE_LOOPLESS).
+ */
+static __always_inline struct task_struct *this_task(void)
+{
+#ifdef MOSTRACE_LOOPLESS
+	return (struct task_struct *)bpf_get_current_task();
+#else
+	return (struct task_struct *)bpf_get_current_task_btf();
+#endif
+}
+
+static __always_inline struct file *file_of(struct task_struct *task, __u32 fd)
+{
+	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
+	struct file *file = 0;
+
+	if (table && fd < BPF_CORE_READ(table, max_fds))
+		bpf_probe_read_kernel(&file, sizeof(file), BPF_CORE_READ(table, fd) + fd);
+	return file;
+}
+
+static __always_inline bool is_of_32_bits(struct task_struct *task)
+{
+	struct task_struct___x86 *x86 = (void *)task;
+
+	return bpf_core_field_exists(x86->thread_info.status) && BPF_CORE_READ(x86, thread_info.status) & TS_COMPAT;
+}
 
 static __always_inline bool is_ours(struct file *file)
 {
@@ -188,8 +258,10 @@ static __always_inline __u32 shape_of(long number)
 
 struct vm_area_struct___placed {
 	unsigned long vm_start;
+	unsigned long vm_end;
 	unsigned long vm_pgoff;
 	struct file *vm_file;
+	struct rb_node___area vm_rb;
 } __attribute__((preserve_access_index));
 
 /* Finds the file at an address, which is the call's first argument. */
@@ -202,27 +274,78 @@ static long mapped_file(struct task_struct *task, struct vm_area_struct___placed
 	return 0;
 }
 
+#ifdef MOSTRACE_LOOPLESS
+/* As many mappings as a process may have fit into a tree of this height. */
+#define AREAS_HEIGHT 32
+
+/* Nothing is locked: a mapping that another task moves meanwhile may not be found. */
+static __always_inline bool find_mapped_file(struct task_struct *task, struct begun *begun)
+{
+	struct mm_struct___tree *mm = BPF_CORE_READ((struct task_struct___tree *)task, mm);
+	struct vm_area_struct___placed *area = 0;
+	struct rb_node___area *node;
+
+	if (!bpf_core_field_exists(mm->mm_rb) || !bpf_core_field_exists(area->vm_rb))
+		return false;
+	node = BPF_CORE_READ(mm, mm_rb.rb_node);
+	for (int i = 0; i < AREAS_HEIGHT && node; i++) {
+		area = (void *)node - bpf_core_field_offset(area->vm_rb);
+		if (begun->first >= BPF_CORE_READ(area, vm_end)) {
+			node = BPF_CORE_READ(node, rb_right);
+		} else if (begun->first < BPF_CORE_READ(area, vm_start)) {
+			node = BPF_CORE_READ(node, rb_left);
+		} else {
+			mapped_file(task, area, begun);
+			return true;
+		}
+	}
+	/* There is nothing at the address, which is an error of the caller. */
+	return true;
+}
+#else
+/* Returns false if it is refused, because another task changes the mappings. */
+static __always_inline bool find_mapped_file(struct task_struct *task, struct begun *begun)
+{
+	return bpf_find_vma(task, begun->first, mapped_file, begun, 0) != -EBUSY;
+}
+#endif
+
+static __always_inline __u64 tell_closed_by_exec(void);
+static __always_inline void tell_closed_range(__u32 first, __u32 last);
+
+/* <linux/close_range.h>: the table is copied first, or the descriptors are only marked */
+#define CLOSE_RANGE_OTHERWISE 6
+
 static __always_inline int begin_operation(struct pt_regs *regs, long number)
 {
-	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct task_struct *task = this_task();
 	__u32 thread = bpf_get_current_pid_tgid(), shape = shape_of(number);
 	struct begun begun = { .number = number + 1 };
 	struct file *file = 0;
 
-	if (!shape || is_compat(task))
+	if (!shape || is_of_32_bits(task))
 		return 0;
+	if (shape & SHAPE_CLOSES_ALL) {
+		if (!(call_argument(regs, 2) & CLOSE_RANGE_OTHERWISE))
+			tell_closed_range(call_argument(regs, 0), call_argument(regs, 1));
+		return 0;
+	}
 	if (SHAPE_FD(shape)) {
-		file = open_file(task, call_argument(regs, SHAPE_FD(shape) - 1));
+		file = file_of(task, call_argument(regs, SHAPE_FD(shape) - 1));
 		begun.file = (__u64)file;
 		if (!is_ours(file))
 			begun.number = 0;
 	}
 	begun.first = call_argument(regs, 0);
 	if (shape & SHAPE_MAPPED) {
-		/* It is refused while another task changes the mappings. */
-		if (bpf_find_vma(task, begun.first, mapped_file, &begun, 0) == -EBUSY)
+		if (!find_mapped_file(task, &begun))
 			lose_operation(LOSS_OPERATIONS_STORES);
 		if (!is_ours((struct file *)begun.file))
+			begun.number = 0;
+	}
+	if (shape & SHAPE_EXECUTES) {
+		begun.file = tell_closed_by_exec();
+		if (!begun.file)
 			begun.number = 0;
 	}
 	if (begun.number) {
@@ -285,7 +408,7 @@ static __always_inline __u64 argument_of(const struct raw_call *call, __u32 at)
 /* Tells a path that was an argument, and the folder that it counts from unless it is absolute. */
 static __always_inline void tell_path(struct raw_call *call, struct raw_name *name, __u32 at, __u32 shape)
 {
-	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct task_struct *task = this_task();
 	__s32 folder = shape & SHAPE_AT ? argument_of(call, at - 1) : AT_FDCWD;
 	__u64 address = argument_of(call, at);
 	struct dentry *dentry;
@@ -300,7 +423,7 @@ static __always_inline void tell_path(struct raw_call *call, struct raw_name *na
 	if (folder == AT_FDCWD) {
 		dentry = BPF_CORE_READ((struct task_struct___fs *)task, fs, pwd.dentry);
 	} else {
-		file = open_file(task, folder);
+		file = file_of(task, folder);
 		if (!file)
 			return;
 		dentry = BPF_CORE_READ(file, f_path.dentry);
@@ -364,16 +487,17 @@ static __always_inline void read_arguments(struct raw_call *call, __u32 shape)
 		bpf_probe_read_user(&call->args[4], 32, (void *)call->args[2]);
 }
 
-static __always_inline struct raw_call *new_raw_call(void)
+static __always_inline struct raw_call *new_raw_call(__u32 of)
 {
 	struct raw_call *call;
-	__u32 zero = 0;
 
-	call = bpf_map_lookup_elem(&raw_calls, &zero);
+	call = bpf_map_lookup_elem(&raw_calls, &of);
 	if (!call)
 		return 0;
 	__builtin_memset(call->files, 0, sizeof(call->files));
 	call->names = 0;
+	call->stage = STAGE_RETURNED;
+	call->request = 0;
 	for (int i = 0; i < 2; i++) {
 		call->offsets[i] = MOSTRACE_NONE;
 		call->name[i].flags = 0;
@@ -386,12 +510,12 @@ static __always_inline struct raw_call *new_raw_call(void)
 /* Tells the call's files and names. Returns false if it is about something else than the traced filesystem. */
 static __always_inline bool tell_what(struct raw_call *call, const struct begun *begun, __u32 shape)
 {
-	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct task_struct *task = this_task();
 	struct file *file = (struct file *)begun->file;
 	__u32 second;
 
 	if (shape & SHAPE_OPENS && call->result >= 0) {
-		file = open_file(task, call->result);
+		file = file_of(task, call->result);
 		if (!is_ours(file))
 			return false;
 		tell_open(&call->files[0], &call->name[0], file, true);
@@ -410,7 +534,7 @@ static __always_inline bool tell_what(struct raw_call *call, const struct begun 
 	if (shape & SHAPE_CLONES)
 		second = (__u32)call->args[1] == FICLONERANGE ? 5 : (__u32)call->args[1] == FICLONE ? 3 : 0;
 	if (second) {
-		file = open_file(task, argument_of(call, second - 1));
+		file = file_of(task, argument_of(call, second - 1));
 		if (is_ours(file))
 			tell_open(&call->files[1], &call->name[1], file, false);
 	}
@@ -446,6 +570,159 @@ static __always_inline void put_operation(struct raw_call *call)
 		lose_operation(LOSS_OPERATIONS_RING);
 }
 
+/* Tells that a descriptor ends, if it is the last one of its file. Returns true if it is. */
+static __always_inline bool tell_close(__u32 fd, __u32 stage)
+{
+	struct file *file = file_of(this_task(), fd);
+	__u64 address = (__u64)file, ids = bpf_get_current_pid_tgid();
+	struct raw_call *call;
+
+	if (!is_ours(file) || !is_last_descriptor(file))
+		return false;
+	call = new_raw_call(CALL_OF_CLOSE);
+	if (!call)
+		return false;
+	call->start_ns = call->end_ns = bpf_ktime_get_ns();
+	call->result = 0;
+	call->pid = ids;
+	call->tgid = ids >> 32;
+	call->number = close_number;
+	call->stage = stage;
+	call->request = call->pid;
+	call->files[0].address = address;
+	bpf_map_delete_elem(&told_files, &address);
+	put_operation(call);
+	return true;
+}
+
+/* Descriptors of the current process that end. */
+struct ending {
+	__u32 first;
+	__u32 on_exec;		/* those alone that are so marked, if the program is executed */
+	__u64 told;
+};
+
+static __always_inline bool is_closed_on_exec(__u32 fd)
+{
+	struct fdtable___closing *table = BPF_CORE_READ((struct task_struct___files *)this_task(), files, fdt);
+	unsigned long bits = 0;
+
+	bpf_probe_read_kernel(&bits, sizeof(bits), BPF_CORE_READ(table, close_on_exec) + fd / (8 * sizeof(bits)));
+	return bits >> fd % (8 * sizeof(bits)) & 1;
+}
+
+static __always_inline bool close_one(__u32 fd, bool on_exec)
+{
+	if (!on_exec)
+		return tell_close(fd, STAGE_RETURNED);
+	return is_closed_on_exec(fd) && tell_close(fd, STAGE_SUBMITTED);
+}
+
+#ifdef MOSTRACE_LOOPLESS
+/* The most descriptors of one process that are looked at when they end. */
+#define DESCRIPTORS_MAX 1024
+
+/* A function of its own, which the verifier walks once. */
+__noinline int close_nth(__u32 fd, __u32 on_exec)
+{
+	return close_one(fd, on_exec);
+}
+
+static __always_inline void close_in_turn(struct ending *ending, __u32 count)
+{
+#pragma clang loop unroll(disable)
+	for (__u32 i = 0; i < DESCRIPTORS_MAX; i++) {
+		if (i >= count)
+			break;
+		ending->told += close_nth(ending->first + i, ending->on_exec);
+	}
+}
+#else
+#define DESCRIPTORS_MAX (1 << 16)
+
+static long close_nth(__u32 nth, struct ending *ending)
+{
+	ending->told += close_one(ending->first + nth, ending->on_exec);
+	return 0;
+}
+
+static __always_inline void close_in_turn(struct ending *ending, __u32 count)
+{
+	bpf_loop(count < DESCRIPTORS_MAX ? count : DESCRIPTORS_MAX, close_nth, ending, 0);
+}
+#endif
+
+/* Tells the ends of descriptors. Returns of how many. Not static, so that the verifier walks it once. */
+__noinline int close_descriptors(__u32 first, __u32 count, __u32 on_exec)
+{
+	struct ending ending = { .first = first, .on_exec = on_exec };
+
+	close_in_turn(&ending, count);
+	return ending.told;
+}
+
+/* Returns how many descriptors the current process has room for; 0 if other processes share them. */
+static __always_inline __u32 own_descriptors(void)
+{
+	struct task_struct___files *task = (void *)this_task();
+	struct files_struct___shared *files = BPF_CORE_READ(task, files);
+
+	if (!files || BPF_CORE_READ(files, count.counter) != 1)
+		return 0;
+	return BPF_CORE_READ(files, fdt, max_fds);
+}
+
+static __always_inline void tell_closed_range(__u32 first, __u32 last)
+{
+	struct task_struct *task = this_task();
+	__u32 count = BPF_CORE_READ(task, files, fdt, max_fds);
+
+	if (first <= last && first < count)
+		close_descriptors(first, (last < count ? last + 1 : count) - first, false);
+}
+
+/* Tells the descriptors that end if the program is executed, of which another record tells. Returns how many. */
+static __always_inline __u64 tell_closed_by_exec(void)
+{
+	return close_descriptors(0, own_descriptors(), true);
+}
+
+/* Tells the end of what was told with STAGE_SUBMITTED. */
+static __always_inline void tell_end(__u64 request, __s64 result)
+{
+	struct raw_call *call = new_raw_call(CALL_OF_CLOSE);
+	__u64 ids = bpf_get_current_pid_tgid();
+
+	if (!call)
+		return;
+	call->start_ns = call->end_ns = bpf_ktime_get_ns();
+	call->result = result;
+	call->pid = ids;
+	call->tgid = ids >> 32;
+	call->number = close_number;
+	call->stage = STAGE_COMPLETED;
+	call->request = request;
+	put_operation(call);
+}
+
+static __always_inline int end_of_process(void)
+{
+	close_descriptors(0, own_descriptors(), false);
+	return 0;
+}
+
+/* A program was executed by a thread, which may have another number since. */
+static __always_inline int end_of_exec(__u32 thread)
+{
+	struct begun *begun = bpf_map_lookup_elem(&begun_calls, &thread);
+
+	if (!begun || !begun->number || !(shape_of(begun->number - 1) & SHAPE_EXECUTES))
+		return 0;
+	begun->number = 0;
+	tell_end(thread, 0);
+	return 0;
+}
+
 /* <linux/errno.h>: the call will be made again, and has not returned to the program. */
 #define ERESTARTSYS 512
 #define ERESTART_LAST 516
@@ -462,7 +739,11 @@ static __always_inline int end_operation(struct pt_regs *regs, long result)
 	if (!begun || begun->number != number + 1)
 		return 0;
 	begun->number = 0;
-	call = new_raw_call();
+	if (shape & SHAPE_EXECUTES)
+		tell_end(thread, result);
+	if (shape & (SHAPE_EXECUTES | SHAPE_SUBMITS))
+		return 0;
+	call = new_raw_call(CALL_OF_RETURN);
 	if (!call)
 		return 0;
 	call->start_ns = begun->start_ns;
@@ -485,46 +766,6 @@ static __always_inline int end_operation(struct pt_regs *regs, long result)
 	    !may_be_ours(&call->name[1]))
 		return 0;
 	put_operation(call);
-	return 0;
-}
-
-/* Tells that a descriptor ends with its process. */
-static long close_at_exit(__u32 fd, __u64 *now)
-{
-	struct task_struct *task = (void *)bpf_get_current_task_btf();
-	struct file *file = open_file(task, fd);
-	__u64 address = (__u64)file, ids = bpf_get_current_pid_tgid();
-	struct raw_call *call;
-
-	if (!is_ours(file) || !is_last_descriptor(file))
-		return 0;
-	call = new_raw_call();
-	if (!call)
-		return 1;
-	call->start_ns = call->end_ns = *now;
-	call->result = 0;
-	call->pid = ids;
-	call->tgid = ids >> 32;
-	call->number = close_number;
-	call->files[0].address = address;
-	bpf_map_delete_elem(&told_files, &address);
-	put_operation(call);
-	return 0;
-}
-
-/* The most descriptors of one process that are looked at when it ends. */
-#define DESCRIPTORS_MAX (1 << 16)
-
-static __always_inline int end_of_process(void)
-{
-	struct task_struct *task = (void *)bpf_get_current_task_btf();
-	__u64 now = bpf_ktime_get_ns();
-	__u32 count;
-
-	if (!task->files || BPF_CORE_READ((struct task_struct___files *)task, files, count.counter) != 1)
-		return 0;
-	count = task->files->fdt->max_fds;
-	bpf_loop(count < DESCRIPTORS_MAX ? count : DESCRIPTORS_MAX, close_at_exit, &now, 0);
 	return 0;
 }
 

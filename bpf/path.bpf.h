@@ -83,16 +83,38 @@ static long called_climb(__u32 nth, struct called_path **path)
 	return 0;
 }
 
+#ifdef MOSTRACE_LOOPLESS
+/* Kernels before 5.17 have no bpf_loop. Each step is a function of its own, which the verifier walks once. */
+__noinline int climb_step(void)
+{
+	__u32 zero = 0;
+	struct called_path *p = bpf_map_lookup_elem(&called_paths, &zero);
+
+	return p ? called_climb(0, &p) : 1;
+}
+
+static __always_inline void climb_all(struct called_path *p)
+{
+#pragma clang loop unroll(disable)
+	for (__u32 i = 0; i < CALLED_DEPTH; i++)
+		if (climb_step())
+			break;
+}
+#else
+static __always_inline void climb_all(struct called_path *p)
+{
+	bpf_loop(CALLED_DEPTH, called_climb, &p, 0);
+}
+#endif
+
 /* Walks the whole path up. Returns the checksum, or 0 if it does not lead to the root. */
 static __always_inline __u64 climb_called(struct called_path *p, struct dentry *dentry, bool names)
 {
-	struct called_path *in_hand = p;
-
 	p->dentry = dentry;
 	p->sum = 1;
 	p->names = names;
 	p->whole = false;
-	bpf_loop(CALLED_DEPTH, called_climb, &in_hand, 0);
+	climb_all(p);
 	return p->whole ? p->sum : 0;
 }
 

@@ -31,7 +31,7 @@ struct folio___order {
 /* Returns the open file by which the current process may store to the inode; NULL if it has no mapping for that. */
 static __always_inline struct file *mapped_for_stores(struct inode *inode)
 {
-	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct task_struct *task = this_task();
 	void *mm = BPF_CORE_READ((struct task_struct___mm *)task, mm);
 	bool is_whole = true;
 	struct mappings m;
@@ -77,13 +77,15 @@ static __always_inline int store_to(__u64 page, struct inode *inode)
 	    (BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFREG)
 		return 0;
 	begun = bpf_map_lookup_elem(&begun_calls, &thread);
-	/* A call that is recorded makes it dirty. */
-	if (begun && begun->number)
+	/* A call that is recorded makes it dirty, or a request. */
+	if (begun && begun->number && !(shape_of(begun->number - 1) & SHAPE_READS))
+		return 0;
+	if (BPF_CORE_READ(this_task(), flags) & PF_IO_WORKER)
 		return 0;
 	file = mapped_for_stores(inode);
 	if (!file)
 		return 0;
-	call = new_raw_call();
+	call = new_raw_call(CALL_OF_STORE);
 	if (!call)
 		return 0;
 	view_folio(&folio, page);

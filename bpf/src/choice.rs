@@ -45,6 +45,19 @@ pub enum Events {
     All,
 }
 
+/// `--operations`: the calls that are recorded, for a replay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Display, EnumString, VariantNames)]
+#[strum(serialize_all = "lowercase", parse_err_ty = String, parse_err_fn = unknown::<Operations>)]
+pub enum Operations {
+    /// No calls.
+    #[default]
+    None,
+    /// Those that change the filesystem or order its writes.
+    Changes,
+    /// Those that read, too.
+    All,
+}
+
 /// `--entries`: the source of entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase", parse_err_ty = String, parse_err_fn = unknown::<Entries>)]

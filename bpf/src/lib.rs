@@ -46,7 +46,7 @@ mod source;
 mod trees;
 mod workplace;
 
-pub use choice::{Causes, Choice, Entries, Events};
+pub use choice::{Causes, Choice, Entries, Events, Operations};
 pub use error::{Error, Refused};
 pub use machine::device::Device;
 pub use machine::lock::lock_holder;

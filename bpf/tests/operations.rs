@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use mostrace_bundle::operation::{OperationEntry, OperationKind};
 use mostrace_bundle::{Bundle, Entry, Manifest, layout};
-use mostrace_capture::{Options, RingSize, record};
+use mostrace_capture::{Operations, Options, RingSize, record};
 use test_support::loopdev::LoopExt4;
 use test_support::{Need, run_one_by_one, tests};
 
@@ -24,6 +24,9 @@ const STRACE: Need = Need::Tool("strace", "strace");
 fn main() -> ExitCode {
     run_one_by_one(tests![
         operations_are_straces needs [Need::Loop, Need::Btf, Need::Ptrace, PYTHON, STRACE],
+        requests_are_the_programs needs [Need::Loop, Need::Btf, PYTHON],
+        reads_are_recorded_if_asked_for needs PROBES,
+        what_an_executed_program_does_not_get_is_closed needs [Need::Loop, Need::Btf, PYTHON],
         a_file_that_was_open_before_is_opened needs PROBES,
         what_finds_the_ring_full_is_counted needs PROBES,
         none_are_recorded_unless_asked_for needs PROBES,
@@ -65,7 +68,7 @@ fn recorded_with(disk: &LoopExt4, script: &str, options: Options) -> Recording {
 
 fn operations(disk: &LoopExt4, script: &str) -> Recording {
     let options = Options {
-        operations: true,
+        operations: Operations::Changes,
         ..Options::default()
     };
     let got = recorded_with(disk, script, options);
@@ -144,6 +147,104 @@ fn operations_are_straces() {
     no_file_is_used_after_its_close(&got);
     closes_of_mapped_files_are_ahead_of_their_end(&got);
     stores_are_the_programs(&got);
+}
+
+/// Requests to io_uring, of which the program says what it asked for and what came of it.
+fn requests_are_the_programs() {
+    let disk = disk();
+    let aside = tempfile::tempdir().unwrap();
+    let log = aside.path().join("log");
+    let program = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/requests.py");
+    let root = disk.mount_point().display();
+    let script = format!("python3 {program} {root} {}", log.display());
+    let options = Options {
+        operations: Operations::All,
+        ..Options::default()
+    };
+    let mut got = recorded_with(&disk, &script, options);
+    for (what, lost) in &got.manifest.losses {
+        assert_eq!(*lost, 0, "{what}");
+    }
+    got.operations
+        .sort_by_key(|operation| operation.raw.start_ns);
+    let paths = opened(&got);
+    let line = |operation: &OperationEntry| {
+        use OperationKind as Kind;
+        let raw = &operation.raw;
+        let path = paths.get(&raw.file.get()).cloned();
+        let path = path.unwrap_or_else(|| String::from_utf8(operation.path.clone()).unwrap());
+        let word: &str = kind(operation).into();
+        let other = String::from_utf8_lossy(&operation.other);
+        let line = format!("{word}|{path}|{other}|{}", raw.result.get());
+        match kind(operation) {
+            Kind::Write | Kind::Read | Kind::SyncRange | Kind::Fallocate | Kind::Fadvise | Kind::Copy => {
+                format!("{line}|{}|{}", raw.offset.get(), raw.bytes.get())
+            }
+            _ => line,
+        }
+    };
+    let seen = got.operations.iter().filter(|o| !is_unseen(o)).map(line);
+    let seen: Vec<String> = seen.collect();
+    let told = fs::read_to_string(&log).unwrap();
+    let told: Vec<&str> = told.lines().collect();
+    assert_eq!(seen, told);
+    assert!(told.len() >= 30, "{}", told.len());
+    no_file_is_used_after_its_close(&got);
+}
+
+fn reads_are_recorded_if_asked_for() {
+    let disk = disk();
+    let script = format!(
+        "cd {}; echo 0123456789 >f; dd if=f of=/dev/null bs=4 count=2 status=none",
+        disk.mount_point().display()
+    );
+    let kinds = |what: Operations| {
+        let options = Options {
+            operations: what,
+            ..Options::default()
+        };
+        let got = recorded_with(&disk, &script, options);
+        let reads = got.operations.into_iter();
+        let reads = reads.filter(|o| kind(o) == OperationKind::Read && o.raw.result.get() > 0);
+        let places = reads.map(|o| (o.raw.offset.get(), o.raw.bytes.get(), o.raw.result.get()));
+        places.collect::<Vec<_>>()
+    };
+    assert_eq!(kinds(Operations::All), [(0, 4, 4), (4, 4, 4)]);
+    assert_eq!(kinds(Operations::Changes), []);
+}
+
+/// Of two removed files, one is closed by the execution of a program, and one by close_range.
+fn what_an_executed_program_does_not_get_is_closed() {
+    let disk = disk();
+    let python = "import os, ctypes
+f = [os.open(n, os.O_RDWR | os.O_CREAT) for n in ('marked', 'kept', 'ranged')]
+os.set_inheritable(f[1], True)
+ctypes.CDLL(None).syscall(436, f[2], f[2], 0)
+os.unlink('ranged')
+try:
+    os.execv('/nonexistent', ['x'])
+except OSError:
+    os.write(f[0], b'still open')
+os.execv('/bin/sh', ['sh', '-c', f'echo x >&{f[1]}; : >last'])";
+    let script = format!("cd {}; python3 -c \"{python}\"", disk.mount_point().display());
+    let got = operations(&disk, &script);
+    let find = |what: OperationKind, path: &str| {
+        let is_it = |o: &OperationEntry| kind(o) == what && o.path == path.as_bytes();
+        got.operations.iter().position(is_it).unwrap()
+    };
+    let closed = |path: &str| {
+        let file = got.operations[find(OperationKind::Open, path)].raw.file;
+        let is_it = |o: &OperationEntry| kind(o) == OperationKind::Close && o.raw.file == file;
+        got.operations.iter().position(is_it).unwrap()
+    };
+    let is_write = |o: &OperationEntry| kind(o) == OperationKind::Write;
+    let writes: Vec<usize> = (0..got.operations.len())
+        .filter(|at| is_write(&got.operations[*at]))
+        .collect();
+    assert!(closed("ranged") < find(OperationKind::Unlink, "ranged"));
+    assert!(writes[0] < closed("marked") && closed("marked") < writes[1]);
+    assert!(find(OperationKind::Open, "last") < closed("kept"));
+    no_file_is_used_after_its_close(&got);
 }
 
 /// The mapping of a file holds it, but its descriptor ends where the program closes it.
@@ -287,7 +388,7 @@ fn what_finds_the_ring_full_is_counted() {
         disk.mount_point().display()
     );
     let options = Options {
-        operations: true,
+        operations: Operations::Changes,
         ring_size: Some("64K".parse::<RingSize>().unwrap()),
         ..Options::default()
     };

@@ -14,7 +14,7 @@ use rustix::io::{self, Errno, Result};
 
 use crate::beneath::{Beneath, reopen};
 use crate::bytes::{Bytes, CALL_MAX, Contents};
-use crate::flags;
+use crate::{ended, flags};
 use crate::operation::{Call, FileId, Opened, Operation, Range, Target};
 use crate::sys::{self, Sink};
 use crate::{Error, Name};
@@ -106,6 +106,10 @@ impl Caller {
             Call::Chown { .. } if !self.is_root => Some("only root may change owners"),
             Call::Store { range, .. } if range.bytes > STORE_MAX => {
                 Some("a store of more than 1 GiB")
+            }
+            // With a buffer of the replay's it would write.
+            Call::Write { .. } if ended::errno(operation.result) == Some(Errno::FAULT) => {
+                Some("its buffer could not be read")
             }
             Call::Read { bytes, .. } | Call::Write { bytes, .. } | Call::Copy { bytes, .. } => {
                 let moved = u64::try_from(operation.result).unwrap_or(0);

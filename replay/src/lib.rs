@@ -15,6 +15,7 @@
 //! application needs.
 #![deny(unsafe_code)]
 
+mod aged;
 mod beneath;
 pub mod blocks;
 mod bytes;

@@ -2,6 +2,7 @@
 //! The files and folders that must have existed before the first operation.
 
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::fs::{self, Mode};
@@ -126,24 +127,35 @@ impl Start {
     }
 }
 
-fn make_file(
+pub(crate) fn make_file(
     beneath: &Beneath,
     bytes: &Bytes,
     name: &Name,
     file: &StartFile,
 ) -> rustix::io::Result<()> {
     let made = beneath.create(name)?;
-    let mut done = 0;
-    while done < file.bytes {
-        let part = bytes.first(file.bytes.saturating_sub(done));
-        let written = rustix::io::retry_on_intr(|| rustix::io::pwrite(&made, part, done))?;
+    fill(&made, bytes, 0, file.bytes)?;
+    match file.mode {
+        Some(mode) => fs::fchmod(&made, Mode::from_raw_mode(mode)),
+        None => Ok(()),
+    }
+}
+
+/// Writes a file from one place to another.
+pub(crate) fn fill(
+    file: &OwnedFd,
+    bytes: &Bytes,
+    from: u64,
+    to: u64,
+) -> rustix::io::Result<()> {
+    let mut done = from;
+    while done < to {
+        let part = bytes.first(to.saturating_sub(done));
+        let written = rustix::io::retry_on_intr(|| rustix::io::pwrite(file, part, done))?;
         if written == 0 {
             return Err(rustix::io::Errno::NOSPC);
         }
         done = done.saturating_add(written as u64);
     }
-    match file.mode {
-        Some(mode) => fs::fchmod(&made, Mode::from_raw_mode(mode)),
-        None => Ok(()),
-    }
+    Ok(())
 }

@@ -86,6 +86,11 @@ pub enum Place {
         /// In its root folder, instead of a copy of the current one.
         empty: bool,
     },
+    /// On a copy of the ext4 in this image.
+    Image {
+        options: FreshOptions,
+        image: PathBuf,
+    },
 }
 
 /// The directory where the command runs, and the device that is measured. The fields are dropped in this order.
@@ -102,7 +107,7 @@ impl Ground {
     /// # Errors
     /// Returns an error if the filesystem cannot be made, or the folder cannot be read.
     pub fn new(place: &Place, user: Option<&User>) -> anyhow::Result<Ground> {
-        let (options, empty) = match place {
+        let (options, empty, image) = match place {
             Place::Folder(dir) => {
                 std::fs::read_dir(dir).with_context(|| format!("--in {}", dir.display()))?;
                 // The recorder looks the path up from within that directory.
@@ -114,9 +119,13 @@ impl Ground {
                     device: dir,
                 });
             }
-            Place::Fresh { options, empty } => (options, *empty),
+            Place::Fresh { options, empty } => (options, *empty, None),
+            Place::Image { options, image } => (options, true, Some(image)),
         };
-        let site = Site::new(options, user)?;
+        let site = match image {
+            Some(image) => Site::of_image(options, image)?,
+            None => Site::new(options, user)?,
+        };
         let workplace = match empty {
             true => None,
             false => Some(Workplace::new(&site, user)?),

@@ -13,7 +13,7 @@ use mostrace::causes::Sharing;
 use mostrace::export::Output;
 use mostrace::tables::finding;
 use mostrace::transactions::Transactions;
-use mostrace_capture::{FreshKind, Options, User, aside, prepare};
+use mostrace_capture::{FreshKind, Operations, Options, User, aside, prepare};
 use serde_json::{Value, json};
 
 use super::budget::{self, BudgetArgs, Form};
@@ -57,9 +57,11 @@ pub struct Measure {
     /// CMD must be a program, not a script, or `mostrace workload`
     #[arg(long, value_name = "KERNEL", value_parser = guest::kernel, conflicts_with_all = ["within", "user"])]
     guest: Option<String>,
-    /// Record every call that changes the filesystem too, for `mostrace replay`
-    #[arg(long)]
-    operations: bool,
+    /// Record every call that changes the filesystem too, for `mostrace replay`; with `all`, those that read as well. The
+    /// names of all files are recorded, and nothing of what is written to them
+    #[arg(long, value_name = "changes|all", num_args = 0..=1, default_value_t = Operations::None, default_missing_value = "changes",
+          hide_default_value = true)]
+    operations: Operations,
     /// Run CMD in the root folder of the fresh filesystem instead of a copy of the current folder
     #[arg(long, conflicts_with_all = ["within", "guest"])]
     empty: bool,
@@ -402,7 +404,7 @@ impl Measure {
         options.extend(self.fresh.words());
         let before = self.before.iter();
         options.extend(before.map(|script| format!("--before={script}")));
-        options.extend(self.operations.then(|| "--operations".to_owned()));
+        options.push(format!("--operations={}", self.operations));
         options
     }
 }

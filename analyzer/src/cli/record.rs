@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mostrace_bundle::{Manifest, units};
 use mostrace_capture::{
-    Causes, Choice, Entries, Events, KernelPaths, Options, Outcome, Progress, RingSize, Segments,
+    Causes, Choice, Entries, Events, KernelPaths, Operations, Options, Outcome, Progress, RingSize, Segments,
     Size, User,
 };
 
@@ -48,10 +48,11 @@ pub struct Record {
     /// the last path component
     #[arg(long, value_name = "all|temp|GLOB", default_value = "all")]
     files: String,
-    /// Record every call that changes the filesystem too, for `mostrace replay`: with the names of all files, without what
-    /// is written to them
-    #[arg(long)]
-    operations: bool,
+    /// Record every call that changes the filesystem too, for `mostrace replay`; with `all`, those that read as well. The
+    /// names of all files are recorded, and nothing of what is written to them
+    #[arg(long, value_name = "changes|all", num_args = 0..=1, default_value_t = Operations::None, default_missing_value = "changes",
+          hide_default_value = true)]
+    operations: Operations,
     /// BTF of this very kernel, if it was built without (5.10, CONFIG_DEBUG_INFO_BTF=n); entries and events of bpf need it
     #[arg(long, value_name = "FILE")]
     btf: Option<PathBuf>,

@@ -11,9 +11,10 @@ use mostrace::budget::{Judgement, Runs, report};
 use mostrace::causes::Sharing;
 use mostrace::export::{Output, to_text, to_value};
 use mostrace::tables::diff::{Diff as Differences, Side, letter};
-use mostrace_bundle::temporary::TempFolder;
+use mostrace_bundle::Bundle;
+use mostrace_bundle::temporary::{TempFile, TempFolder};
 use mostrace_capture::{FreshKind, Options, settle};
-use mostrace_replay::Start;
+use mostrace_replay::{Recorded, Start};
 use serde_json::{Map, Value, json};
 
 use super::budget::{self, BudgetArgs, Form};
@@ -52,6 +53,11 @@ pub struct Replay {
     /// Replay in the empty folder DIR, on its filesystem, instead of a fresh one
     #[arg(long = "in", value_name = "DIR", conflicts_with_all = ["fs", "mkfs", "mount_options", "size", "scheduler", "max_sectors_kb"])]
     within: Option<PathBuf>,
+    /// Replay on a copy of the recorded ext4 as the bundle's snapshot has it, so that files lie where they lay, and as much
+    /// space is free in as many parts. Their contents are zeros. The filesystem of a stranger's bundle is mounted by this
+    /// kernel: see docs/SECURITY.md
+    #[arg(long, conflicts_with_all = ["within", "guest", "mkfs", "size"])]
+    image: bool,
     /// Replay in an emulated machine with this Debian kernel, such as 6.12: it has f2fs and FAT, and needs no root here
     #[arg(long, value_name = "KERNEL", value_parser = super::guest::kernel, conflicts_with = "within")]
     guest: Option<String>,
@@ -100,7 +106,7 @@ impl Replay {
         let folder = self.folder(kept.path())?;
         let replays = match &self.guest {
             Some(kernel) => guest::replay(self, kernel, &folder)?,
-            None => self.here(&Start::of(&recorded), &folder, kept.path())?,
+            None => self.here(&recorded, &folder, kept.path())?,
         };
         let mut judgements = Vec::new();
         if self.budget.is_given() {
@@ -117,10 +123,16 @@ impl Replay {
     }
 
     /// Replays on this machine, in one place after the other.
-    fn here(&self, start: &Start, folder: &Path, aside: &Path) -> anyhow::Result<Vec<Replayed>> {
-        let replayed = self.places().into_iter().map(|(name, place)| {
+    fn here(
+        &self,
+        recorded: &Recorded,
+        folder: &Path,
+        aside: &Path,
+    ) -> anyhow::Result<Vec<Replayed>> {
+        let image = self.snapshot()?;
+        let replayed = self.places(image.as_ref()).into_iter().map(|(name, place)| {
             let path = folder.join(format!("{name}.most.tar.zst"));
-            let told = self.record(&place, start, &path, aside);
+            let told = self.record(&place, recorded, &path, aside);
             let told = told.with_context(|| format!("on {name}"))?;
             Ok(Replayed { name, path, told })
         });
@@ -134,7 +146,7 @@ impl Replay {
         };
         fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         let folder = std::path::absolute(folder)?;
-        for (name, _) in self.places() {
+        for (name, _) in self.places(None) {
             let path = folder.join(format!("{name}.most.tar.zst"));
             if path.exists() {
                 return Err(mostrace_capture::Error::OutputExists(path).into());
@@ -143,8 +155,33 @@ impl Replay {
         Ok(folder)
     }
 
+    /// Returns the recorded filesystem's image, if that is asked for.
+    fn snapshot(&self) -> anyhow::Result<Option<TempFile>> {
+        if !self.image {
+            return Ok(None);
+        }
+        let path = self.source.path();
+        if self.fs.iter().any(|kind| *kind != FreshKind::Ext4) {
+            bail!("--image: is for ext4 alone");
+        }
+        if !self.source.is_bundle()? {
+            bail!("{}: has no snapshot, which --image needs", path.display());
+        }
+        let image = Bundle::open(path)?.snapshot()?;
+        image
+            .with_context(|| format!("{}: has no snapshot, which --image needs", path.display()))
+            .map(Some)
+    }
+
     /// Returns where to replay, with a name for each.
-    fn places(&self) -> Vec<(String, Place)> {
+    fn places(&self, image: Option<&TempFile>) -> Vec<(String, Place)> {
+        if let Some(image) = image {
+            let place = Place::Image {
+                options: self.fresh.options(FreshKind::Ext4),
+                image: image.path().to_owned(),
+            };
+            return vec![("ext4".to_owned(), place)];
+        }
         if let Some(dir) = &self.within {
             return vec![("replayed".to_owned(), Place::Folder(dir.clone()))];
         }
@@ -165,7 +202,7 @@ impl Replay {
     fn record(
         &self,
         place: &Place,
-        start: &Start,
+        recorded: &Recorded,
         path: &Path,
         aside: &Path,
     ) -> anyhow::Result<Told> {
@@ -176,7 +213,13 @@ impl Replay {
         {
             bail!("{}: is not empty", dir.display());
         }
-        start.make(ground.folder(), self.how.contents())?;
+        let (start, contents) = (Start::of(recorded), self.how.contents());
+        match place {
+            Place::Image { .. } => {
+                start.make_aged(ground.folder(), contents, &recorded.operations)?;
+            }
+            _ => start.make(ground.folder(), contents)?,
+        }
         settle(ground.folder())?;
         let result = aside.join("outcome.json");
         let mut argv: Vec<OsString> = vec![std::env::current_exe()?.into()];

@@ -9,7 +9,7 @@ use std::time::Duration;
 use mostrace_bundle::{Manifest, units};
 
 use super::progress::Progress;
-use crate::choice::{Causes, Choice, Entries, Events};
+use crate::choice::{Causes, Choice, Entries, Events, Operations};
 use crate::machine::user::User;
 use crate::source::bpf::RingSize;
 use crate::source::recorder::KernelPaths;
@@ -35,8 +35,8 @@ pub struct Options {
     pub files: String,
     /// `--btf`: a file with the kernel's type information, if the kernel has none itself.
     pub btf: Option<PathBuf>,
-    /// `--operations`: true to record every call that changes the filesystem, for a replay.
-    pub operations: bool,
+    /// `--operations`: the calls to record, for a replay.
+    pub operations: Operations,
     /// `--ring-size`: the size of each ring of the probes; None for one that fits the machine's memory.
     pub ring_size: Option<RingSize>,
     /// `--names`: folders whose files are named by the mounted tree.
@@ -79,7 +79,7 @@ impl Default for Options {
             kernel: KernelPaths::default(),
             files: "all".into(),
             btf: None,
-            operations: false,
+            operations: Operations::None,
             ring_size: None,
             names: Vec::new(),
             packages: None,

@@ -5,7 +5,7 @@ use mostrace_bundle::Manifest;
 
 use super::Options;
 use super::subject::Subject;
-use crate::choice::{Causes, Choice, Entries};
+use crate::choice::{Causes, Choice, Entries, Operations};
 use crate::error::{Error, Refused, Result};
 use crate::machine::device::Device;
 use crate::sink::Sink;
@@ -51,9 +51,11 @@ pub(super) fn start_sources<'o>(
         events: None,
     };
     selection.start_entries_and_causes(manifest)?;
-    if options.operations {
-        let device = &selection.subject.device;
-        selection.bpf.start_operations(device, selection.sink)?;
+    if options.operations != Operations::None {
+        let (device, what) = (&selection.subject.device, options.operations);
+        selection
+            .bpf
+            .start_operations(device, what, selection.sink)?;
     }
     selection.start_events(manifest)?;
     let Selection {

@@ -93,6 +93,19 @@ impl Site {
     /// The caller is not root, the kernel lacks the filesystem, a tool is missing or refuses, there is no loop device,
     /// or others can change the folder of temporary files.
     pub fn new(options: &FreshOptions, user: Option<&User>) -> Result<Site> {
+        Site::of(options, user, None)
+    }
+
+    /// Mounts a copy of the ext4 image `image`, whose filesystem may be a stranger's: e2fsck must find nothing wrong with it after
+    /// its repair, and no program on it is executed. Of the options, those for mkfs do not count.
+    ///
+    /// # Errors
+    /// As [`Site::new`]; or the filesystem is not whole.
+    pub fn of_image(options: &FreshOptions, image: &Path) -> Result<Site> {
+        Site::of(options, None, Some(image))
+    }
+
+    fn of(options: &FreshOptions, user: Option<&User>, given_image: Option<&Path>) -> Result<Site> {
         if !rustix::process::geteuid().is_root() {
             return Err(Error::NoPrivilege("measuring needs root (sudo mostrace measure …); with --guest 6.12 it is done in an emulated machine, and needs none"
                     .into()));
@@ -115,13 +128,21 @@ impl Site {
                 size: options.size,
                 source,
             })?;
-        let (maker, always) = options.kind.maker();
-        run(maker, |mkfs| {
-            mkfs.args(always).args(&options.mkfs).arg(&image)
-        })?;
+        match given_image {
+            Some(given) => copy_checked(given, &image)?,
+            None => {
+                let (maker, always) = options.kind.maker();
+                run(maker, |mkfs| {
+                    mkfs.args(always).args(&options.mkfs).arg(&image)
+                })?;
+            }
+        }
         let point = folder.path().join(options.kind.name());
         DirBuilder::new().mode(0o700).create(&point).at(&point)?;
-        let given = mount_options(options, owner);
+        let mut given = mount_options(options, owner);
+        if given_image.is_some() {
+            given.push_str(",noexec");
+        }
         run("mount", |mount| {
             let mount = mount.args(["-t", options.kind.name(), "-o", &given]);
             mount.arg(&image).arg(&point)
@@ -145,7 +166,7 @@ impl Site {
             _largest: largest,
             mount,
             device,
-            size: options.size,
+            size: given_image.map_or(Ok(options.size), size_of)?,
             _folder: folder,
         })
     }
@@ -218,6 +239,22 @@ impl Drop for Mount {
             log::warn!("{}: not unmounted: {e}", self.point.display());
         }
     }
+}
+
+fn size_of(file: &Path) -> Result<u64> {
+    Ok(fs::metadata(file).at(file)?.len())
+}
+
+/// Copies the image of an ext4, and has e2fsck play its journal and repair what was cut off when it was taken from a mounted
+/// filesystem.
+fn copy_checked(from: &Path, to: &Path) -> Result<()> {
+    run("cp", |cp| {
+        cp.args(["--sparse=always", "--"]).arg(from).arg(to)
+    })?;
+    let mut repair = tool::command("e2fsck")?;
+    // Whether it repaired all is asked next.
+    repair.args(["-f", "-y"]).arg(to).output().at("e2fsck")?;
+    run("e2fsck", |check| check.args(["-f", "-n"]).arg(to))
 }
 
 /// FAT keeps no owners. What CMD makes there is no way to another user or a device, unless the caller says so.

@@ -64,6 +64,22 @@ impl Shape {
     const fn mapped(self) -> Shape {
         self.with(1 << 25)
     }
+    /// `SHAPE_SUBMITS`
+    const fn submits(self) -> Shape {
+        self.with(1 << 26)
+    }
+    /// `SHAPE_CLOSES_ALL`
+    const fn closes_all(self) -> Shape {
+        self.with(1 << 27)
+    }
+    /// `SHAPE_EXECUTES`
+    const fn executes(self) -> Shape {
+        self.with(1 << 28)
+    }
+    /// `SHAPE_READS`
+    const fn reads(self) -> Shape {
+        self.with(1 << 29)
+    }
     /// `SHAPE_ALL`
     const fn all(self) -> Shape {
         self.with(1 << 24)
@@ -80,6 +96,8 @@ pub(super) enum Does {
     Close,
     /// The place of the length; None if it has several buffers. True if an argument tells the offset.
     Write(Option<usize>, bool),
+    /// Likewise.
+    Read(Option<usize>, bool),
     Truncate,
     Fallocate,
     /// fsync and the like, without further arguments.
@@ -108,6 +126,55 @@ pub(super) enum Does {
     Copy(usize, bool),
     Ioctl,
 }
+
+/// The calls that are no operations themselves, but do what operations do.
+const OTHERS: &[(i64, Shape)] = &[
+    (libc::SYS_io_uring_enter, NOTHING.submits()),
+    (libc::SYS_io_submit, NOTHING.submits()),
+    (libc::SYS_close_range, NOTHING.closes_all()),
+    (libc::SYS_execve, NOTHING.executes()),
+    (libc::SYS_execveat, NOTHING.executes()),
+];
+
+/// The calls that read.
+const READS: &[(i64, Shape, Does)] = &[
+    (libc::SYS_read, FD.reads(), Does::Read(Some(2), false)),
+    (libc::SYS_readv, FD.reads(), Does::Read(None, false)),
+    (libc::SYS_pread64, FD.reads(), Does::Read(Some(2), true)),
+    (libc::SYS_preadv, FD.reads(), Does::Read(None, true)),
+    (libc::SYS_preadv2, FD.reads(), Does::Read(None, true)),
+];
+
+/// `IORING_OP_…` of linux/io_uring.h, and the system calls that they equal.
+const REQUESTS: &[(usize, i64)] = &[
+    (1, libc::SYS_pread64),
+    (2, libc::SYS_pwrite64),
+    // With IORING_FSYNC_DATASYNC it is fdatasync.
+    (3, libc::SYS_fsync),
+    (4, libc::SYS_pread64),
+    (5, libc::SYS_pwrite64),
+    (8, libc::SYS_sync_file_range),
+    (17, libc::SYS_fallocate),
+    (18, libc::SYS_openat),
+    (19, libc::SYS_close),
+    (22, libc::SYS_pread64),
+    (23, libc::SYS_pwrite64),
+    (24, libc::SYS_fadvise64),
+    (28, libc::SYS_openat),
+    (30, libc::SYS_splice),
+    (35, libc::SYS_renameat2),
+    (36, libc::SYS_unlinkat),
+    (37, libc::SYS_mkdirat),
+    (38, libc::SYS_symlinkat),
+    (39, libc::SYS_linkat),
+    (41, libc::SYS_fsetxattr),
+    (42, libc::SYS_setxattr),
+    (55, libc::SYS_ftruncate),
+    (60, libc::SYS_pread64),
+    (61, libc::SYS_pwrite64),
+];
+/// `RING_OPCODES` of ringcall.bpf.h.
+const OPCODES: usize = 64;
 
 const FD: Shape = NOTHING.fd(1);
 const PATH: Shape = NOTHING.path(1);
@@ -207,21 +274,37 @@ pub(super) fn does(number: u32) -> Option<Does> {
     if number == STORE {
         return Some(Does::Store);
     }
-    let mut calls = CALLS.iter().chain(OLD);
+    let mut calls = CALLS.iter().chain(OLD).chain(READS);
     let found = calls.find(|(known, ..)| *known == i64::from(number));
     found.map(|(.., does)| *does)
 }
 
-/// Returns the shape of each system call by number; 0 for those that are not recorded.
-pub(super) fn shapes() -> [u32; CALLS_MAX] {
+/// Returns the shape of each system call by number; 0 for those that are not recorded. Those that read are among them if
+/// `reads` says so.
+pub(super) fn shapes(reads: bool) -> [u32; CALLS_MAX] {
     let mut shapes = [0; CALLS_MAX];
-    for &(number, Shape(bits), _) in CALLS.iter().chain(OLD) {
+    let reading = READS.iter().filter(|_| reads);
+    let calls = CALLS.iter().chain(OLD).chain(reading);
+    let calls = calls.map(|(number, shape, _)| (*number, *shape));
+    for (number, Shape(bits)) in calls.chain(OTHERS.iter().copied()) {
         let place = usize::try_from(number).ok();
         if let Some(place) = place.and_then(|n| shapes.get_mut(n)) {
             *place = bits;
         }
     }
     shapes
+}
+
+/// Returns the number of the system call that a request to io_uring equals, by the request's opcode; 0 for those that are not
+/// recorded.
+pub(super) fn requests() -> [u16; OPCODES] {
+    let mut calls = [0; OPCODES];
+    for &(opcode, call) in REQUESTS {
+        if let (Some(place), Ok(call)) = (calls.get_mut(opcode), u16::try_from(call)) {
+            *place = call;
+        }
+    }
+    calls
 }
 
 #[cfg(test)]
@@ -233,13 +316,19 @@ mod tests {
         let mut numbers: Vec<i64> = CALLS
             .iter()
             .chain(OLD)
+            .chain(READS)
             .map(|(number, ..)| *number)
+            .chain(OTHERS.iter().map(|(number, _)| *number))
             .collect();
         let all = numbers.len();
         numbers.sort_unstable();
         numbers.dedup();
         assert_eq!(numbers.len(), all);
-        let known = shapes().iter().filter(|shape| **shape != 0).count();
-        assert_eq!(known, all);
+        let known = |reads| shapes(reads).iter().filter(|shape| **shape != 0).count();
+        assert_eq!(known(true), all);
+        assert_eq!(known(false), all - READS.len());
+        for (opcode, call) in requests().iter().enumerate().filter(|(_, call)| **call != 0) {
+            assert!(does((*call).into()).is_some(), "{opcode}");
+        }
     }
 }

@@ -14,6 +14,7 @@ use super::event_probes::{EventProbes, Wanted};
 use super::object::log_libbpf;
 use super::operation_probes::OperationProbes;
 use super::ring_size::RingSize;
+use crate::choice::Operations;
 use crate::error::{Error, Result};
 use crate::machine::device::Device;
 use crate::source::Losses;
@@ -129,14 +130,18 @@ impl<'o> ProbeLoader<'o> {
             .get(|storage| CauseProbes::load(storage, device, has_command, ring))
     }
 
-    /// The probes of operations.
+    /// The probes of operations, of the calls that are asked for.
     ///
     /// # Errors
-    /// As [`ProbeLoader::causes`].
-    pub fn operations(&mut self, device: &Device) -> Result<&mut OperationProbes<'o>> {
+    /// As [`ProbeLoader::entries`].
+    pub fn operations(
+        &mut self,
+        device: &Device,
+        what: Operations,
+    ) -> Result<&mut OperationProbes<'o>> {
         let ring = self.ring_size;
         self.operations
-            .get(|storage| OperationProbes::load(storage, device, ring))
+            .get(|storage| OperationProbes::load(storage, device, what, ring))
     }
 
     /// The records that the loaded probes lost.

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::{Losses, Provides, Remark, Source, remarks};
-use crate::choice::Events;
+use crate::choice::{self, Events};
 use crate::error::{At, Error, Result};
 use crate::machine::device::Device;
 use crate::machine::filesystem;
@@ -126,8 +126,15 @@ impl<'o> BpfSource<'o> {
     ///
     /// # Errors
     /// The kernel refuses the probes, or the bundle cannot be written.
-    pub fn start_operations(&mut self, device: &Device, sink: &mut Sink) -> Result<()> {
-        let stream = self.loader.operations(device)?.attach()?;
+    pub fn start_operations(
+        &mut self,
+        device: &Device,
+        what: choice::Operations,
+        sink: &mut Sink,
+    ) -> Result<()> {
+        let probes = self.loader.operations(device, what)?;
+        let stream = probes.attach()?;
+        self.limits.extend(probes.limits().iter().cloned());
         self.wait.while_readable(stream.wakeup_fd()).at("epoll")?;
         sink.open_operations()?;
         self.operations = Some((stream, Operations::new(device)));
@@ -233,8 +240,8 @@ impl Source for BpfSource<'_> {
 
     fn stop(&mut self, what: Provides, sink: &mut Sink) -> Result<()> {
         if let (Provides::OPERATIONS, Some((stream, operations))) = (what, &mut self.operations) {
-            return stream
-                .detach(|call| operations.take(call, |record| sink.push_operation(record)));
+            stream.detach(|call| operations.take(call, |record| sink.push_operation(record)))?;
+            return operations.finish(|record| sink.push_operation(record));
         }
         match (what, &mut self.events, &mut self.entries, &mut self.causes) {
             (Provides::EVENTS, Some(events), ..) => events.stop(sink),

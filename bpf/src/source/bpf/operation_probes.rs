@@ -1,33 +1,185 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The probes of operations (`operations.bpf.c`).
+//! The probes of operations (`operations.bpf.c`). They are compiled twice, because kernels before 5.17 reject a program with a
+//! callback even where it is not called.
 
+use std::ffi::OsStr;
 use std::mem::MaybeUninit;
 
-use libbpf_rs::OpenObject;
-use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
+use libbpf_rs::btf::Btf;
+use libbpf_rs::skel::{OpenSkel, Skel};
+use libbpf_rs::{MapCore, OpenObject};
 
 use super::call_shapes;
-use super::object::{attach, per_cpu_sum, recursion_misses};
+use super::object::{attach, map_of, map_to_open, per_cpu_sum, recursion_misses};
 use super::ring_size::RingSize;
 use super::stream::Stream;
+use crate::choice::Operations;
 use crate::error::{Error, Result};
 use crate::machine::device::Device;
 use crate::machine::kernel;
 use crate::source::Losses;
 
-mod skel {
-    #![allow(missing_docs, unsafe_code, clippy::all)]
-    include!(concat!(env!("OUT_DIR"), "/operations.skel.rs"));
+/// Makes a module of one form: its skeleton, and a function that loads it.
+macro_rules! form {
+    ($module:ident, $file:literal) => {
+        mod $module {
+            use std::mem::MaybeUninit;
+
+            use libbpf_rs::OpenObject;
+            use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
+
+            use super::Wanted;
+            use crate::error::{Error, Result};
+
+            mod skel {
+                #![allow(missing_docs, unsafe_code, clippy::all)]
+                include!(concat!(env!("OUT_DIR"), "/", $file));
+            }
+
+            pub(super) use skel::types::rodata as Constants;
+
+            /// Loads the programs that are wanted.
+            ///
+            /// # Errors
+            /// The kernel refuses them.
+            pub(super) fn load<'o>(
+                storage: &'o mut MaybeUninit<OpenObject>,
+                wanted: &Wanted<'_>,
+            ) -> Result<Box<dyn Skel<'o> + 'o>> {
+                let builder = skel::OperationsSkelBuilder::default();
+                let mut open = builder.open(storage).map_err(Error::bpf)?;
+                let constants = open.maps.rodata_data.as_deref_mut();
+                let constants = constants.ok_or_else(|| Error::bpf("skeleton without rodata"))?;
+                let constants: *mut Constants = constants;
+                // SAFETY: those of both forms have the same fields at the same places, as asserted below.
+                #[allow(unsafe_code)]
+                wanted.fill(unsafe { &mut *constants.cast::<super::Constants>() });
+                wanted.choose(&mut open)?;
+                Ok(Box::new(open.load().map_err(Error::bpf)?))
+            }
+        }
+    };
 }
 
-use skel::{OperationsSkel, OperationsSkelBuilder};
+form!(looped, "operations.skel.rs");
+form!(loopless, "operations_loopless.skel.rs");
+
+use looped::Constants;
+
+/// Both forms are made of one declaration.
+macro_rules! same_places {
+    ($($field:ident),*) => {
+        const _: () = {
+            assert!(size_of::<Constants>() == size_of::<loopless::Constants>());
+            $(assert!(
+                std::mem::offset_of!(Constants, $field)
+                    == std::mem::offset_of!(loopless::Constants, $field)
+            );)*
+        };
+    };
+}
+
+same_places!(
+    filesystems,
+    page_shift,
+    call_shapes,
+    close_number,
+    ring_calls,
+    fdatasync_number,
+    ring_submit_at,
+    ring_has_cqe
+);
 
 /// `enum operations_loss` of operation.bpf.h, in its order; the manifest's names.
 const LOSSES: [&str; 3] = ["operations_ring", "operations_tasks", "operations_stores"];
 
+/// What is to be loaded.
+struct Wanted<'d> {
+    device: &'d Device,
+    what: Operations,
+    ring: RingSize,
+    /// The kernel names folios, not pages, when they become dirty.
+    folios: bool,
+    requests: Option<Requests>,
+}
+
+/// How the kernel tells of requests to io_uring.
+struct Requests {
+    /// The program at the tracepoint of submissions, and the place of the request among its arguments.
+    submit: &'static str,
+    submit_at: u8,
+    /// A completion passes a cqe.
+    has_cqe: bool,
+}
+
+impl Requests {
+    /// Returns None if the tracepoints do not pass the request: before 5.17 completions do not.
+    fn of(btf: &Btf<'_>) -> Option<Requests> {
+        const SUBMITS: [(&str, &str); 2] = [
+            ("io_uring_submit_req", "operation_ring_submit_req"),
+            ("io_uring_submit_sqe", "operation_ring_submit_sqe"),
+        ];
+        if !kernel::has_bpf_loop(btf) {
+            return None;
+        }
+        let at = |tracepoint| kernel::argument_index(btf, tracepoint, "io_kiocb").ok();
+        let mut submits = SUBMITS.iter();
+        let (submit, submit_at) = submits.find_map(|(tracepoint, name)| Some((*name, at(tracepoint)?)))?;
+        let has_cqe = kernel::passes(btf, "io_uring_complete", "io_uring_cqe");
+        Some(Requests {
+            submit,
+            submit_at,
+            has_cqe,
+        })
+    }
+}
+
+impl Wanted<'_> {
+    fn fill(&self, constants: &mut Constants) {
+        constants.page_shift = rustix::param::page_size().trailing_zeros();
+        let filesystems = self.device.filesystems();
+        let room = &mut constants.filesystems;
+        let kept = filesystems.len().min(room.devs.len());
+        room.devs[..kept].copy_from_slice(&filesystems[..kept]);
+        room.count = u32::try_from(kept).unwrap_or(0);
+        let number = |call| u32::try_from(call).unwrap_or_default();
+        constants.call_shapes = call_shapes::shapes(self.what == Operations::All);
+        constants.close_number = number(libc::SYS_close);
+        constants.fdatasync_number = number(libc::SYS_fdatasync);
+        constants.ring_calls = call_shapes::requests();
+        if let Some(requests) = &self.requests {
+            constants.ring_submit_at = requests.submit_at.into();
+            constants.ring_has_cqe = requests.has_cqe;
+        }
+    }
+
+    /// Chooses the programs that this kernel has tracepoints for.
+    fn choose<'o>(&self, open: &mut impl OpenSkel<'o>) -> Result<()> {
+        for mut program in open.open_object_mut().progs_mut() {
+            let wants = self.wants(program.name());
+            program.set_autoload(wants);
+        }
+        let mut map = map_to_open(open, "operations")?;
+        map.set_max_entries(self.ring.bytes()).map_err(Error::bpf)
+    }
+
+    fn wants(&self, program: &OsStr) -> bool {
+        match program.to_str().unwrap_or_default() {
+            "operation_dirty_folio" => self.folios,
+            "operation_dirty_page" => !self.folios,
+            "operation_ring_complete" => self.requests.is_some(),
+            name if name.starts_with("operation_ring_") => {
+                self.requests.as_ref().is_some_and(|requests| requests.submit == name)
+            }
+            _ => true,
+        }
+    }
+}
+
 /// The loaded probes of operations.
 pub(crate) struct OperationProbes<'o> {
-    skel: OperationsSkel<'o>,
+    skel: Box<dyn Skel<'o> + 'o>,
+    limits: Vec<String>,
 }
 
 impl<'o> OperationProbes<'o> {
@@ -38,31 +190,31 @@ impl<'o> OperationProbes<'o> {
     pub(super) fn load(
         storage: &'o mut MaybeUninit<OpenObject>,
         device: &Device,
+        what: Operations,
         ring: RingSize,
     ) -> Result<OperationProbes<'o>> {
         let btf = kernel::btf()?;
-        if !kernel::has_bpf_loop(&btf) {
-            return Err(Error::bpf("this kernel has no bpf_loop (5.17)"));
+        let wanted = Wanted {
+            device,
+            what,
+            ring,
+            folios: kernel::has_tracepoint(&btf, "writeback_dirty_folio"),
+            requests: Requests::of(&btf),
+        };
+        let mut limits = Vec::new();
+        if wanted.requests.is_none() {
+            limits.push(NO_REQUESTS.to_owned());
         }
-        let builder = OperationsSkelBuilder::default();
-        let mut open = builder.open(storage).map_err(Error::bpf)?;
-        let rodata = open.maps.rodata_data.as_deref_mut();
-        let rodata = rodata.ok_or_else(|| Error::bpf("skeleton without rodata"))?;
-        rodata.page_shift = rustix::param::page_size().trailing_zeros();
-        let filesystems = device.filesystems();
-        let room = &mut rodata.filesystems;
-        let kept = filesystems.len().min(room.devs.len());
-        room.devs[..kept].copy_from_slice(&filesystems[..kept]);
-        room.count = u32::try_from(kept).unwrap_or(0);
-        rodata.call_shapes = call_shapes::shapes();
-        rodata.close_number = u32::try_from(libc::SYS_close).unwrap_or_default();
-        let folios = kernel::has_tracepoint(&btf, "writeback_dirty_folio");
-        open.progs.operation_dirty_folio.set_autoload(folios);
-        open.progs.operation_dirty_page.set_autoload(!folios);
-        let map = &mut open.maps.operations;
-        map.set_max_entries(ring.bytes()).map_err(Error::bpf)?;
-        let skel = open.load().map_err(Error::bpf)?;
-        Ok(OperationProbes { skel })
+        let skel = match kernel::has_bpf_loop(&btf) {
+            true => looped::load(storage, &wanted)?,
+            false => loopless::load(storage, &wanted)?,
+        };
+        Ok(OperationProbes { skel, limits })
+    }
+
+    /// What the probes cannot tell on this kernel.
+    pub fn limits(&self) -> &[String] {
+        &self.limits
     }
 
     /// Attaches the probes.
@@ -70,7 +222,7 @@ impl<'o> OperationProbes<'o> {
     /// # Errors
     /// The kernel refuses them.
     pub fn attach(&self) -> Result<Stream> {
-        let stream = Stream::new(&self.skel.maps.operations)?;
+        let stream = Stream::new(&map_of(&*self.skel, "operations")?)?;
         attach(self.skel.object(), stream)
     }
 
@@ -80,8 +232,9 @@ impl<'o> OperationProbes<'o> {
     /// The kernel does not give the counters.
     pub(super) fn losses(&self) -> Result<Losses> {
         let mut losses = Losses::new();
+        let counters = map_of(&*self.skel, "operations_lost")?;
         for (index, name) in (0u32..).zip(LOSSES) {
-            let lost = per_cpu_sum(&self.skel.maps.operations_lost, index)?;
+            let lost = per_cpu_sum(&counters as &dyn MapCore, index)?;
             losses.insert(name.to_owned(), lost);
         }
         let misses = recursion_misses(self.skel.object());
@@ -89,3 +242,6 @@ impl<'o> OperationProbes<'o> {
         Ok(losses)
     }
 }
+
+const NO_REQUESTS: &str = "the kernel's tracepoints do not pass requests to io_uring (before 5.17), so that they are not among \
+                           the operations";

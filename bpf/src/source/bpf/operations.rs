@@ -10,7 +10,7 @@ use mostrace_bundle::operation::{
 };
 
 use super::call_shapes::{Does, does};
-use super::raw_call::{Named, RawCall, RawFile, RawName};
+use super::raw_call::{Named, RawCall, RawFile, RawName, Stage as CallStage};
 use crate::error::{Error, Result};
 use crate::machine::device::Device;
 use crate::machine::mountinfo::{self, Mounted};
@@ -37,6 +37,18 @@ pub(super) struct Operations {
     /// The numbers of the open files, by the address of their `struct file`.
     files: HashMap<u64, u64>,
     next: u64,
+    /// What is in flight, by [`RawCall::request`].
+    held: HashMap<u64, Vec<Held>>,
+}
+
+/// An operation in flight: of a request to io_uring, or a descriptor that ends if its process executes a program.
+struct Held {
+    draft: Draft,
+    does: Does,
+    /// The address of the file that it closes; 0 if it closes none.
+    closes: u64,
+    /// It succeeded, unless its failure is told.
+    is_silent: bool,
 }
 
 /// Where a name leads.
@@ -57,6 +69,7 @@ impl Operations {
             mounts: mountinfo::all(),
             files: HashMap::new(),
             next: 1,
+            held: HashMap::new(),
         }
     }
 
@@ -71,6 +84,11 @@ impl Operations {
             return Ok(());
         }
         let does = does(call.number).ok_or_else(malformed)?;
+        let stage = call.stage().ok_or_else(malformed)?;
+        if stage != CallStage::Completed && call.request != 0 && does != Does::Close {
+            // The request that was here before has told nothing since, and so has succeeded.
+            self.succeed(call.request, &mut put)?;
+        }
         for (file, name) in call.files.iter().zip(names) {
             if file.is_new == 0 {
                 continue;
@@ -81,11 +99,99 @@ impl Operations {
                 put(&self.opened_before(call, does, file, name).encode()?)?;
             }
         }
-        if let Some(draft) = self.operation(call, does, names) {
-            put(&draft.encode()?)?;
+        match stage {
+            CallStage::Completed => self.complete(call, names, put),
+            CallStage::Submitted | CallStage::Silent => {
+                self.hold(call, does, names, stage == CallStage::Silent);
+                Ok(())
+            }
+            CallStage::Returned => {
+                if let Some(draft) = self.operation(call, does, names) {
+                    put(&draft.encode()?)?;
+                }
+                if does == Does::Close {
+                    self.files.remove(&call.files[0].address);
+                }
+                Ok(())
+            }
         }
-        if does == Does::Close {
-            self.files.remove(&call.files[0].address);
+    }
+
+    /// Gives what is in flight at the end and has succeeded, unless its failure would have been told, to `put`.
+    ///
+    /// # Errors
+    /// `put` fails.
+    pub fn finish(&mut self, mut put: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let requests: Vec<u64> = self.held.keys().copied().collect();
+        for request in requests {
+            self.succeed(request, &mut put)?;
+        }
+        Ok(())
+    }
+
+    fn hold(&mut self, call: &RawCall, does: Does, names: [Option<&RawName>; 2], is_silent: bool) {
+        let Some(draft) = self.operation(call, does, names) else {
+            return;
+        };
+        let is_close = does == Does::Close;
+        self.held.entry(call.request).or_default().push(Held {
+            draft,
+            does,
+            closes: if is_close { call.files[0].address } else { 0 },
+            is_silent,
+        });
+    }
+
+    /// Gives the operations of a request that told nothing when it ended.
+    fn succeed(
+        &mut self,
+        request: u64,
+        put: &mut impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let held = self.held.remove(&request).unwrap_or_default();
+        for mut held in held.into_iter().filter(|held| held.is_silent) {
+            if matches!(held.does, Does::Write(..) | Does::Read(..) | Does::Copy(..)) {
+                let asked = i64::try_from(held.draft.raw.bytes.get());
+                held.draft.raw.result = asked.unwrap_or(0).into();
+            }
+            put(&held.draft.encode()?)?;
+        }
+        Ok(())
+    }
+
+    /// Gives the operations of what has ended. `names` has the path of the file that it opened.
+    fn complete(
+        &mut self,
+        call: &RawCall,
+        names: [Option<&RawName>; 2],
+        mut put: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let file = &call.files[0];
+        for mut held in self.held.remove(&call.request).unwrap_or_default() {
+            held.draft.raw.head.time_ns = call.end_ns.into();
+            held.draft.raw.result = call.result.into();
+            match held.does {
+                // The program was not executed.
+                Does::Close if call.result < 0 => continue,
+                Does::Close => {
+                    let own = self.files.get(&held.closes) == Some(&held.draft.raw.file.get());
+                    if own {
+                        self.files.remove(&held.closes);
+                    }
+                }
+                // What it opened is on another filesystem.
+                Does::Open(..) if call.result >= 0 && file.address == 0 => continue,
+                Does::Open(..) if call.result >= 0 => {
+                    held.draft.is_of(file, self.id(file));
+                    held.draft.raw.head.flags = Flags(0);
+                    let asked = [held.draft.raw.flags.get(), held.draft.raw.mode.get()];
+                    held.draft.open(asked, file, path_of(names[0], self));
+                    // They were translated already.
+                    held.draft.raw.flags = asked[0].into();
+                }
+                _ => {}
+            }
+            put(&held.draft.encode()?)?;
         }
         Ok(())
     }
@@ -129,7 +235,10 @@ impl Operations {
         draft.is_of(file, self.id(file));
         draft.found(file);
         draft.raw.flags = generic_flags(file.flags).into();
-        let moves = matches!(does, Does::Write(_, false) | Does::Copy(..));
+        let moves = matches!(
+            does,
+            Does::Write(_, false) | Does::Read(_, false) | Does::Copy(..)
+        );
         let moved = if moves { call.moved() } else { 0 };
         draft.raw.offset = file.position.saturating_sub(moved).into();
         draft.raw.head.time_ns = call.start_ns.into();
@@ -408,6 +517,14 @@ impl Draft {
                 // dup2 returns the descriptor.
                 self.raw.result = 0.into();
             }
+            Does::Read(length, positioned) => {
+                let offset = match positioned {
+                    true => call.arg(3),
+                    false => file.position.saturating_sub(call.moved()),
+                };
+                let asked = length.map_or(call.moved(), |at| call.arg(at));
+                self.range(Kind::Read, offset, asked);
+            }
             Does::Write(length, positioned) => {
                 // The position lies behind what was written; with O_APPEND, pwrite64 writes at the end and not there.
                 let appends = file.flags & O_APPEND != 0;
@@ -488,6 +605,7 @@ mod tests {
             ],
             files: HashMap::new(),
             next: 1,
+            held: HashMap::new(),
         };
         let path = |path: &str| {
             let path = operations.below_mount(path.as_bytes());

@@ -39,6 +39,19 @@ pub(super) struct RawName {
     text: [u8; 512],
 }
 
+/// `enum raw_stage`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// The whole call.
+    Returned,
+    /// It is in flight, and another record tells its end.
+    Submitted,
+    /// It is in flight, and another record tells if it fails.
+    Silent,
+    /// The end of what is in flight.
+    Completed,
+}
+
 const OURS: u16 = 2;
 const CUT: u16 = 4;
 
@@ -54,18 +67,23 @@ pub(super) struct RawCall {
     pub args: [u64; 8],
     /// The offsets that arguments point to, after the call; [`NONE`] if they point to none.
     pub offsets: [u64; 2],
+    /// What is in flight: the address of a request to io_uring, or the number of a thread that executes a program.
+    pub request: u64,
+    /// How much of the call this is.
+    pub stage: u32,
     pub pid: u32,
     pub tgid: u32,
     /// The call's number on this machine.
     pub number: u32,
     /// The number of names that follow.
     pub names: u32,
+    pad: u32,
     pub files: [RawFile; 2],
 }
 
 const _: () = assert!(size_of::<RawFile>() == 48);
 const _: () = assert!(size_of::<RawName>() == 776);
-const _: () = assert!(size_of::<RawCall>() == 216);
+const _: () = assert!(size_of::<RawCall>() == 232);
 const _: () = assert!(offset_of!(RawName, folder) == 8);
 
 /// A path as its caller wrote it.
@@ -117,6 +135,17 @@ impl RawCall {
         let (call, rest) = RawCall::ref_from_prefix(record).ok()?;
         let names = <[RawName]>::ref_from_bytes(rest).ok()?;
         Some((call, [names.first(), names.get(1)]))
+    }
+
+    /// Returns how much of the call this is; None if it is malformed.
+    pub fn stage(&self) -> Option<Stage> {
+        Some(match self.stage {
+            0 => Stage::Returned,
+            1 => Stage::Submitted,
+            2 => Stage::Silent,
+            3 => Stage::Completed,
+            _ => return None,
+        })
     }
 
     /// Returns an argument, counted from 0.
