@@ -14,6 +14,8 @@ class Program(BuildHookInterface[Any]):
         if not program or self.target_name != "wheel" or version == "editable":
             return
         build_data["shared_scripts"] = {program: "mostrace"}
+        # The program contains BPF code.
+        build_data["extra_metadata"] = {"../LICENSE-GPL-2.0": "LICENSE-GPL-2.0"}
         build_data["pure_python"] = False
         # The program uses nothing of Python's, so that any Python 3 will do.
         build_data["tag"] = f"py3-none-{os.environ['MOSTRACE_WHEEL_PLATFORM']}"

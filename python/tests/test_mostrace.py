@@ -254,7 +254,7 @@ class Measuring(unittest.TestCase):
     COMMAND = ["sh", "-c", "head -c 1000000 /dev/zero >x; sync x; echo said >&2"]
 
     def test_a_command_is_measured(self):
-        run = mostrace.measure(self.COMMAND, size="64M", max_write_bytes="500K")
+        run = mostrace.measure(self.COMMAND, size="64M", empty=True, max_write_bytes="500K")
         self.assertEqual(run.exit_status, 0)
         written = run.events("bytes", where="path LIKE '%/x' AND op = 'write'")["bytes"].sum()
         # mke2fs makes blocks of 1 KiB on so small a device.
@@ -263,7 +263,7 @@ class Measuring(unittest.TestCase):
         self.assertGreater(run.exceeded[0]["value"], 500_000)
 
     def test_it_lives_as_long_as_its_object(self):
-        run = mostrace.measure(["true"], size="64M")
+        run = mostrace.measure(["true"], size="64M", empty=True)
         (path,) = run.sources
         self.assertTrue(Path(path).exists())
         self.assertEqual((run.exit_status, run.limits), (0, []))
@@ -271,14 +271,14 @@ class Measuring(unittest.TestCase):
         self.assertFalse(Path(path).parent.exists())
 
     def test_a_command_that_fails_is_recorded(self):
-        run = mostrace.measure(["sh", "-c", "exit 4"], size="64M", max_write_bytes="1M")
+        run = mostrace.measure(["sh", "-c", "exit 4"], size="64M", empty=True, max_write_bytes="1M")
         self.assertEqual(run.exit_status, 4)
         self.assertEqual([limit["what"] for limit in run.exceeded][:1], ["exit status of the command"])
 
     def test_a_recording_is_kept(self):
         with tempfile.TemporaryDirectory() as folder:
             output = Path(folder) / "run.most"
-            run = mostrace.measure(["true"], "--size", "64M", output=output)
+            run = mostrace.measure(["true"], "--empty", "--size", "64M", output=output)
             self.assertEqual((run.exit_status, run.exceeded), (0, []))
             self.assertEqual(run.sources, (str(output),))
             self.assertEqual(mostrace.read(output).finding, run.finding)

@@ -97,11 +97,15 @@ class Charts(unittest.TestCase):
 
     def test_an_empty_recording_has_charts(self):
         self.assertEqual(_icicle.draw({"owners": []}).data["bytes"].to_list(), [0])
-        with mock.patch.object(mostrace.Run, "query", return_value=polars.DataFrame(schema={"what": polars.String, "ns": polars.Int64})):
+        with mock.patch.object(
+            mostrace.Run, "query", return_value=polars.DataFrame(schema={"what": polars.String, "ns": polars.Int64})
+        ):
             mostrace.read(WAL).plot.cdf().to_dict()
 
     def test_units_of_time(self):
-        self.assertEqual([_timeline._microseconds(text) for text in ("5ms", "2", "1.5s", "1h")], [5000, 2 * 10**6, 1_500_000, 3600 * 10**6])
+        self.assertEqual(
+            [_timeline._microseconds(text) for text in ("5ms", "2", "1.5s", "1h")], [5000, 2 * 10**6, 1_500_000, 3600 * 10**6]
+        )
         self.assertEqual([_timeline._interval(ns) for ns in (0, 10**9, 10**10)], ["1ms", "5ms", "50ms"])
 
 
