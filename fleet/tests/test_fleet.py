@@ -253,8 +253,7 @@ class WithSpark(Case):
         from mostrace_fleet import spark
 
         table = Table(self.undisturbed)
-        session = spark.session("local[2]")
-        self.addCleanup(session.stop)
+        session = self.enterContext(spark.session("local[2]"))
         asked = [name for name in report.views() if name != "ledger_by_command"]
         self.assertEqual(len(asked), 5)
         for name in asked:
