@@ -383,7 +383,7 @@ fn parquet(folder: &Path, table: &str) -> DataFrame {
     let [_, path] = &all[..] else {
         panic!("{all:?}");
     };
-    ParquetReader::new(File::open(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display())))
+    ParquetReader::new(File::open(path).unwrap_or_else(|e| panic!("{}: {e}", path.display())))
         .finish()
         .unwrap()
 }
