@@ -383,7 +383,7 @@ fn parquet(folder: &Path, table: &str) -> DataFrame {
     let [_, path] = &all[..] else {
         panic!("{all:?}");
     };
-    ParquetReader::new(File::open(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display())))
+    ParquetReader::new(File::open(path).unwrap_or_else(|e| panic!("{}: {e}", path.display())))
         .finish()
         .unwrap()
 }
@@ -514,6 +514,19 @@ fn a_recording_is_in_a_data_set_once() {
     let (id, day) = identity(&sample("wal"));
     let path = folder.join(format!("events/day={day}/{id}.parquet"));
     assert!(path.is_file(), "{}", path.display());
+    // Of a broken upload, the rest would be taken for another recording.
+    let whole = std::fs::read(sample("f2fs-wal")).unwrap();
+    let cut = tmp.path().join("cut.most.tar.zst");
+    std::fs::write(&cut, &whole[..whole.len() - 1000]).unwrap();
+    let args = ["export", cut.to_str().unwrap(), "--format", "dataset"];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mostrace"));
+    let refused = command.args(args).args(["-o", folder_name]).output();
+    let said = String::from_utf8(refused.unwrap().stderr).unwrap();
+    assert!(
+        said.contains("a part of a recording has no identity"),
+        "{said}"
+    );
+    assert_eq!(contents(&folder).len(), 14);
     // The contents count: one byte makes another recording.
     let manifest = copy.join("manifest.json");
     let text = std::fs::read_to_string(&manifest).unwrap();

@@ -151,7 +151,8 @@ impl Export {
     /// Adds each recording that the data set does not have.
     fn dataset(&self, folder: &Path, key: Option<&Key>) -> anyhow::Result<()> {
         for recording in self.source.open_all()? {
-            let Some(dataset) = Dataset::create(folder, &recording, key)? else {
+            let Some(dataset) = Dataset::create(folder, &recording, key, self.source.partial())?
+            else {
                 let path = recording.path().display();
                 log::warn!("{path}: the data set has it already; nothing is added");
                 continue;
@@ -169,7 +170,7 @@ impl Export {
         let mut out = Output::create(self.output.as_deref())?;
         let mut lines = String::new();
         for recording in self.source.open_all()? {
-            let id = identity(&recording, key)?;
+            let id = identity(&recording, key, self.source.partial())?;
             let day = day_of(&recording).unwrap_or("-".to_owned());
             let path = shown(recording.path(), key);
             let path = escape(path.as_os_str().as_encoded_bytes());

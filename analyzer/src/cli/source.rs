@@ -70,6 +70,11 @@ impl SourceArgs {
         &self.bundles
     }
 
+    /// Returns true if damaged recordings are to be read as far as they can be.
+    pub fn partial(&self) -> bool {
+        self.partial
+    }
+
     /// Reads and attributes the traces, and determines what these columns need.
     pub fn read_for<'c>(
         &self,

@@ -76,7 +76,7 @@ pub struct Dataset {
 
 impl Dataset {
     /// Creates the folders and files; call it before the long analysis, so that a wrong path is noticed at once. With a key, the
-    /// recording's identity is hashed, as names are. None if the data set has the recording already.
+    /// recording's identity is hashed, as names are. With `partial`, a bundle may lack parts. None if the data set has the recording already.
     ///
     /// # Errors
     /// Returns an error if the recording cannot be read or the files cannot be created.
@@ -84,8 +84,9 @@ impl Dataset {
         folder: &Path,
         recording: &Recording,
         key: Option<&Key>,
+        partial: bool,
     ) -> Result<Option<Dataset>> {
-        let id = identity(recording, key)?;
+        let id = identity(recording, key, partial)?;
         let day = day_of(recording).unwrap_or(UNKNOWN_DAY.to_owned());
         let path = |table: &str| {
             folder

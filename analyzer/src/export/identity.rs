@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use mostrace_bundle::{Bundle, Shortfall};
+
 use crate::blktrace;
 use crate::facts::Key;
 use crate::recording::Recording;
@@ -20,6 +22,14 @@ pub enum Error {
     /// The files of a bundle cannot be listed.
     #[error(transparent)]
     Bundle(#[from] mostrace_bundle::Error),
+    /// Parts of the bundle are missing: the recording as a whole would be taken for another one.
+    #[error("{}: {lacks}: a part of a recording has no identity (--partial takes it for a recording of its own)", path.display())]
+    Part {
+        /// The bundle.
+        path: PathBuf,
+        /// What is missing.
+        lacks: Shortfall,
+    },
     /// The event files without a bundle cannot be found.
     #[error(transparent)]
     Events(#[from] blktrace::Error),
@@ -36,8 +46,11 @@ pub enum Error {
 /// Returns the identity of a recording; with a key, a hash of it that nobody can compute from the recording without the key.
 ///
 /// # Errors
-/// Returns an error if a file cannot be read.
-pub fn identity(recording: &Recording, key: Option<&Key>) -> Result<String, Error> {
+/// Returns an error if a file cannot be read, or, unless it is `partial`, if a part of a bundle is missing.
+pub fn identity(recording: &Recording, key: Option<&Key>, partial: bool) -> Result<String, Error> {
+    if !partial {
+        recording.bundles().iter().try_for_each(check_whole)?;
+    }
     let mut hasher = blake3::Hasher::new_derive_key(CONTEXT);
     for (name, path) in files(recording)? {
         add(&mut hasher, &name, &path).map_err(|source| Error::Io { path, source })?;
@@ -48,6 +61,16 @@ pub fn identity(recording: &Recording, key: Option<&Key>) -> Result<String, Erro
         None => own,
     };
     Ok(shown.to_hex()[..DIGITS].to_owned())
+}
+
+fn check_whole(bundle: &Bundle) -> Result<(), Error> {
+    match bundle.shortfalls().into_iter().next() {
+        Some(lacks) => Err(Error::Part {
+            path: bundle.path().to_owned(),
+            lacks,
+        }),
+        None => Ok(()),
+    }
 }
 
 /// Returns the names and paths of a recording's files: those of each segment, by name.

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 from datetime import datetime, timezone
@@ -86,13 +87,15 @@ def _parser() -> argparse.ArgumentParser:
 def _ingest(options: argparse.Namespace) -> int:
     mostrace = program()
     today = datetime.now(timezone.utc).strftime("%Y-%m-%d")
-    if options.spark is None:
-        mapper = ingest.in_processes(options.workers)
-    else:
-        from . import spark
+    with contextlib.ExitStack() as stack:
+        if options.spark is None:
+            mapper = ingest.in_processes(options.workers)
+        else:
+            from . import spark
 
-        mapper = spark.in_executors(spark.session(options.spark or None), mostrace)
-    done = ingest.run(options.folder, options.table, mostrace, mapper, only_closed=today)
+            session = stack.enter_context(spark.session(options.spark or None))
+            mapper = spark.in_executors(session, mostrace)
+        done = ingest.run(options.folder, options.table, mostrace, mapper, only_closed=today)
     for one in done.broken:
         print(f"mostrace-fleet: {one.source.url}: left out: {one.error}", file=sys.stderr)
     print(f"{done.found} found: {done.added} added, {done.known} already there, {len(done.broken)} left out")
@@ -106,7 +109,8 @@ def _report(options: argparse.Namespace) -> int:
     else:
         from . import spark
 
-        names, rows = spark.ask(spark.session(options.spark or None), Table(options.table), sql)
+        with spark.session(options.spark or None) as session:
+            names, rows = spark.ask(session, Table(options.table), sql)
     if options.csv:
         import csv
 

@@ -4,9 +4,10 @@ table is committed to by delta-rs, in the executors, and Spark reads the Parquet
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def session(master: str | None) -> SparkSession:
-    """A session of this master, or of the one that spark-submit names."""
+@contextlib.contextmanager
+def session(master: str | None) -> Iterator[SparkSession]:
+    """A session of this master, or of the one that spark-submit names. It ends in order: a cluster notes a driver that vanishes."""
     # The workers of a local cluster start the Python of this environment, which has this package.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     from pyspark.sql import SparkSession
@@ -29,7 +31,11 @@ def session(master: str | None) -> SparkSession:
         builder = builder.master(master)
     # Times are UTC in the table, and stay that.
     builder = builder.config("spark.sql.session.timeZone", "UTC").config("spark.ui.showConsoleProgress", "false")
-    return builder.getOrCreate()
+    spark = builder.getOrCreate()
+    try:
+        yield spark
+    finally:
+        spark.stop()
 
 
 def in_executors(spark: SparkSession, mostrace: str) -> Mapper:

@@ -279,7 +279,9 @@ class Table:
 
     def vacuum(self, hours: int) -> int:
         """Removes files that no version of the last hours refers to, also what killed writers left. Returns their number."""
-        return len(self.delta.vacuum(retention_hours=hours, dry_run=False, enforce_retention_duration=False))
+        removed = self.delta.vacuum(retention_hours=hours, dry_run=False, enforce_retention_duration=False, full=True)
+        self.delta.update_incremental()
+        return len(removed)
 
 
 def absolute(url: str) -> str:
