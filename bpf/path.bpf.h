@@ -40,15 +40,18 @@ static __always_inline __u64 add_to_sum(__u64 sum, __u64 value)
 	return (sum ^ value) * 0x9e3779b97f4a7c15ULL;
 }
 
+/* As an instruction of its own: clang leaves out what it knows to be so, and the verifier of 6.1 forgets it. */
+#define BOUND(value) asm volatile("%0 &= %1" : "+r"(value) : "i"(MOSTRACE_NAME_MAX - 1))
+
 /* Appends the name of the current dentry, with a slash. */
 static __always_inline bool put_name(struct called_path *p, struct dentry *dentry)
 {
-	__u32 len = BPF_CORE_READ(dentry, d_name.len), at = p->len;
+	__u64 len = BPF_CORE_READ(dentry, d_name.len), at = p->len;
 
 	if (!len || len >= MOSTRACE_NAME_MAX || at >= MOSTRACE_NAME_MAX || at + len + 1 >= MOSTRACE_NAME_MAX)
 		return false;
-	len &= MOSTRACE_NAME_MAX - 1;
-	at &= MOSTRACE_NAME_MAX - 1;
+	BOUND(len);
+	BOUND(at);
 	if (bpf_probe_read_kernel(names_of(p) + at, len, BPF_CORE_READ(dentry, d_name.name)))
 		return false;
 	at += len;

@@ -86,6 +86,11 @@ pub fn examine(device: Option<&Path>) -> Vec<Check> {
             "in ext4's journal a cause is `first` where it could be `exact` or `shared`",
         ),
         Check::new(
+            "recorded calls",
+            recorded_calls(),
+            "while causes are recorded, every system call of the machine takes some 0.1 µs longer",
+        ),
+        Check::new(
             "kernel's recorder",
             recorder(),
             "without BPF entries from plain tracepoints alone: no journal's homes, no dirtiers, of ext4 no live names",
@@ -226,6 +231,15 @@ fn modifications() -> Result<String, String> {
         Ok("of journalled blocks, by a kprobe".into())
     } else {
         Err("the kernel accepts neither fentry nor kprobes".into())
+    }
+}
+
+/// Returns how calls on ext4 and f2fs are traced: with fprobes, only the functions of calls that are recorded have probes.
+fn recorded_calls() -> Result<String, String> {
+    if Symbols::read().has("register_fprobe_ips") {
+        Ok("of ext4 and f2fs, by the functions that carry them out".into())
+    } else {
+        Err("the kernel has no fprobes (5.18), or was built without".into())
     }
 }
 

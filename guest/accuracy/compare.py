@@ -6,7 +6,7 @@ Judges the causes of ext4's blocks of metadata, and with data=journal of content
 journal by all that the trace OUT/NAME.truth saw modify the block in that transaction, and of the blocks that were written home
 by all that modified them since they were last written there. OUT/NAME.disk has the block size and, for each filesystem, its
 device and first sector. Prints a line for each recording and kind of row, what was not asked and why, and the first wrong rows;
-fails if a row that is called exact or shared is wrong, or if no such row was right."""
+fails if a row that is called exact or shared is wrong, or if no row that was asked was right."""
 
 import collections
 import dataclasses
@@ -166,7 +166,7 @@ def main(mostrace, out):
     print(line("all", total))
     for key, number in sorted((key, number) for key, number in total.items() if key[0] == UNASKED and key != UNASKED):
         print(f"  not asked: {number}: {key[1]}")
-    right = total["exact", RIGHT] + total["shared", RIGHT]
+    right = sum(total[known, RIGHT] for known in ASKED)
     return right == 0 or total["exact", WRONG] + total["shared", WRONG] > 0
 
 

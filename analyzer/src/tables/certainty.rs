@@ -57,14 +57,13 @@ mod tests {
             write_bytes,
             ..Totals::default()
         };
-        Groups {
-            groups: sums
-                .iter()
-                .map(|(word, bytes)| (vec![Label::Text((*word).into())], of(*bytes)))
-                .collect(),
-            total: of(sums.iter().map(|(_, bytes)| bytes).sum()),
-            ..Groups::default()
-        }
+        let mut groups = Groups::default();
+        let each = sums.iter();
+        groups.groups = each
+            .map(|(word, bytes)| (vec![Label::Text((*word).into())], of(*bytes)))
+            .collect();
+        groups.total = of(sums.iter().map(|(_, bytes)| bytes).sum());
+        groups
     }
 
     #[test]

@@ -172,9 +172,16 @@ impl Source for Recorder {
     }
 
     fn remarks(&self) -> Vec<Remark> {
-        remarks(&self.notes, Remark::Note).collect()
+        let limits = self.has_causes.then(|| ONLY_FIRST.to_owned());
+        let limits = Vec::from_iter(limits);
+        let limits = remarks(&limits, Remark::Limit);
+        limits.chain(remarks(&self.notes, Remark::Note)).collect()
     }
 }
+
+/// What the recorder does not tell of causes.
+const ONLY_FIRST: &str = "the kernel's recorder tells of the first change of a block in a transaction, so a block in the journal has \
+                          that change's cause (`first`); later changes are not seen";
 
 fn wrong(paths: &KernelPaths, what: String) -> Error {
     Error::malformed(paths.device.display(), what)
