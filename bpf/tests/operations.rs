@@ -177,7 +177,12 @@ fn requests_are_the_programs() {
         let other = String::from_utf8_lossy(&operation.other);
         let line = format!("{word}|{path}|{other}|{}", raw.result.get());
         match kind(operation) {
-            Kind::Write | Kind::Read | Kind::SyncRange | Kind::Fallocate | Kind::Fadvise | Kind::Copy => {
+            Kind::Write
+            | Kind::Read
+            | Kind::SyncRange
+            | Kind::Fallocate
+            | Kind::Fadvise
+            | Kind::Copy => {
                 format!("{line}|{}|{}", raw.offset.get(), raw.bytes.get())
             }
             _ => line,
@@ -226,7 +231,10 @@ try:
 except OSError:
     os.write(f[0], b'still open')
 os.execv('/bin/sh', ['sh', '-c', f'echo x >&{f[1]}; : >last'])";
-    let script = format!("cd {}; python3 -c \"{python}\"", disk.mount_point().display());
+    let script = format!(
+        "cd {}; python3 -c \"{python}\"",
+        disk.mount_point().display()
+    );
     let got = operations(&disk, &script);
     let find = |what: OperationKind, path: &str| {
         let is_it = |o: &OperationEntry| kind(o) == what && o.path == path.as_bytes();

@@ -20,7 +20,12 @@ impl Start {
     /// # Errors
     /// Returns an error if a folder that the operations made has files that they do not name, if there is less free space than
     /// needed, or if the filesystem cannot be written.
-    pub fn make_aged(&self, root: &Path, contents: Contents, operations: &[Operation]) -> Result<()> {
+    pub fn make_aged(
+        &self,
+        root: &Path,
+        contents: Contents,
+        operations: &[Operation],
+    ) -> Result<()> {
         let (beneath, bytes) = (Beneath::new(root)?, Bytes::new(contents));
         let at = |name: &Name| root.join(name.as_path());
         let is_there = |name: &Name| {
@@ -160,7 +165,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
         fs::create_dir(root.join("made")).unwrap();
-        for (path, bytes) in [("made/x", 1), ("longer", 7000), ("shorter", 20), ("other", 3)] {
+        for (path, bytes) in [
+            ("made/x", 1),
+            ("longer", 7000),
+            ("shorter", 20),
+            ("other", 3),
+        ] {
             fs::write(root.join(path), vec![1; bytes]).unwrap();
         }
         let opened = Opened {
@@ -178,7 +188,9 @@ mod tests {
             mode: 0o755,
         };
         let operations = [mkdir, Call::Open(opened)].map(operation);
-        start().make_aged(root, Contents::Random, &operations).unwrap();
+        start()
+            .make_aged(root, Contents::Random, &operations)
+            .unwrap();
         let size = |path: &str| fs::metadata(root.join(path)).map(|meta| meta.len()).ok();
         assert!(!root.join("made").exists());
         let sizes = ["longer", "shorter", "f/removed", "other"].map(size);
@@ -196,7 +208,11 @@ mod tests {
         let unlink = Call::Unlink {
             path: name("f/victim"),
         };
-        assert!(start().make_aged(dir.path(), Contents::Random, &[operation(unlink)]).is_err());
+        assert!(
+            start()
+                .make_aged(dir.path(), Contents::Random, &[operation(unlink)])
+                .is_err()
+        );
         assert_eq!(fs::read_to_string(&victim).unwrap(), "kept");
         assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1);
     }

@@ -14,10 +14,10 @@ use rustix::io::{self, Errno, Result};
 
 use crate::beneath::{Beneath, reopen};
 use crate::bytes::{Bytes, CALL_MAX, Contents};
-use crate::{ended, flags};
 use crate::operation::{Call, FileId, Opened, Operation, Range, Target};
 use crate::sys::{self, Sink};
 use crate::{Error, Name};
+use crate::{ended, flags};
 
 /// A call that was not made, and the reason why.
 pub(crate) type LeftOut = &'static str;

@@ -142,12 +142,7 @@ pub(crate) fn make_file(
 }
 
 /// Writes a file from one place to another.
-pub(crate) fn fill(
-    file: &OwnedFd,
-    bytes: &Bytes,
-    from: u64,
-    to: u64,
-) -> rustix::io::Result<()> {
+pub(crate) fn fill(file: &OwnedFd, bytes: &Bytes, from: u64, to: u64) -> rustix::io::Result<()> {
     let mut done = from;
     while done < to {
         let part = bytes.first(to.saturating_sub(done));

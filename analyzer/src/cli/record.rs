@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use mostrace_bundle::{Manifest, units};
 use mostrace_capture::{
-    Causes, Choice, Entries, Events, KernelPaths, Operations, Options, Outcome, Progress, RingSize, Segments,
-    Size, User,
+    Causes, Choice, Entries, Events, KernelPaths, Operations, Options, Outcome, Progress, RingSize,
+    Segments, Size, User,
 };
 
 /// Record the block IO of a device while a command runs, for SECS, or until Ctrl-C.

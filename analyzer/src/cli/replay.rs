@@ -130,12 +130,15 @@ impl Replay {
         aside: &Path,
     ) -> anyhow::Result<Vec<Replayed>> {
         let image = self.snapshot()?;
-        let replayed = self.places(image.as_ref()).into_iter().map(|(name, place)| {
-            let path = folder.join(format!("{name}.most.tar.zst"));
-            let told = self.record(&place, recorded, &path, aside);
-            let told = told.with_context(|| format!("on {name}"))?;
-            Ok(Replayed { name, path, told })
-        });
+        let replayed = self
+            .places(image.as_ref())
+            .into_iter()
+            .map(|(name, place)| {
+                let path = folder.join(format!("{name}.most.tar.zst"));
+                let told = self.record(&place, recorded, &path, aside);
+                let told = told.with_context(|| format!("on {name}"))?;
+                Ok(Replayed { name, path, told })
+            });
         replayed.collect()
     }
 

@@ -327,7 +327,11 @@ mod tests {
         let known = |reads| shapes(reads).iter().filter(|shape| **shape != 0).count();
         assert_eq!(known(true), all);
         assert_eq!(known(false), all - READS.len());
-        for (opcode, call) in requests().iter().enumerate().filter(|(_, call)| **call != 0) {
+        for (opcode, call) in requests()
+            .iter()
+            .enumerate()
+            .filter(|(_, call)| **call != 0)
+        {
             assert!(does((*call).into()).is_some(), "{opcode}");
         }
     }

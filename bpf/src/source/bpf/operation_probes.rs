@@ -124,7 +124,8 @@ impl Requests {
         }
         let at = |tracepoint| kernel::argument_index(btf, tracepoint, "io_kiocb").ok();
         let mut submits = SUBMITS.iter();
-        let (submit, submit_at) = submits.find_map(|(tracepoint, name)| Some((*name, at(tracepoint)?)))?;
+        let (submit, submit_at) =
+            submits.find_map(|(tracepoint, name)| Some((*name, at(tracepoint)?)))?;
         let has_cqe = kernel::passes(btf, "io_uring_complete", "io_uring_cqe");
         Some(Requests {
             submit,
@@ -168,9 +169,10 @@ impl Wanted<'_> {
             "operation_dirty_folio" => self.folios,
             "operation_dirty_page" => !self.folios,
             "operation_ring_complete" => self.requests.is_some(),
-            name if name.starts_with("operation_ring_") => {
-                self.requests.as_ref().is_some_and(|requests| requests.submit == name)
-            }
+            name if name.starts_with("operation_ring_") => self
+                .requests
+                .as_ref()
+                .is_some_and(|requests| requests.submit == name),
             _ => true,
         }
     }

@@ -143,11 +143,7 @@ impl Operations {
     }
 
     /// Gives the operations of a request that told nothing when it ended.
-    fn succeed(
-        &mut self,
-        request: u64,
-        put: &mut impl FnMut(&[u8]) -> Result<()>,
-    ) -> Result<()> {
+    fn succeed(&mut self, request: u64, put: &mut impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let held = self.held.remove(&request).unwrap_or_default();
         for mut held in held.into_iter().filter(|held| held.is_silent) {
             if matches!(held.does, Does::Write(..) | Does::Read(..) | Does::Copy(..)) {
