@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use libbpf_cargo::SkeletonBuilder;
 
-/// The probes of entries, of block events, and of causes: each is loaded without the others. Those of entries and
-/// events also without types of the kernel's own BTF.
+/// The probes of entries, of block events, of causes and of operations: each is loaded without the others. Those of entries and
+/// events also without types of the kernel's own BTF, and those of operations without what 5.17 brought.
 const SOURCES: [(&str, &str, &str); 8] = [
     ("mostrace.bpf.c", "mostrace.skel.rs", "-DMOSTRACE_TYPED"),
     (

@@ -253,7 +253,11 @@ static __always_inline bool is_ours(struct file *file)
 
 static __always_inline __u32 shape_of(long number)
 {
-	return number >= 0 && number < CALLS_MAX ? call_shapes[number & (CALLS_MAX - 1)] : 0;
+	if (number < 0 || number >= CALLS_MAX)
+		return 0;
+	/* As in argument_of. */
+	barrier_var(number);
+	return call_shapes[number & (CALLS_MAX - 1)];
 }
 
 struct vm_area_struct___placed {

@@ -515,7 +515,10 @@ static __always_inline __u32 equal_call(struct io_kiocb *req, __u8 opcode)
 {
 	if (opcode == RING_FSYNC && RING_FIELD(io_sync, req, flags) & RING_DATASYNC)
 		return fdatasync_number;
-	return opcode < RING_OPCODES ? ring_calls[opcode & (RING_OPCODES - 1)] : 0;
+	if (opcode >= RING_OPCODES)
+		return 0;
+	barrier_var(opcode);
+	return ring_calls[opcode & (RING_OPCODES - 1)];
 }
 
 static __always_inline void tell_request(struct raw_call *call, const struct begun_request *begun, __u64 request)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Measures what it costs SQLite that calls are recorded too (root): µs a transaction without a recording, with one, and
-# with `record --operations`, in turns, on ext4 on a loop device in memory; and the recorder's own CPU time.
+# with `record --operations` and `--operations=all`, in turns, on ext4 on a loop device in memory; and the recorder's own CPU time.
 # usage: bench-operations.sh MOSTRACE [TRANSACTIONS]
 set -eu
 
@@ -40,9 +40,10 @@ for _ in $(seq "$turns"); do
 	sh "$work/script" "$work/none"
 	record -- sh "$work/script" "$work/causes"
 	record --operations -- sh "$work/script" "$work/operations"
+	record --operations=all -- sh "$work/script" "$work/all"
 done
 causes=$(column causes 1)
-for name in none causes operations; do
+for name in none causes operations all; do
 	awk -v name=$name -v n="$transactions" -v ns="$(column $name 1)" -v ticks="$(column $name 2)" -v of="$causes" -v hz="$(getconf CLK_TCK)" \
 		'BEGIN { printf "%-10s %7.1f µs a transaction, %.2f times that with causes", name, ns / n / 1000, ns / of
 			if (name != "none") printf "; the recorder %.1f µs", ticks / hz * 1e6 / n

@@ -21,6 +21,8 @@ fn main() -> ExitCode {
         sqlite_writes_the_same_again needs LIVE,
         names_of_every_kind_are_the_same_again needs LIVE,
         what_is_stored_to_a_mapping_is_stored_again needs LIVE,
+        requests_to_io_uring_are_made_again_as_calls needs [Need::Loop, Need::Btf, Need::Tool("fio", "fio")],
+        files_lie_where_they_lay_if_the_snapshot_is_the_start needs LIVE,
         an_application_is_handed_on_without_its_names needs LIVE,
         a_guest_has_filesystems_that_this_kernel_lacks needs [
             Need::Loop,
@@ -104,6 +106,75 @@ fn sqlite_writes_the_same_again() {
         let finding = run::mostrace(&["analyze", again.to_str().unwrap()]);
         assert!(finding.contains("/x.db"), "{finding}");
     }
+}
+
+/// fio counts its own writes and fsyncs.
+fn requests_to_io_uring_are_made_again_as_calls() {
+    let folder = tempfile::tempdir().unwrap();
+    let (recording, told) = (
+        folder.path().join("fio.most"),
+        folder.path().join("fio.json"),
+    );
+    let output = format!("--output={}", told.display());
+    let job = [
+        "fio",
+        "--name=j",
+        "--ioengine=io_uring",
+        "--rw=randwrite",
+        "--bs=4k",
+        "--size=2M",
+        "--fsync=8",
+        "--fallocate=none",
+        "--output-format=json",
+        &output,
+    ];
+    measured(&recording, &job);
+    let told: Value = serde_json::from_slice(&fs::read(&told).unwrap()).unwrap();
+    let found = replayed(&recording, &[]);
+    let outcome = &found["replays"]["ext4"];
+    check_calls(outcome);
+    for (kind, of_fio) in [("write", "write"), ("fsync", "sync")] {
+        let count = &told["jobs"][0][of_fio]["total_ios"];
+        assert!(count.as_u64().unwrap() >= 60, "{told}");
+        assert_eq!(&outcome["calls"][kind]["made"], count, "{kind}");
+    }
+    check_layers(&found, 2.0);
+}
+
+/// The free space is in parts when the recording begins.
+fn files_lie_where_they_lay_if_the_snapshot_is_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = folder.path().join("aged.most");
+    let each = "dd if=/dev/urandom bs=100k count=1 status=none of=f$i";
+    let before = format!(
+        "for i in $(seq 40); do {each}; done; for i in $(seq 1 2 40); do rm f$i; done; echo x >>f2"
+    );
+    let script =
+        "dd if=/dev/urandom of=new bs=1M count=3 conv=fsync status=none; mkdir d; echo y >>f8";
+    let measured = say(mostrace()
+        .args(["measure", "--operations", "--empty", "-q", "--size=8M"])
+        .arg(format!("--before={before}"))
+        .arg("-o")
+        .arg(&recording)
+        .args(["--", "sh", "-ec", script]));
+    assert_eq!(measured.status, Some(0), "{}", measured.err);
+    let kept = folder.path().join("kept");
+    let found = replayed(&recording, &["--image", "-o", kept.to_str().unwrap()]);
+    check_calls(&found["replays"]["ext4"]);
+    check_layers(&found, 2.0);
+    let extents = |bundle: &Path| {
+        let map = run::mostrace(&["map", bundle.to_str().unwrap()]);
+        let of_files = map.lines().filter(|line| line.contains("regular"));
+        let mut of_files: Vec<String> = of_files.map(str::to_owned).collect();
+        of_files.sort();
+        of_files
+    };
+    let lay = extents(&recording);
+    assert!(
+        lay.iter().filter(|line| line.contains("/new")).count() > 2,
+        "{lay:?}"
+    );
+    assert_eq!(extents(&kept.join("ext4.most.tar.zst")), lay);
 }
 
 /// A shell's commands, with relative paths, folders, links and calls that fail.

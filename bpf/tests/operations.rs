@@ -155,8 +155,8 @@ fn requests_are_the_programs() {
     let aside = tempfile::tempdir().unwrap();
     let log = aside.path().join("log");
     let program = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/requests.py");
-    let root = disk.mount_point().display();
-    let script = format!("python3 {program} {root} {}", log.display());
+    let root = disk.mount_point();
+    let script = format!("python3 {program} {} {}", root.display(), log.display());
     let options = Options {
         operations: Operations::All,
         ..Options::default()

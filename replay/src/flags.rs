@@ -44,7 +44,8 @@ pub(crate) fn native(flags: u32) -> OFlags {
         (O_EXCL, OFlags::EXCL),
         (O_TRUNC, OFlags::TRUNC),
         (O_APPEND, OFlags::APPEND),
-        (O_DSYNC, OFlags::DSYNC),
+        // rustix's own DSYNC is O_SYNC.
+        (O_DSYNC, OFlags::from_bits_retain(libc::O_DSYNC as u32)),
         (O_DIRECT, OFlags::DIRECT),
         (O_DIRECTORY, OFlags::DIRECTORY),
         (O_NOFOLLOW, OFlags::NOFOLLOW),
@@ -68,6 +69,10 @@ mod tests {
         assert_eq!(
             native.bits(),
             (libc::O_RDWR | libc::O_CREAT | libc::O_SYNC | libc::O_DIRECT) as u32
+        );
+        assert_eq!(
+            super::native(O_WRONLY | O_DSYNC).bits(),
+            (libc::O_WRONLY | libc::O_DSYNC) as u32
         );
         assert_eq!(super::native(O_TMPFILE).bits(), libc::O_TMPFILE as u32);
         assert_eq!(super::native(0o2000_0000), OFlags::empty());
