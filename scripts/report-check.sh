@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Makes report pages of all samples, and one page of two samples, and checks them with Chromium and axe-core.
-# usage: report-check.sh MOSTRACE      needs chromium, node, npm
+# Makes report pages of all samples, and one page of two samples, and checks them: their scripts' own tests, Chromium with axe-core,
+# and random selections against `mostrace query`.
+# usage: report-check.sh MOSTRACE [SELECTIONS]      needs chromium, node, npm
 set -eu
 cd "$(dirname "$0")/.."
 mostrace=$1
@@ -13,4 +14,10 @@ for sample in sample-traces/*.most.tar.zst; do
 	"$mostrace" report "$sample" -o "$pages/$(basename "$sample" .most.tar.zst).html"
 done
 "$mostrace" report sample-traces/delete.most.tar.zst sample-traces/wal.most.tar.zst -o "$pages/two.html"
-NODE_PATH=$pages/node_modules node scripts/report-check.cjs "$pages"/*.html
+for script in analyzer/src/report/page/js/*.js scripts/report-*.cjs; do node --check "$script"; done
+(cd analyzer/src/report/page/test && node --test .)
+export NODE_PATH="$pages/node_modules"
+for sample in delete wal f2fs-wal; do
+	node scripts/report-sums.cjs "$mostrace" "$pages/$sample.html" "sample-traces/$sample.most.tar.zst" "${2:-17}"
+done
+node scripts/report-check.cjs "$pages"/*.html

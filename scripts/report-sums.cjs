@@ -49,8 +49,12 @@ const sql = ({ selection, layers, start }) => {
   for (const { dim, value } of selection.terms) {
     if (dim === "op") where.push(`e.op = ${quote(value)}`);
     if (dim === "part") where.push(`(${layers.map((layer) => (layer.op ? is("e.op", layer.op) : [is("e.kind", layer.kind), is("e.role", layer.role), is("e.home_kind", layer.home_kind)].join(" AND "))).map((one) => `(${one})`).join(" OR ")})`);
-    if (dim === "proc" && value.endsWith(" (submitter)")) where.push(`c.cause_tgid IS NULL AND e.cause_or_submitter = ${quote(value)}`);
-    else if (dim === "proc") where.push(`c.cause_tgid = ${Number(value.split(":").pop())}`);
+    if (dim === "proc" && value.endsWith(" (submitter)")) {
+      // A kernel thread has no number there.
+      const name = quote(value.replace(/ \(submitter\)$/, ""));
+      where.push(`c.cause_tgid IS NULL AND (e.process = ${name} OR e.comm = ${name})`);
+    }
+    if (dim === "proc" && !value.endsWith(" (submitter)")) where.push(`c.cause_tgid = ${Number(value.split(":").pop())}`);
     const inode = /^\(inode (\d+), generation (\d+)\)$/.exec(value);
     const at = (table, cause) => (inode ? `${table}.${cause}inode = ${inode[1]} AND ${table}.${cause}path IS NULL` : `${table}.${cause}path = ${quote(value)}`);
     if (dim === "file") where.push(`((c.cause_tgid IS NOT NULL AND ${at("c", "cause_")}) OR (c.cause_tgid IS NULL AND ${at("e", "")}))`);

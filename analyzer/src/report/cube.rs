@@ -98,11 +98,11 @@ impl<K: Copy + Eq + std::hash::Hash + Ord> Sums<K> {
         }
     }
 
-    fn add(&mut self, bin: u64, key: K, row: &Seen) {
+    fn add(&mut self, bin: u64, key: K, sum: &Sum) {
         self.sums
             .entry((bin >> self.shift, key))
             .or_default()
-            .add(row);
+            .take_in(sum);
         while self.sums.len() > self.most && self.shift < BINS.ilog2() {
             self.shift.tally(1);
             let mut coarser: HashMap<(u64, K), Sum, RandomState> = HashMap::default();
@@ -138,6 +138,8 @@ pub(super) struct Cube<'b> {
     waits: Sums<(Kind, u32)>,
     places: Sums<(Kind, u64)>,
     bands: &'b Bands,
+    /// The last request, which counts in the cell of its first share alone, so that requests sum up.
+    request: Option<u32>,
 }
 
 impl Cube<'_> {
@@ -154,6 +156,7 @@ impl Cube<'_> {
             waits: Sums::new(MOST / 4),
             places: Sums::new(MOST / 2),
             bands,
+            request: None,
         }
     }
 
@@ -165,15 +168,21 @@ impl Cube<'_> {
             cell.file = self.kept.file;
         }
         let number = self.cells.number(cell);
-        self.all.add(bin, number, row);
+        let is_first = self.request.replace(row.request) != Some(row.request);
+        let sum = Sum {
+            bytes: row.bytes,
+            requests: is_first.into(),
+        };
+        self.all.add(bin, number, &sum);
         let kind = (row.cell.op, row.cell.layer);
-        if let Some(ns) = row.q_ns.and_then(|q| row.time_ns.checked_sub(q)) {
-            self.waits.add(bin, (kind, step(ns)), row);
+        let wait = row.q_ns.and_then(|q| row.time_ns.checked_sub(q));
+        if let Some(ns) = wait.filter(|_| is_first) {
+            self.waits.add(bin, (kind, step(ns)), &sum);
         }
         if row.op.carries_data()
             && let Some(sector) = row.sector
         {
-            self.places.add(bin, (kind, self.bands.line(sector)), row);
+            self.places.add(bin, (kind, self.bands.line(sector)), &sum);
         }
     }
 
@@ -268,7 +277,11 @@ mod tests {
     fn no_byte_is_lost_when_intervals_are_joined() {
         let mut sums: Sums<u32> = Sums::new(100);
         for at in 0..2000_u64 {
-            sums.add(at, 7, &row(at as u32, at, Cell::default(), 3));
+            let sum = Sum {
+                bytes: 3,
+                requests: 1,
+            };
+            sums.add(at, 7, &sum);
         }
         let sorted = sums.sorted();
         assert!(sorted.len() <= 100 && sums.shift > 0);

@@ -156,6 +156,10 @@ mod tests {
         ];
         assert_eq!(bytes[0], bytes[1]);
         assert_eq!(sum_of(&summed, "places", "bytes"), bytes[0]);
+        assert_eq!(
+            sum_of(&summed, "rows", "requests"),
+            analysis.facts.requests()
+        );
         assert!(sum_of(&summed, "waits", "requests") > 0);
     }
 }

@@ -149,22 +149,14 @@ impl Shares {
     }
 }
 
-/// Adds up `bytes` and requests; `request` is the last request counted.
+/// Bytes, and the number of requests whose first share they have.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sum {
     pub bytes: u64,
     pub requests: u32,
-    request: Option<u32>,
 }
 
 impl Sum {
-    pub fn add(&mut self, row: &Seen) {
-        self.bytes.tally(row.bytes);
-        if self.request.replace(row.request) != Some(row.request) {
-            self.requests.tally(1);
-        }
-    }
-
     pub fn take_in(&mut self, other: &Sum) {
         self.bytes.tally(other.bytes);
         self.requests.tally(other.requests);

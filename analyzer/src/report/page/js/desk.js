@@ -10,6 +10,7 @@ const desk = (() => {
   const make = (sheet, data, host) => {
     const theStore = store.make(data);
     const views = [];
+    const resting = [];
     let heavy = null;
     let frame = 0;
     let timer = 0;
@@ -29,6 +30,8 @@ const desk = (() => {
       },
       tip: host.tip,
       add: (view) => { views.push(view); return view; },
+      /** Adds a view that is drawn when the selection rests, because it takes a pass over the rows of its own. */
+      addResting: (view) => { resting.push(view); return view; },
       /** The view that is drawn when the selection rests. */
       setHeavy: (view) => {
         heavy = view;
@@ -54,6 +57,7 @@ const desk = (() => {
       drawHeavy: () => {
         if (!self.result || self.result.selection !== self.selection) self.drawLight();
         const start = performance.now();
+        resting.forEach((view) => view.light());
         heavy?.draw();
         self.details.draw();
         performance.measure("mostrace:tab", { start });

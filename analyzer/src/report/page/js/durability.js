@@ -58,7 +58,7 @@ const durability = (() => {
       const { FLAG, rows, cells } = store;
       let fua = 0;
       if (rows.flags) for (let row = desk.result.from; row < desk.result.to; row += 1) if (rows.flags[row] & FLAG.fua && rows.flags[row] & FLAG.first && desk.result.ok[rows.cell[row]] && cells.op[rows.cell[row]] === store.ops.WRITE) fua += 1;
-      const known = rows.flags ? ` ${format.some(fua, "write")} went through the cache by itself (FUA).` : "";
+      const known = rows.flags ? ` ${format.some(fua, "write")} with FUA.` : "";
       note.textContent = `In this selection ${format.some(totals.flush.requests, "flush", "flushes")} ${totals.flush.requests === 1 ? "was" : "were"} asked for, and the device executed ${format.count(totals.device_flush.requests)}: several may share one.${known}`;
       if (!store.tables.calls) place.replaceChildren(h("p", { class: "note" }, "This trace has no system calls."));
       else {

@@ -203,7 +203,7 @@ const lanes = (() => {
       if (!seen) return;
       said.textContent = seen.close
         ? `each of ${format.some(seen.count, "part")} of requests drawn from Q to C; pale until the device has it`
-        : `${seen.writes ? "written ▲" : ""}${seen.reads ? " read ▼" : ""} · one scale for all lanes, top ${desk.result.metric === "requests" ? format.count(seen.most) : `${format.bytes(seen.most * seen.perSecond)}/s`}`;
+        : `${desk.result.metric === "requests" ? "requests ▲" : desk.result.metric === "other bytes" ? "bytes ▲" : `${seen.writes ? "written ▲" : ""}${seen.reads ? " read ▼" : ""}`} · one scale for all lanes, top ${desk.result.metric === "requests" ? format.count(seen.most) : `${format.bytes(seen.most * seen.perSecond)}/s`}`;
     };
     dom.onWidth(plot, (now) => { width = now; if (desk.result) light(); });
 

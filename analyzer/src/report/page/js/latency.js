@@ -83,7 +83,7 @@ const latency = (() => {
     dom.onWidth(box, (now) => { width = now; if (made) chart(); });
     const draw = () => {
       made = percentiles(desk);
-      note.textContent = `From Q, when the request's first bio was queued, to C, its completion${desk.store.summed ? "; the rows are summed up, so that a percentile is the upper bound of its step, and programs and files cannot be told apart" : ", to the µs; a request counts once in each kind that it has blocks of"}.`;
+      note.textContent = `From Q, when the request's first bio was queued, to C, its completion${desk.store.summed ? "; the rows are summed up, so that a percentile is the upper bound of its step, a request counts as what its first block is, and programs and files cannot be told apart" : ", to the µs; a request counts once in each kind that it has blocks of"}.`;
       place.replaceChildren(made.rows.length ? grid.draw(made, { heading: null }) : h("p", { class: "note" }, "No request of this selection has a known latency."));
       chart();
     };

@@ -78,7 +78,7 @@ const sheet = (() => {
     const mine = it.add(chips(it));
     it.add(operations(it, header.ops));
     const programs = it.add(lanes.make(it));
-    const more = it.add(tracks.make(it));
+    const more = it.addResting(tracks.make(it));
     const views = TABS.map((tab) => tab.make(it));
     const bodies = h("div", { class: "tab-body", role: "tabpanel", tabindex: 0, id: `tab-body-${host.nth}` });
     const tabs = views.map((view, at) => button(view.name, () => it.tab(at), { role: "tab", "aria-selected": "false", "aria-controls": `tab-body-${host.nth}`, tabindex: -1 }));

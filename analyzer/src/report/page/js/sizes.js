@@ -48,7 +48,7 @@ const sizes = (() => {
     return [
       {
         title: "Sizes of requests", note: "A request that has a part in the selection counts with its whole size.",
-        columns: [number("size", "bytes"), number("requests", "count", { bar: true, sum: true }), number("writes", "count", { sum: true }), number("reads", "count", { sum: true }), number("bytes", "bytes", { sum: true })],
+        columns: [number("size, bytes", "count"), number("requests", "count", { bar: true, sum: true }), number("writes", "count", { sum: true }), number("reads", "count", { sum: true }), number("bytes", "bytes", { sum: true })],
         rows: [...bySize].map(([bytes, { writes, reads, other }]) => [bytes, writes + reads + other, writes, reads, bytes * (writes + reads + other)]).sort((a, b) => b[1] - a[1]),
       },
       {

@@ -142,7 +142,8 @@ const store = (() => {
       return sums;
     };
 
-    /** Counts requests by a number of each cell: a request counts once for each number that it has rows of. */
+    /** Counts requests by a number of each cell: a request counts once for each number that it has rows of. In sums, it counts where its
+     * first row is. */
     const requestsBy = (result, code, numbers) => {
       const counts = new Float64Array(numbers);
       const { ok, from, to } = result;

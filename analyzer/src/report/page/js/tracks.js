@@ -48,15 +48,20 @@ const tracks = (() => {
     if (!rows.length) return null;
     const longest = rows.reduce((most, row) => Math.max(most, calls.took[row]), 0);
     const paintOn = (pen, w, from, to) => {
-      const { accent } = paint.colours();
+      const { accent, strong } = paint.colours();
       const bars = [];
+      let mine = 0;
       const x = (us) => ((us - from) / (to - from)) * w;
       const filled = [];
-      pen.fillStyle = accent;
       for (const row of rows) {
         const start = calls.start[row];
         if (start >= to) break;
-        if (start < from - longest || start + calls.took[row] < from || !durability.passes(desk, row)) continue;
+        if (start < from - longest || start + calls.took[row] < from) continue;
+        // Those of others are pale: what they force out may be anybody's.
+        const is = durability.passes(desk, row);
+        mine += is;
+        pen.fillStyle = is ? accent : strong;
+        pen.globalAlpha = is ? 1 : 0.45;
         const level = Math.max(0, [0, 1, 2, 3].findIndex((one) => (filled[one] ?? -Infinity) <= start));
         filled[level] = start + calls.took[row];
         const bar = { x: Math.max(0, x(start)), y: 2 + level * 8, row };
@@ -64,7 +69,8 @@ const tracks = (() => {
         pen.fillRect(bar.x, bar.y, bar.w, 6.5);
         bars.push(bar);
       }
-      return { bars, said: `${format.some(bars.length, "call")}, from the call to its return` };
+      pen.globalAlpha = 1;
+      return { bars, said: `${format.some(mine, "call")}, from the call to its return${mine < bars.length ? `; pale: ${format.some(bars.length - mine, "call")} of others or for other files` : ""}` };
     };
     const find = (seen, x, y) => seen.bars.findLast((bar) => x >= bar.x - 2 && x <= bar.x + bar.w + 2 && Math.abs(y - bar.y - 3) < 6);
     return track(desk, {
@@ -136,7 +142,18 @@ const tracks = (() => {
     const { bands } = store.words;
     if (!bands.length) return null;
     const lines = bands.reduce((all, band) => Math.max(all, band.row + band.rows), 0);
-    const bandOf = (sector) => bands.find((band) => sector >= band.from && sector < band.to);
+    /** The band of a sector; it is often that of the one before. */
+    let latest = bands[0];
+    const bandOf = (sector) => {
+      if (sector >= latest.from && sector < latest.to) return latest;
+      for (const band of bands) {
+        if (sector >= band.from && sector < band.to) {
+          latest = band;
+          return band;
+        }
+      }
+      return null;
+    };
     const lineOf = (band, sector) => band.row + Math.min(band.rows - 1, Math.floor(((sector - band.from) / (band.to - band.from)) * band.rows));
     const GAP = 3;
     const height = MAP + GAP * (bands.length - 1);
@@ -147,20 +164,16 @@ const tracks = (() => {
       const columns = Math.max(1, Math.floor(w / 3));
       const wide = kinds.length;
       const sums = new Float64Array(columns * lines);
-      const best = new Float64Array(columns * lines);
       const colour = new Uint8Array(columns * lines);
-      const by = new Map();
+      const by = new Float32Array(columns * lines * wide);
       store.eachPlace({ ...desk.selection, from, to }, (sector, bytes, time, cell) => {
         const band = bandOf(sector);
         if (!band || !bytes) return;
         const at = lineOf(band, sector) * columns + Math.min(columns - 1, Math.floor(((time - from) / (to - from)) * columns));
-        const k = store.colours[store.kinds.layer[cell]];
         sums[at] += bytes;
-        const key = at * wide + k;
-        const mine = (by.get(key) ?? 0) + bytes;
-        by.set(key, mine);
-        if (mine > best[at]) [best[at], colour[at]] = [mine, k];
+        by[at * wide + store.colours[store.kinds.layer[cell]]] += bytes;
       });
+      for (let at = 0; at < sums.length; at += 1) if (sums[at]) for (let k = 1; k < wide; k += 1) if (by[at * wide + k] > by[at * wide + colour[at]]) colour[at] = k;
       let most = 1;
       for (const value of sums) if (value > most) most = value;
       const tall = Math.max(1.5, MAP / lines);

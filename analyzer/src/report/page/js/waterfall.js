@@ -107,7 +107,7 @@ const waterfall = (() => {
         ...one.rows.map((row) => { const is = store.row(row); return [`${is.op} ${is.layer.part ?? is.layer.name}`, is.file, is.time - (is.wait ?? 0) - one.from, is.wait, is.bytes, is.who]; }),
       ].sort((a, b) => a[2] - b[2]),
     });
-    return h("section", { class: "one" },
+    return h("section", { class: "transaction" },
       h("div", { class: "head" }, h("h3", {}, `${words.about.databases[table.database[at]] ?? "A database"}: ${format.us(one.to - one.from)} at ${format.moment(one.from)}`),
         button("‹ earlier", () => next(-1)), button("later ›", () => next(1)), button("Select its time", () => desk.during(one.from, one.to + 1)), save.menu("this transaction", { table: list, chart: () => ({ title: `Transaction of ${format.us(one.to - one.from)}`, note: sums, source: desk.source(), width: 1000, height: heightOf(), draw: (pen, w) => paintOn(pen, w) }) })),
       h("p", { class: "note" }, `It waited for: ${sums}. ${format.some(one.calls.length, "call")}, ${format.some(one.rows.length, "part")} of requests, whoever they were for.`),
