@@ -28,7 +28,7 @@ TESTS = $(CARGO) test $(PROFILE) --workspace --no-fail-fast
 GUESTS = guest/able.sh "$(GUEST_PACKAGES)"
 MODULE = kernel-patches/test/able.sh
 
-.PHONY: demo build install deb dist check test tests tests-of-truth tests-in-guests test-all truth truth-guest test-guest test-module test-kernels test-patched lint features book bench bench-record kills soak bench-beside bench-overhead \
+.PHONY: demo build install deb dist check test tests tests-of-truth tests-in-guests test-all truth truth-guest test-guest test-module test-kernels test-patched lint features book bench bench-record kills soak bench-beside bench-overhead bench-tax \
 	bench-accuracy report-check test-python wheel test-fleet phone phone-armv7 phone-x86_64 test-arm64 test-arm64-analysis bench-phone samples samples-guest setup setup-test clean
 
 demo: build
@@ -223,6 +223,12 @@ bench-beside: build
 bench-overhead: build
 	$(GUESTS) env GUEST_SCRIPTS=kernel-patches/test/overhead GUEST_QEMU="-smp 1 -icount shift=0,sleep=off" \
 		GUEST_SILENCE=7200 guest/run.sh $(MOSTRACE) test all
+
+# What a recording costs calls that have nothing to do with it: here (root), and in the guests, where a nanosecond is an instruction.
+bench-tax: build
+	scripts/bench-tax.sh $(MOSTRACE)
+	$(GUESTS) env GUEST_SCRIPTS=guest/tax/tests GUEST_QEMU="-smp 1 -icount shift=0,sleep=off" GUEST_SILENCE=7200 \
+		guest/run.sh $(MOSTRACE) test all
 
 # How right causes are, in the guests: those of ext4's blocks against a trace of every modification by the kernel's kprobe events; those of f2fs
 # and FAT against writers' folders and a trace of every buffer.
