@@ -92,7 +92,7 @@ const compare = (() => {
       const out = [];
       const one = (x, y, wide, name, change) => {
         const text = `${change < 0 ? "−" : "+"}${format.bytes(Math.abs(change))}`;
-        out.push(s("g", { role: "listitem", "aria-label": `${name}: ${text}` }, s("title", {}, `${name}: ${text}`), s("rect", { x, y, width: Math.max(0.5, wide - 1), height: ROW - 1, rx: 2, class: change < 0 ? "shrank" : "grew" }),
+        out.push(s("g", { role: "listitem" }, s("title", {}, `${name}: ${text}`), s("rect", { x, y, width: Math.max(0.5, wide - 1), height: ROW - 1, rx: 2, class: change < 0 ? "shrank" : "grew" }),
           wide > 40 ? s("g", { "aria-hidden": "true" }, [s("text", { x: x + 5, y: y + 16, class: "strong" }, dom.shorten(name, Math.floor((wide - 8) / 7.9))), s("text", { x: x + 5, y: y + 32 }, dom.shorten(text, Math.floor((wide - 8) / 7.2)))]) : null));
       };
       let x = 0;
@@ -124,7 +124,7 @@ const compare = (() => {
     };
     fill();
     article.replaceChildren(
-      h("section", { class: "panel" }, h("h2", {}, "Compared"), data.compared.map(({ sentence }) => h("p", { class: "finding" }, sentence)), stacked(traces)),
+      h("section", { class: "panel" }, h("h1", {}, "Compared"), data.compared.map(({ sentence }) => h("p", { class: "finding" }, sentence)), stacked(traces)),
       h("section", { class: "panel" }, h("h2", {}, "What changed"),
         h("div", { class: "tools" }, dom.options("For", units, 0, (at) => { unit = UNITS.indexOf(units[at]); fill(); }), dom.options("By", WAYS.map(([, name]) => name), 0, (at) => { way = at; fill(); })), place),
       h("section", { class: "panel" }, h("h2", {}, "All figures"), data.compared.map(({ grids }) => h("div", { class: "tables" }, grids.filter((table) => table.rows.length).map((table) => grid.draw(grid.ofPage(table)))))));

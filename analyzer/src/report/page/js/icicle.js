@@ -93,15 +93,19 @@ const icicle = (() => {
         return depth * ROW;
       }
       boxes = placed;
+      // The names are beside the boxes, so that a box has one name for a screen reader.
+      const names = s("g", { "aria-hidden": "true" });
       const groups = placed.map((one, at) => {
         const { node, x, y, w: wide, path } = one;
         const says = `${path.map((part) => part.name).join(" › ")}${node.rest ? ` › ${node.name}` : ""}: ${format.bytes(node.bytes)}, ${format.percent(node.bytes, root.bytes)}`;
         const pick = (event) => !node.rest && desk.pick(node.dim, node.value, event);
-        const texts = wide > 34 ? [s("text", { x: x + 6, y: y + 19, class: "strong" }, dom.shorten(node.name, Math.floor((wide - 9) / 7.9))), s("text", { x: x + 6, y: y + 36 }, dom.shorten(format.bytes(node.bytes), Math.floor((wide - 9) / 7.2)))] : [];
+        if (wide > 34) {
+          names.append(s("g", { class: `on-${fillOf(node)}` }, s("text", { x: x + 6, y: y + 19, class: "strong" }, dom.shorten(node.name, Math.floor((wide - 9) / 7.9))), s("text", { x: x + 6, y: y + 36 }, dom.shorten(format.bytes(node.bytes), Math.floor((wide - 9) / 7.2)))));
+        }
         return s("g", {
-          class: `node on-${fillOf(node)}`, tabindex: at === 0 ? 0 : -1, role: "treeitem", "aria-level": node.level + 1, "aria-label": says, "data-at": at,
+          class: "node", tabindex: at === 0 ? 0 : -1, role: "treeitem", "aria-level": node.level + 1, "aria-label": says, "data-at": at,
           onclick: pick, onpointermove: (event) => desk.tip([h("b", {}, node.name), h("div", {}, `${format.bytes(node.bytes)} · ${format.percent(node.bytes, root.bytes)}`), h("div", { class: "soft" }, path.slice(0, -1).map((part) => part.name).join(" › "))], event), onpointerleave: () => desk.tip(null),
-        }, s("rect", { class: `fill-${fillOf(node)}`, x, y, width: Math.max(0.5, wide - 1), height: ROW - 1, rx: 2 }), s("g", { "aria-hidden": "true" }, texts));
+        }, s("rect", { class: `fill-${fillOf(node)}`, x, y, width: Math.max(0.5, wide - 1), height: ROW - 1, rx: 2 }));
       });
       const move = (event) => {
         const now = Number(document.activeElement?.dataset?.at ?? 0);
@@ -124,7 +128,7 @@ const icicle = (() => {
         groups.forEach((group, at) => group.setAttribute("tabindex", at === next ? 0 : -1));
         groups[next].focus();
       };
-      box.replaceChildren(root.bytes ? s("svg", { role: "tree", "aria-label": root.name, viewBox: `0 0 ${w} ${depth * ROW}`, height: depth * ROW, onkeydown: move }, groups) : h("p", { class: "note" }, op === "read" ? "Nothing of this selection was read." : "Nothing of this selection was written."));
+      box.replaceChildren(root.bytes ? s("svg", { role: "tree", "aria-label": root.name, viewBox: `0 0 ${w} ${depth * ROW}`, height: depth * ROW, onkeydown: move }, groups, names) : h("p", { class: "note" }, op === "read" ? "Nothing of this selection was read." : "Nothing of this selection was written."));
       note.textContent = `${format.bytes(root.bytes)} ${root.name}: every byte once, by who caused it; if several did, each has a share. A process marked “submitter” handed it to the disk, and its cause is not known.`;
       const sums = desk.store.by(desk.result, "colour", desk.result.bytes.map((value, c) => (desk.store.cells.op[c] === desk.store.ops.of(op) ? value : 0)));
       legend.replaceChildren(...[...sums].map((bytes, colour) => (bytes > 0 ? h("li", {}, dom.button([dom.swatch(colour), ` ${desk.store.words.colours[colour]} `, h("span", { class: "soft" }, `${format.bytes(bytes)} · ${format.percent(bytes, root.bytes)}`)], (event) => desk.pick("colour", desk.store.words.colours[colour], event), { class: "link" })) : null)).filter(Boolean));
