@@ -62,13 +62,21 @@ static __always_inline __u64 call_argument(struct pt_regs *regs, __u32 n)
 	       n == 4 ? x86->r8 : x86->r9;
 }
 
-/* Returns an argument of the function that has the kprobe; `regs` is the program's context. */
+/* Return an argument of the function that has the kprobe; `regs` is the program's context. */
 static __always_inline __u64 first_argument(struct pt_regs *regs)
 {
 	struct pt_regs___arm64 *arm64 = (void *)regs;
 	struct pt_regs___x86 *x86 = (void *)regs;
 
 	return bpf_core_field_exists(x86->di) ? BPF_CORE_READ(x86, di) : BPF_CORE_READ(arm64, regs[0]);
+}
+
+static __always_inline __u64 second_argument(struct pt_regs *regs)
+{
+	struct pt_regs___arm64 *arm64 = (void *)regs;
+	struct pt_regs___x86 *x86 = (void *)regs;
+
+	return bpf_core_field_exists(x86->si) ? BPF_CORE_READ(x86, si) : BPF_CORE_READ(arm64, regs[1]);
 }
 
 /* Returns the result of the function that has the kretprobe. */
@@ -78,14 +86,6 @@ static __always_inline __u64 function_result(struct pt_regs *regs)
 	struct pt_regs___x86 *x86 = (void *)regs;
 
 	return bpf_core_field_exists(x86->ax) ? BPF_CORE_READ(x86, ax) : BPF_CORE_READ(arm64, regs[0]);
-}
-
-static __always_inline __u64 second_argument(struct pt_regs *regs)
-{
-	struct pt_regs___arm64 *arm64 = (void *)regs;
-	struct pt_regs___x86 *x86 = (void *)regs;
-
-	return bpf_core_field_exists(x86->si) ? BPF_CORE_READ(x86, si) : BPF_CORE_READ(arm64, regs[1]);
 }
 
 static __always_inline long call_number(struct pt_regs *regs)
