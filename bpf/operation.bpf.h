@@ -594,7 +594,9 @@ static __always_inline bool tell_close(__u32 fd, __u32 stage)
 	call->stage = stage;
 	call->request = call->pid;
 	call->files[0].address = address;
-	bpf_map_delete_elem(&told_files, &address);
+	/* If the program is not executed, the file stays. */
+	if (stage == STAGE_RETURNED)
+		bpf_map_delete_elem(&told_files, &address);
 	put_operation(call);
 	return true;
 }

@@ -504,8 +504,9 @@ static __always_inline void tell_arguments(struct raw_call *call, struct io_kioc
 		__s64 to = RING_FIELD(io_splice, req, off_out);
 
 		call->args[4] = RING_FIELD(io_splice, req, len);
+		/* It has been moved on, as the system call moves what its argument points to. */
 		if (to >= 0)
-			call->offsets[0] = to + (call->result > 0 ? call->result : 0);
+			call->offsets[0] = to;
 		break;
 	}
 	}
