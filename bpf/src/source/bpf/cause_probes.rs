@@ -68,9 +68,12 @@ impl Functions {
             let link = program.attach_kprobe_multi(is_exit, functions.to_vec())?;
             Ok::<_, libbpf_rs::Error>((program.name().to_owned(), link))
         };
+        // Before 6.14 the kernel follows four returns for each function and pair of CPUs: one function alone, which many tasks are in
+        // at once, would lose calls. The program does nothing at the ends of the others.
+        let all = [&self.writes[..], &self.calls].concat();
         Ok([
             attach(&programs.cause_function_exit, true, &self.calls)?,
-            attach(&programs.cause_function_written, true, &self.writes)?,
+            attach(&programs.cause_function_written, true, &all)?,
             attach(&programs.cause_function_enter, false, &self.calls)?,
             attach(&programs.cause_function_write, false, &self.writes)?,
         ])
