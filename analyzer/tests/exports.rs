@@ -526,7 +526,7 @@ fn a_recording_is_in_a_data_set_once() {
         said.contains("a part of a recording has no identity"),
         "{said}"
     );
-    assert_eq!(contents(&folder).len(), 14);
+    assert_eq!(contents(&folder).len(), 16);
     // The contents count: one byte makes another recording.
     let manifest = copy.join("manifest.json");
     let text = std::fs::read_to_string(&manifest).unwrap();

@@ -18,12 +18,13 @@ use crate::error::Result;
 /// The room for the latest records, bytes: half of it is what 40,000 events of some 8,000 requests take.
 const RECENT: usize = 4 << 20;
 
-/// One file per CPU that had events.
+/// One file per CPU, up to the last one that had events. Those of CPUs without events are empty, as blktrace's are, because blkparse
+/// stops looking for files at the first number that has none.
 #[derive(Debug)]
 pub(crate) struct EventFiles {
     folder: Folder,
     /// The files, by the CPU's number.
-    files: Vec<Option<CpuFile>>,
+    files: Vec<CpuFile>,
     count: u64,
     recent: Recent,
     held: HeldBack<Held>,
@@ -139,13 +140,11 @@ impl EventFiles {
     #[inline]
     fn file(&mut self, cpu: u32) -> Result<&mut CpuFile> {
         let at = cpu as usize;
-        if at >= self.files.len() {
-            self.files.resize_with(at + 1, || None);
+        while self.files.len() <= at {
+            let next = u32::try_from(self.files.len()).unwrap_or(cpu);
+            self.files.push(CpuFile::create(&self.folder, next)?);
         }
-        match &mut self.files[at] {
-            Some(file) => Ok(file),
-            none => Ok(none.insert(CpuFile::create(&self.folder, cpu)?)),
-        }
+        Ok(&mut self.files[at])
     }
 
     /// Holds back, from now on, what is of `at_ns` or later, until [`EventFiles::begin_segment`].
@@ -166,9 +165,7 @@ impl EventFiles {
         self.folder = folder.clone();
         self.count = 0;
         for (cpu, file) in (0..).zip(files) {
-            if let Some(file) = file {
-                self.file(cpu)?.inherit(file.into_names());
-            }
+            self.file(cpu)?.inherit(file.into_names());
         }
         let mut requests = InFlight::default();
         for (event, record) in under_way {
@@ -177,7 +174,7 @@ impl EventFiles {
             self.recent.push(event.time_ns, record);
         }
         self.flush()?;
-        let own_from = self.files.iter().flatten().map(CpuFile::len);
+        let own_from = self.files.iter().map(CpuFile::len);
         let end = EventsEnd {
             unfinished: self.in_flight(),
             under_way: requests.count(),
@@ -218,7 +215,7 @@ impl EventFiles {
     /// # Errors
     /// The bundle cannot be written.
     pub fn flush(&mut self) -> Result<()> {
-        self.files.iter_mut().flatten().try_for_each(CpuFile::flush)
+        self.files.iter_mut().try_for_each(CpuFile::flush)
     }
 }
 
@@ -254,6 +251,11 @@ mod tests {
         assert_eq!(note.time_ns, u64::from_le_bytes([7; 8]));
         assert_eq!(bytes[64 + 4..64 + 8], 2u32.to_le_bytes());
         assert_eq!(files.count(), 2);
+        // blkparse looks for the files of all CPUs before it.
+        for cpu in 0..3 {
+            let before = std::fs::metadata(dir.path().join(format!("trace.blktrace.{cpu}")));
+            assert_eq!(before.unwrap().len(), 0);
+        }
     }
 
     #[test]
