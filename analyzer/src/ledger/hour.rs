@@ -61,22 +61,22 @@ tallied_by_field! {
 pub struct Watched {
     /// For how long the device was watched, ns.
     pub ns: u64,
-    /// What the kernel counted meanwhile; None if its counters cannot be compared.
+    /// The kernel's count of that time; None if its counters cannot be compared.
     pub kernel: Option<Total>,
     /// Number of records that were lost.
     pub lost: u64,
     /// The state at the end; the next recorder compares it with what it finds.
     pub end: Reading,
-    /// What happened before, if this is a recorder's first hour and an earlier one's end is known.
+    /// The gap before, if this is a recorder's first hour and an earlier one's end is known.
     pub gap: Option<Gap>,
 }
 
 /// The kernel's counters at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// When, ms since 1970.
+    /// The moment, ms since 1970.
     pub unix_ms: u64,
-    /// What the kernel had counted since `epoch` began; None if its counters cannot be compared.
+    /// The kernel's count since `epoch` began; None if its counters cannot be compared.
     pub total: Option<Total>,
     /// The boot, and which disk of it: totals of different epochs have nothing to do with each other. None if there is no total.
     pub epoch: Option<String>,
@@ -85,9 +85,9 @@ pub struct Reading {
 /// A time in which nobody watched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gap {
-    /// By the wall clock, ms; 0 if the clock was set back.
+    /// Its length by the wall clock, ms; 0 if the clock was set back.
     pub ms: u64,
-    /// What the kernel counted meanwhile; None if its counters cannot be compared.
+    /// The kernel's count of that time; None if its counters cannot be compared.
     pub kernel: Option<Total>,
     /// The counters began anew meanwhile (the machine was started again, or the disk is another one): what was written until then
     /// is not known, and `kernel` is what was written since.

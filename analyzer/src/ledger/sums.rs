@@ -62,6 +62,8 @@ pub struct Time {
     pub watched_ms: u64,
     /// Bytes that the kernel counted as written meanwhile.
     pub kernel_write_bytes: u64,
+    /// Number of hours for which the kernel's counters cannot be compared.
+    pub uncounted_hours: u64,
     /// Number of records that were lost.
     pub lost: u64,
     /// Number of times between two recorders in which nobody watched.
@@ -70,12 +72,14 @@ pub struct Time {
     pub gap_ms: u64,
     /// Bytes that the kernel counted as written in them. What was written before a restart is not among them.
     pub gap_write_bytes: u64,
+    /// Number of gaps for which the kernel's counters cannot be compared.
+    pub uncounted_gaps: u64,
     /// Number of gaps in which the kernel's counters began anew.
     pub restarts: u64,
 }
 
 tallied_by_field! {
-    Time: watched_ms, kernel_write_bytes, lost, gaps, gap_ms, gap_write_bytes, restarts
+    Time: watched_ms, kernel_write_bytes, uncounted_hours, lost, gaps, gap_ms, gap_write_bytes, uncounted_gaps, restarts
 }
 
 impl Time {
@@ -94,10 +98,12 @@ impl Time {
             Some(Time {
                 watched_ms: watched.get(at)?,
                 kernel_write_bytes: of(&kernel),
+                uncounted_hours: kernel.get(at).is_none().into(),
                 lost: of(&lost),
                 gaps: gaps.get(at).is_some().into(),
                 gap_ms: of(&gaps),
                 gap_write_bytes: of(&written),
+                uncounted_gaps: (gaps.get(at).is_some() && written.get(at).is_none()).into(),
                 restarts: restarts.get(at).unwrap_or(false).into(),
             })
         };

@@ -79,14 +79,16 @@ fn summary(sums: &Sums) -> String {
     let Time {
         watched_ms,
         kernel_write_bytes,
+        uncounted_hours,
         lost,
         ..
     } = sums.time;
     let here = sums.all.write_bytes.saturating_add(sums.all.zeroed_bytes);
     let missing = kernel_write_bytes.saturating_sub(here);
-    let counted = match missing {
-        0 => "the kernel counted no more than is here".into(),
-        missing => format!(
+    let counted = match (uncounted_hours, missing) {
+        (0, 0) => "the kernel counted no more than is here".into(),
+        (hours, 0) => format!("{hours} hours cannot be compared with the kernel's counters"),
+        (_, missing) => format!(
             "{} that the kernel counted are missing",
             HumanBytes(missing)
         ),
@@ -110,8 +112,12 @@ fn gaps(time: &Time) -> String {
             "; in {n} of them the counters began anew, and what was written before is not known"
         ),
     };
+    let uncounted = match time.uncounted_gaps {
+        0 => String::new(),
+        n => format!("; {n} of them cannot be compared with the kernel's counters"),
+    };
     format!(
-        "\n{} gaps of {} together, in which the kernel counted {} written{restarts}",
+        "\n{} gaps of {} together, in which the kernel counted {} written{uncounted}{restarts}",
         time.gaps,
         duration(time.gap_ms),
         HumanBytes(time.gap_write_bytes)
