@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The entries of `bpf/mostrace.h`. An entry is one row of a capture table.
+//! The entries of `bpf/probes/mostrace.h`. An entry is one row of a capture table.
 //!
 //! A sector is 512 bytes, counted from the start of the whole disk.
 

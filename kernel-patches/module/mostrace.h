@@ -1,1 +1,1 @@
-../../bpf/mostrace.h
+../../bpf/probes/mostrace.h
