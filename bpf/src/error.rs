@@ -225,6 +225,16 @@ pub enum Error {
          BPF entries need 5.8 or later with CONFIG_DEBUG_INFO_BTF, or a file of the kernel's BTF (--btf)"
     )]
     NoBtf(&'static str),
+    /// The kernel runs no probe in the time of process 1.
+    #[error(
+        "this kernel runs no BPF program while process 1 is current, so that its probes miss what completes then"
+    )]
+    BlindInProcess1,
+    /// It is not known whether the kernel runs probes in the time of process 1.
+    #[error(
+        "process 1 did not run, so that it is not known whether this kernel's probes see what completes in its time"
+    )]
+    Process1Idle,
     /// The kernel did not take the probes.
     #[error("BPF probes: {0}")]
     Bpf(String),
