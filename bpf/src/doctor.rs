@@ -159,7 +159,12 @@ fn examine_device(path: &Path) -> Vec<Check> {
 fn requests(device: &Device) -> Check {
     let below = device.below();
     if device.has_requests() {
-        Check::new("requests", Ok("its own".into()), "")
+        let found = match device.paths.len() {
+            0 => "its own".into(),
+            1 => "of its path (NVMe multipath); only source bpf follows them".into(),
+            n => format!("of its {n} paths (NVMe multipath); only source bpf follows them"),
+        };
+        Check::new("requests", Ok(found), "")
     } else if below.is_empty() {
         let found = "none: its driver takes bios as they are".into();
         let cost = "its bios have no D events, and no counters of the kernel's to be held against";

@@ -216,6 +216,11 @@ pub enum Error {
     /// The source cannot record to segments.
     #[error("{0} writes its files itself: a recording by it cannot be cut into segments")]
     NoSegments(&'static str),
+    /// The requests of the device are those of other disks.
+    #[error(
+        "{0} passes its bios on to the disks of its paths (NVMe multipath), whose requests only our probes follow"
+    )]
+    RequestsOfPaths(String),
     /// The kernel was built without its block tracer.
     #[error("ftrace has no blk tracer (CONFIG_BLK_DEV_IO_TRACE)")]
     NoBlkTracer,

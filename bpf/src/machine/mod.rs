@@ -18,6 +18,7 @@ pub(crate) mod memory;
 pub(crate) mod mountinfo;
 pub(crate) mod mounts;
 pub(crate) mod openers;
+mod paths;
 pub(crate) mod queue;
 mod session;
 pub(crate) mod tool;

@@ -202,6 +202,9 @@ impl Selection<'_, '_> {
     fn start_events_by(&mut self, choice: Choice) -> Result<()> {
         let device: &Device = &self.subject.device;
         let is_segmented = self.options.segments.is_some();
+        if !device.paths.is_empty() && !matches!(choice, Choice::Bpf | Choice::Auto) {
+            return Err(Error::RequestsOfPaths(device.info.disk.clone()));
+        }
         match choice {
             Choice::Blktrace => {
                 if is_segmented && !Blktrace::PROVIDES.has(Provides::SEGMENTS) {

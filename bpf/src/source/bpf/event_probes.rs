@@ -137,6 +137,10 @@ fn fill_constants(rodata: &mut form::Constants, device: &Device, btf: &Btf<'_>) 
     rodata.target.dev = device.dev;
     rodata.target.start = device.info.start_sector;
     rodata.target.end = device.end_sector();
+    let room = &mut rodata.target.paths;
+    let kept = device.paths.len().min(room.len());
+    room[..kept].copy_from_slice(&device.paths[..kept]);
+    rodata.target.path_count = u32::try_from(kept).unwrap_or(0);
     rodata.complete_has_errno = kernel::completes_with_errno(btf);
     rodata.args.bio_queue = bio("block_bio_queue")?;
     rodata.args.split = bio("block_split")?;
