@@ -23,7 +23,7 @@ mod uid_io;
 
 pub use days::Days;
 pub use hour::{Figures, Gap, Hour, Key, Reading, Watched};
-pub use keeper::Keeper;
+pub use keeper::{Drive, Keeper};
 pub use latencies::Latencies;
 pub use limits::{Limits, Over};
 pub use sums::{COLUMNS, Sums, Time};

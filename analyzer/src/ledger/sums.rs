@@ -6,12 +6,14 @@ use std::collections::BTreeMap;
 use std::iter::repeat_n;
 
 use chrono::{DateTime, NaiveDate, SecondsFormat};
+use mostrace_bundle::Health;
+use mostrace_bundle::health::{self, Gauges};
 use polars::prelude::{
     ChunkedArray, DataFrame, DataType, IntoColumn, NamedFrom, PolarsResult, Series, StringChunked,
     UInt64Type,
 };
 
-use super::days::{Days, read};
+use super::days::{DRIVE, Days, read};
 use super::{Error, Figures, Result};
 use crate::tables::Table;
 use crate::tally::{Tally, tallied_by_field};
@@ -53,6 +55,8 @@ pub struct Sums {
     pub all: Figures,
     /// What the rows of the hours themselves tell.
     pub time: Time,
+    /// When the drive's own counters were read, ms since 1970, and what they were.
+    drive: BTreeMap<u64, Gauges>,
 }
 
 /// How well the time was watched.
@@ -176,8 +180,36 @@ impl Sums {
             self.groups.entry(key.collect()).or_default().tally(sum);
         }
         let is_own = rows.column("watched_ms")?.is_not_null();
-        self.hours.push(rows.filter(&is_own)?);
+        let hours = rows.filter(&is_own)?;
+        self.add_drive(&hours)?;
+        self.hours.push(hours);
         Ok(())
+    }
+
+    /// Adds what the drive said at the ends of these hours.
+    fn add_drive(&mut self, hours: &DataFrame) -> PolarsResult<()> {
+        let ends = hours.column("end_unix_ms")?.u64()?;
+        for gauge in health::ALL {
+            let values = hours.column(&format!("{DRIVE}{}", gauge.name))?.u64()?;
+            for (end, value) in ends.iter().zip(values.iter()) {
+                if let (Some(end), Some(value)) = (end, value) {
+                    let gauges = self.drive.entry(end).or_default();
+                    gauges.insert(gauge.name.to_owned(), value);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the drive's own counters at the ends of the first and the last hour; None if it has none.
+    pub fn drive(&self) -> Option<Health> {
+        let (_, first) = self.drive.first_key_value()?;
+        let (_, last) = self.drive.last_key_value()?;
+        Some(Health {
+            before: first.clone(),
+            after: Some(last.clone()),
+            ..Health::default()
+        })
     }
 
     /// Returns the groups and their figures: in the order of time if they are grouped by it, otherwise what wrote most first.
@@ -257,8 +289,8 @@ impl Sums {
         hours.map(|us| us.div_euclid(1_000_000)).collect()
     }
 
-    /// Returns a row for each hour: for how long it was watched, what the kernel counted, and what was lost. An hour in which the
-    /// ledger was started again has several.
+    /// Returns a row for each hour: for how long it was watched, what the kernel counted, what was lost, and those counters of the drive's
+    /// own that it has. An hour in which the ledger was started again has several.
     ///
     /// # Errors
     /// Does not fail as long as the days have the same columns.
@@ -275,9 +307,15 @@ impl Sums {
             "gap_read_bytes",
             "gap_has_restart",
         ];
+        let has = |name: &&str| self.drive.values().any(|of| of.contains_key(*name));
+        let drive = health::ALL.map(|gauge| gauge.name);
+        let drive = drive.iter().filter(|name| has(name));
+        let drive = drive.map(|name| format!("{DRIVE}{name}"));
+        let columns = OF_HOURS.map(str::to_owned).into_iter().chain(drive);
+        let columns: Vec<String> = columns.collect();
         let mut all: Option<DataFrame> = None;
         for hours in &self.hours {
-            let hours = hours.select(OF_HOURS)?;
+            let hours = hours.select(columns.clone())?;
             all = Some(match all {
                 Some(all) => all.vstack(&hours)?,
                 None => hours,

@@ -94,11 +94,20 @@ fn summary(sums: &Sums) -> String {
         ),
     };
     format!(
-        "watched for {}: {} written; {counted}; {lost} records lost{}",
+        "watched for {}: {} written; {counted}; {lost} records lost{}{}",
         duration(watched_ms),
         HumanBytes(sums.all.write_bytes),
-        gaps(&sums.time)
+        gaps(&sums.time),
+        drive(sums)
     )
+}
+
+/// Returns what the drive itself says, from the end of the first hour to that of the last.
+fn drive(sums: &Sums) -> String {
+    let words = sums.drive().and_then(|health| health.words());
+    words.map_or(String::new(), |words| {
+        format!("\nthe drive itself: {words}")
+    })
 }
 
 /// Returns what is known of the times in which nobody watched.
