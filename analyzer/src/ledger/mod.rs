@@ -52,6 +52,9 @@ pub enum Error {
         /// The cause.
         source: polars::prelude::PolarsError,
     },
+    /// The rows of hours do not belong together.
+    #[error("{0}")]
+    Hours(polars::prelude::PolarsError),
     /// The file of limits is malformed.
     #[error("{}: {what}", path.display())]
     Limits {

@@ -55,6 +55,8 @@ pub struct Sums {
     pub all: Figures,
     /// What the rows of the hours themselves tell.
     pub time: Time,
+    /// Bytes that the kernel counted as written in the hours that can be compared with it, and those of the rows of these hours.
+    compared: [u64; 2],
     /// When the drive's own counters were read, ms since 1970, and what they were.
     drive: BTreeMap<u64, Gauges>,
 }
@@ -150,9 +152,15 @@ impl Sums {
         let times = Time::of(rows)?;
         let list = |name: &str| rows.column(name)?.list().cloned();
         let (bounds, counts) = (list("durable_us")?, list("durable_calls")?);
+        let begins = rows.column("hour")?.cast(&DataType::Int64)?;
+        let begins = begins.i64()?;
+        let mut compared: BTreeMap<Option<i64>, Compared> = BTreeMap::new();
         for (at, time) in times.into_iter().enumerate() {
+            let compared = compared.entry(begins.get(at)).or_default();
             if let Some(time) = time {
                 self.time.tally(time);
+                compared.kernel.tally(time.kernel_write_bytes);
+                compared.is_uncounted |= time.uncounted_hours > 0;
                 continue;
             }
             let figure = |n: usize| figures.get(n).and_then(|of| of.get(at)).unwrap_or(0);
@@ -175,15 +183,26 @@ impl Sums {
                     sum.durable.add(bound.unwrap_or(0), count.unwrap_or(0));
                 }
             }
+            compared.here.tally(sum.write_bytes);
+            compared.here.tally(sum.zeroed_bytes);
             let key = labels.iter().map(|of| of.get(at).map(str::to_owned));
             self.all.tally(sum.clone());
             self.groups.entry(key.collect()).or_default().tally(sum);
+        }
+        for hour in compared.values().filter(|hour| !hour.is_uncounted) {
+            self.compared.tally([hour.kernel, hour.here]);
         }
         let is_own = rows.column("watched_ms")?.is_not_null();
         let hours = rows.filter(&is_own)?;
         self.add_drive(&hours)?;
         self.hours.push(hours);
         Ok(())
+    }
+
+    /// Returns the bytes that the kernel counted as written and that no row has, of the hours that can be compared with its counters.
+    pub fn missing_write_bytes(&self) -> u64 {
+        let [kernel, here] = self.compared;
+        kernel.saturating_sub(here)
     }
 
     /// Adds what the drive said at the ends of these hours.
@@ -275,18 +294,19 @@ impl Sums {
         Table::with_total(labels.chain(figures).collect())
     }
 
-    /// Returns when the hours begin in which the device was watched, seconds since 1970.
-    pub(super) fn watched_hours(&self) -> Vec<i64> {
-        let hours = self
-            .hours
-            .iter()
-            .filter_map(|rows| rows.column("hour").ok());
-        let hours = hours.filter_map(|hours| hours.cast(&DataType::Int64).ok());
-        let hours = hours.flat_map(|hours| {
-            let hours = hours.i64().map(|of| of.iter().flatten().collect());
-            hours.unwrap_or_else(|_| Vec::new())
-        });
-        hours.map(|us| us.div_euclid(1_000_000)).collect()
+    /// Returns when the hours begin in which the device was watched, seconds since 1970, and what they tell.
+    ///
+    /// # Errors
+    /// Does not fail as long as the days have the same columns.
+    pub(super) fn times(&self) -> PolarsResult<Vec<(i64, Time)>> {
+        let mut all = Vec::new();
+        for rows in &self.hours {
+            let hours = rows.column("hour")?.cast(&DataType::Int64)?;
+            let times = Time::of(rows)?;
+            let times = hours.i64()?.iter().zip(times);
+            all.extend(times.filter_map(|(us, time)| Some((us?.div_euclid(1_000_000), time?))));
+        }
+        Ok(all)
     }
 
     /// Returns a row for each hour: for how long it was watched, what the kernel counted, what was lost, and those counters of the drive's
@@ -323,6 +343,14 @@ impl Sums {
         }
         Ok(all.unwrap_or_default().into())
     }
+}
+
+/// An hour's bytes written: the kernel's, and those of its rows.
+#[derive(Default)]
+struct Compared {
+    kernel: u64,
+    here: u64,
+    is_uncounted: bool,
 }
 
 type Numbers = ChunkedArray<UInt64Type>;
