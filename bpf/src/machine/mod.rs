@@ -8,6 +8,7 @@ pub(crate) mod device;
 pub(crate) mod filesystem;
 pub(crate) mod first_page;
 pub(crate) mod guard;
+pub(crate) mod health;
 pub(crate) mod kernel;
 pub(crate) mod leftovers;
 pub(crate) mod lock;
