@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use mostrace_bundle::manifest;
 
 use crate::error::{At, Error, Result, read_line};
-use crate::machine::{mountinfo, paths};
+use crate::machine::mountinfo;
+use crate::machine::paths::{self, HiddenDisk};
 
 /// A whole disk or a partition.
 #[derive(Clone, Debug)]
@@ -21,8 +22,8 @@ pub struct Device {
     pub dev: u32,
     /// The same of the whole disk.
     pub disk_dev: u32,
-    /// The same of the disks whose requests are those of this one, with the same sectors: the paths of an NVMe namespace.
-    pub paths: Vec<u32>,
+    /// The disks whose requests are those of this one, with the same sectors: the paths of an NVMe namespace.
+    pub(crate) paths: Vec<HiddenDisk>,
 }
 
 /// major << 20 | minor, as the kernel and blktrace keep it.

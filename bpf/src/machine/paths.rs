@@ -9,8 +9,17 @@ use std::fs;
 
 use super::device::kernel_dev;
 
-/// Returns the numbers of the hidden disks, major << 20 | minor, that the disk with this name passes bios on to; none of most disks.
-pub(super) fn of(disk: &str) -> Vec<u32> {
+/// The hidden disk of a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct HiddenDisk {
+    /// Its folder in /sys/block, `nvme0c1n1`.
+    pub name: String,
+    /// Its number, major << 20 | minor.
+    pub dev: u32,
+}
+
+/// Returns the hidden disks that the disk with this name passes bios on to; most disks have none.
+pub(super) fn of(disk: &str) -> Vec<HiddenDisk> {
     let Some(namespace) = Namespace::of_head(disk) else {
         return Vec::new();
     };
@@ -54,15 +63,16 @@ fn is_number(text: &str) -> bool {
 }
 
 /// Searches the text of /proc/diskstats for the paths of a namespace.
-fn of_namespace(namespace: Namespace<'_>, disks: &str) -> Vec<u32> {
-    let number = |line: &str| {
+fn of_namespace(namespace: Namespace<'_>, disks: &str) -> Vec<HiddenDisk> {
+    let path = |line: &str| {
         let mut fields = line.split_ascii_whitespace();
-        let (major, minor) = (fields.next()?, fields.next()?);
-        let is_path = Namespace::of_path(fields.next()?) == Some(namespace);
-        let number = kernel_dev(major.parse().ok()?, minor.parse().ok()?);
-        is_path.then_some(number)
+        let (major, minor, name) = (fields.next()?, fields.next()?, fields.next()?);
+        let is_path = Namespace::of_path(name) == Some(namespace);
+        let dev = kernel_dev(major.parse().ok()?, minor.parse().ok()?);
+        let name = name.to_owned();
+        is_path.then_some(HiddenDisk { name, dev })
     };
-    disks.lines().filter_map(number).collect()
+    disks.lines().filter_map(path).collect()
 }
 
 #[cfg(test)]
@@ -79,8 +89,13 @@ mod tests {
  259       5 nvme1c0n1 6 0 144 4 0 0 0 0 0 4 4 0 0 0 0 0 0
  259       6 nvme0n1p1 6 0 144 4 0 0 0 0 0 4 4 0 0 0 0 0 0
 ";
+        let path = |name: &str, minor| HiddenDisk {
+            name: name.to_owned(),
+            dev: 259 << 20 | minor,
+        };
         let paths = |disk| Namespace::of_head(disk).map(|n| of_namespace(n, disks));
-        assert_eq!(paths("nvme0n1"), Some(vec![259 << 20, 259 << 20 | 2]));
+        let both = vec![path("nvme0c0n1", 0), path("nvme0c1n1", 2)];
+        assert_eq!(paths("nvme0n1"), Some(both));
         assert_eq!(paths("nvme2n1"), Some(vec![]));
         assert_eq!(paths("nvme0n1p1"), None);
         assert_eq!(paths("sda"), None);

@@ -126,10 +126,10 @@ fn fill_constants<'o>(open: &mut impl Form<'o>, device: &Device, btf: &Btf<'_>) 
     rodata.target.dev = device.dev;
     rodata.target.start = device.info.start_sector;
     rodata.target.end = device.end_sector();
-    let room = &mut rodata.target.paths;
-    let kept = device.paths.len().min(room.len());
-    room[..kept].copy_from_slice(&device.paths[..kept]);
-    rodata.target.path_count = u32::try_from(kept).unwrap_or(0);
+    for (room, path) in rodata.target.paths.iter_mut().zip(&device.paths) {
+        *room = path.dev;
+        rodata.target.path_count += 1;
+    }
     rodata.target_start = device.info.start_sector;
     rodata.page_shift = rustix::param::page_size().trailing_zeros();
     rodata.trace_completion_bit = kernel::enum_value(btf, "BIO_TRACE_COMPLETION")?;
