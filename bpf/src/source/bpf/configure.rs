@@ -37,6 +37,8 @@ pub(super) fn configure<'o>(
 struct Needs {
     /// There are disks above it.
     is_below: bool,
+    /// Its bios complete without a request.
+    has_bios_alone: bool,
     /// Every filesystem on it is ext4, which tells what it drops.
     tells_drops: bool,
     /// Several of its blocks may share a page.
@@ -49,6 +51,7 @@ impl Needs {
         let is_mounted = filesystem::mounted(device).is_some();
         Needs {
             is_below: !device.above().is_empty(),
+            has_bios_alone: !device.has_requests(),
             tells_drops: !kinds.is_empty() && kinds.iter().all(|kind| is_ext4(kind)),
             shares_pages: !(is_mounted && filesystem::has_whole_pages(device)),
         }
@@ -58,7 +61,8 @@ impl Needs {
     fn include(&self, program: &OsStr) -> bool {
         let name = program.as_encoded_bytes();
         match name {
-            _ if is_of_above(program) => self.is_below,
+            b"mostrace_bio_complete" => self.is_below || self.has_bios_alone,
+            _ if name.starts_with(b"mostrace_bio_remap") => self.is_below,
             _ if name.starts_with(b"mostrace_ext4_") && name.ends_with(b"invalidate") => {
                 self.tells_drops
             }
@@ -90,12 +94,6 @@ fn choose_programs<'o>(open: &mut impl Form<'o>, btf: &Btf<'_>, needs: &Needs) -
         submitters.set_max_entries(1).map_err(Error::bpf)?;
     }
     Ok(())
-}
-
-/// Programs that have something to do only where there are disks above the traced one.
-fn is_of_above(program: &OsStr) -> bool {
-    let name = program.as_encoded_bytes();
-    name.starts_with(b"mostrace_bio_remap") || name == b"mostrace_bio_complete"
 }
 
 /// Tells the probes which disks are mapped onto the traced one.
