@@ -28,7 +28,7 @@ TESTS = $(CARGO) test $(PROFILE) --workspace --no-fail-fast
 GUESTS = guest/able.sh "$(GUEST_PACKAGES)"
 MODULE = kernel-patches/test/able.sh
 
-.PHONY: demo build install deb dist check test tests tests-of-truth tests-in-guests test-all truth truth-guest test-guest test-module test-kernels test-patched lint features book bench bench-record kills soak bench-beside bench-overhead bench-tax \
+.PHONY: demo build install deb dist check test tests tests-of-truth tests-in-guests test-all truth truth-guest test-guest test-disks test-module test-kernels test-patched lint features book bench bench-record kills soak bench-beside bench-overhead bench-tax \
 	bench-accuracy report-check test-python wheel test-fleet phone phone-armv7 phone-x86_64 test-arm64 test-arm64-analysis bench-phone samples samples-guest setup setup-test clean
 
 demo: build
@@ -101,6 +101,7 @@ test-all: lint
 	@$(STEP) "truth" truth/run.sh $(MOSTRACE) all
 	@$(STEP) "truth in a guest" $(MAKE) --no-print-directory truth-guest
 	@$(STEP) "guests" $(MAKE) --no-print-directory test-guest
+	@$(STEP) "disks" $(MAKE) --no-print-directory test-disks
 	@$(STEP) "module" $(MAKE) --no-print-directory test-module
 	@$(STEP) "python" $(MAKE) --no-print-directory test-python
 	@$(STEP) "fleet" $(MAKE) --no-print-directory test-fleet
@@ -132,6 +133,11 @@ test-fleet: build
 # On Debian's 6.1 and 6.12 in qemu, with real f2fs, vfat and blktrace.
 test-guest: build
 	$(GUESTS) guest/run.sh $(MOSTRACE) test all
+
+# On the same, with disks that other machines have: NVMe drives, namespaces with several paths, RAID 0 and thin volumes.
+test-disks: build
+	@scripts/setup.sh nvme-cli mdadm
+	$(GUESTS) guest/disks/run.sh $(MOSTRACE) test all
 
 # The kernel module on the same.
 test-module: build

@@ -252,7 +252,11 @@ fn epoch(device: &Device) -> String {
 
 /// The counters now, or why they say nothing.
 fn read(device: &Device) -> std::result::Result<Stat, String> {
-    let queue = |name: &str| read_line(device.disk_sysfs().join("queue").join(name));
+    let disk = match device.paths.first() {
+        Some(path) => Path::new("/sys/block").join(&path.name),
+        None => device.disk_sysfs(),
+    };
+    let queue = |name: &str| read_line(disk.join("queue").join(name));
     if !device.has_requests() {
         return Err(format!("{} has no requests", device.info.disk));
     }

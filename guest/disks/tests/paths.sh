@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# An NVMe namespace with two paths (multipath): its bios are queued for one disk, and its requests are those of hidden disks. The guest
-# needs one: GUEST_QEMU="… -device nvme-subsys,id=subsystem -device nvme,serial=2,subsys=subsystem -device nvme,serial=2,subsys=subsystem
-# -drive file=IMAGE,format=raw,if=none,id=shared -device nvme-ns,drive=shared,shared=on".
+# An NVMe namespace with two paths (multipath): its bios are queued for one disk, and its requests are those of hidden disks.
 path=$(awk '$3 ~ /^nvme[0-9]+c[0-9]+n[0-9]+$/ { print $3; exit }' /proc/diskstats)
 [ -n "$path" ] || fail "no namespace has paths"
 disk=$(echo "$path" | sed 's/c[0-9]*//')
