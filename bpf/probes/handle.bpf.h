@@ -9,6 +9,8 @@
 #include "call.bpf.h"
 #include "dirtied.bpf.h"
 
+#define EEXIST 17
+
 enum handle_state {
 	HANDLE_NONE,
 	HANDLE_PREPARED,	/* ext4 has announced the handle */
@@ -178,6 +180,12 @@ static __always_inline __u64 purpose_of(const struct mostrace_handle *entry)
 	return (number ^ entry->ino ^ (__u64)entry->generation << 32) * 0x9e3779b97f4a7c15ULL ^ entry->type;
 }
 
+/* Returns the same while the handle is open. As long as its inode is not known, each handle has a purpose of its own. */
+static __always_inline __u64 purpose_so_far(const struct mostrace_handle *entry)
+{
+	return entry->ino ? purpose_of(entry) : entry->id;
+}
+
 /* A thread that modified a block in a transaction, and what for. */
 struct modifier {
 	struct claim claim;
@@ -198,12 +206,12 @@ static __always_inline bool is_known_modifier(const struct mostrace_handle *hand
 {
 	struct modifier modifier = {
 		.claim = *claim,
-		.purpose = purpose_of(handle),
+		.purpose = purpose_so_far(handle),
 		.pid = bpf_get_current_pid_tgid(),
 	};
 	__u8 told = 1;
 
-	return bpf_map_update_elem(&modifiers, &modifier, &told, BPF_NOEXIST);
+	return bpf_map_update_elem(&modifiers, &modifier, &told, BPF_NOEXIST) == -EEXIST;
 }
 
 /*
@@ -346,7 +354,7 @@ static __always_inline bool says_something(const struct handle *h, const struct 
 
 	if ((__s32)end->dirtied > 0 || end->sync || h->told || h->entry.head.flags & MOSTRACE_HANDLE_FORGOT)
 		return true;
-	return !bpf_map_update_elem(&participants, &participant, &told, BPF_NOEXIST);
+	return bpf_map_update_elem(&participants, &participant, &told, BPF_NOEXIST) != -EEXIST;
 }
 
 /*
