@@ -78,6 +78,13 @@ int cause_atomic_modify(struct pt_regs *regs)
 	return modify((struct buffer_head *)second_argument(regs));
 }
 
+/* jbd2__journal_restart(handle, ...) */
+SEC("kprobe.multi")
+int cause_atomic_restart(struct pt_regs *regs)
+{
+	return begin_restart((struct jbd2_journal_handle *)first_argument(regs));
+}
+
 SEC("tp/jbd2/jbd2_handle_start")
 int cause_atomic_handle_start(struct trace_event_raw_jbd2_handle_start_class *event)
 {

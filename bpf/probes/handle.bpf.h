@@ -22,6 +22,7 @@ struct handle {
 	__u32 handles;		/* t_handle_count when the handle joined */
 	bool told;		/* an entry of a block refers to it */
 	bool unborn;		/* its filesystem was being mounted when ext4 announced it */
+	bool left;		/* it has left its transaction, and has not joined the next one yet */
 	__u32 state;
 };
 
@@ -262,21 +263,14 @@ static __always_inline void name_task(struct mostrace_handle *entry)
 }
 
 /*
- * The number of blocks that the handle dirtied in the transaction that it leaves is not known and not part of any
- * sum; the entry has a flag for this.
+ * Records the part of a handle in the transaction that it leaves. The number of blocks that it dirtied there is not known and not
+ * part of any sum; the entry has a flag for this.
  */
-static __always_inline int restart_handle(__u32 s_dev, __u32 tid)
+static __always_inline void leave(struct handle *h)
 {
-	struct journal_tid left;
-	struct handle *h;
+	struct journal_tid left = { .s_dev = h->entry.s_dev, .tid = h->entry.tid };
 	__u8 flags;
 
-	if (!is_traced_filesystem(s_dev))
-		return 0;
-	h = current_handle();
-	if (!h)
-		return 0;
-	left = (struct journal_tid){ .s_dev = s_dev, .tid = h->entry.tid };
 	tear(&left);
 	flags = h->entry.head.flags | MOSTRACE_HANDLE_RESTARTED | MOSTRACE_HANDLE_EACH_CAUSE;
 	h->entry.head = cause_head(MOSTRACE_HANDLE, sizeof(h->entry), bpf_ktime_get_ns());
@@ -286,6 +280,36 @@ static __always_inline int restart_handle(__u32 s_dev, __u32 tid)
 	h->entry.head.flags = 0;
 	h->entry.named = 0;
 	h->told = false;
+	h->left = true;
+}
+
+/*
+ * A handle is about to be restarted: it leaves its transaction, and may wait until that is committed before it joins the next one.
+ * Its entry must not be later than the copies.
+ */
+static __always_inline int begin_restart(struct jbd2_journal_handle *handle)
+{
+	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct handle *h = current_handle();
+
+	if (h && h->state == HANDLE_OPEN && !h->left && handle == task->journal_info)
+		leave(h);
+	return 0;
+}
+
+/* The handle has joined the next transaction. */
+static __always_inline int restart_handle(__u32 s_dev, __u32 tid)
+{
+	struct handle *h;
+
+	if (!is_traced_filesystem(s_dev))
+		return 0;
+	h = current_handle();
+	if (!h)
+		return 0;
+	if (!h->left)
+		leave(h);
+	h->left = false;
 	join(h, tid);
 	return 0;
 }

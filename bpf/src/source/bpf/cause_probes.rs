@@ -95,13 +95,14 @@ fn write_function(kind: &str) -> Option<String> {
 const ATOMIC_TRACEPOINTS: usize = 3;
 
 /// The functions for the programs that cannot be preempted.
-const ATOMIC_FUNCTIONS: [(&str, &str); 6] = [
+const ATOMIC_FUNCTIONS: [(&str, &str); 7] = [
     ("cause_atomic_fork", "wake_up_new_task"),
     ("cause_atomic_journal_start", "__ext4_journal_start_sb"),
     ("cause_atomic_mark_inode_dirty", "__ext4_mark_inode_dirty"),
     ("cause_atomic_unlink", "ext4_unlink"),
     ("cause_atomic_forget", "__ext4_forget"),
     ("cause_atomic_modify", "jbd2_journal_dirty_metadata"),
+    ("cause_atomic_restart", "jbd2__journal_restart"),
 ];
 
 /// Attaches the programs that cannot be preempted; where the kernel does not take one, it is not attached.
