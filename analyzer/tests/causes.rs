@@ -475,7 +475,7 @@ fn an_eviction_is_whose_unlink_it_was() {
         written(&s, &[])[1..4],
         [
             "metadata_copy other unlink 12 exact 1",
-            "metadata_copy sqlite3 unlink 13 exact 1",
+            "metadata_copy - - - unknown 0",
             "metadata_copy - - - unknown 0",
         ]
     );

@@ -3,10 +3,12 @@
  * The probes for causes: the handles of a journal, the blocks that each dirtied, and the system calls behind them.
  * Probes of a filesystem use raw tracepoints, which exist once the filesystem's module is loaded.
  */
+#include "atomic.bpf.h"
 #include "bio.bpf.h"
 #include "fork.bpf.h"
 #include "function.bpf.h"
 #include "handle.bpf.h"
+#include "marked.bpf.h"
 #include "steps.bpf.h"
 #include "uring.bpf.h"
 #include "written.bpf.h"
@@ -92,78 +94,25 @@ int cause_ext4_journal_start_inode(__u64 *ctx)
 	return prepare_handle(LOAD(inode, i_sb), inode, ctx[5]);
 }
 
-/* Records the file that a rename moves. It is marked dirty before a file that it replaces; folders are marked too. */
-static __always_inline int tell_moved(struct inode *inode)
-{
-	struct call *call = current_call();
-
-	if (call && call->entry.kind == MOSTRACE_CALL_RENAME && !call->entry.ino &&
-	    (LOAD(inode, i_mode) & S_IFMT) != S_IFDIR)
-		tell_inode(&call->entry, inode);
-	return 0;
-}
-
-/*
- * Records the file that a rename replaces and whose last name it removes: ext4 marks it dirty then. The file lives on
- * as long as it is open, and whoever closes it last frees its blocks. What else the call marks dirty without a name is
- * being freed, and comes after it.
- */
-static __always_inline void tell_replaced(struct inode *inode)
-{
-	struct call *call = current_call();
-
-	if (!call || call->replaced.ino || LOAD(inode, i_nlink))
-		return;
-	call->replaced.ino = inode_ino(inode);
-	call->replaced.generation = LOAD(inode, i_generation);
-	call->replaced.s_dev = LOAD(inode, i_sb, s_dev);
-}
-
 /* (inode, ip) */
 SEC("raw_tp/ext4_mark_inode_dirty")
 int cause_ext4_mark_inode_dirty(__u64 *ctx)
 {
-	struct inode *inode = (struct inode *)ctx[0];
-	struct handle *h;
-
-	if (!is_traced_filesystem(LOAD(inode, i_sb, s_dev)))
-		return 0;
-	h = current_handle();
-	if (!h)
-		return 0;
-	tell_handle_inode(&h->entry, inode);
-	if (h->entry.call != MOSTRACE_CALL_RENAME)
-		return 0;
-	tell_replaced(inode);
-	return tell_moved(inode);
+	return mark_inode((struct inode *)ctx[0]);
 }
 
 /* (folder, dentry) */
 SEC("raw_tp/ext4_unlink_enter")
 int cause_ext4_unlink_enter(__u64 *ctx)
 {
-	struct dentry *dentry = (struct dentry *)ctx[1];
-	struct call *call = current_call();
-	struct inode *inode;
-
-	if (!call)
-		return 0;
-	inode = BPF_CORE_READ(dentry, d_inode);
-	tell_inode(&call->entry, inode);
-	if (is_traced_filesystem(call->entry.s_dev))
-		name_called(inode, dentry);
-	return 0;
+	return tell_unlinked((struct dentry *)ctx[1]);
 }
 
 /* (inode, is_metadata, block) */
 SEC("raw_tp/ext4_forget")
 int cause_ext4_forget(__u64 *ctx)
 {
-	struct handle *h = current_handle();
-
-	if (h)
-		h->entry.head.flags |= MOSTRACE_HANDLE_FORGOT;
-	return 0;
+	return forget_block();
 }
 
 /* (inode, pos, len, copied): all four. Which of them ext4 calls depends on the mode of the journal. */

@@ -7,34 +7,7 @@
 #define MOSTRACE_CURRENT_BPF_H
 
 #include "called.bpf.h"
-
-#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-
-/* io_uring/io-wq.c, <linux/io_uring_types.h> */
-struct io_wq_work {
-	int cancel_seq;
-};
-
-struct io_worker {
-	struct io_wq_work *cur_work;
-};
-
-struct io_ring_ctx;
-
-struct io_cqe {
-	__s32 fd;
-};
-
-struct io_kiocb {
-	struct file *file;
-	__u8 opcode;
-	__u32 flags;		/* the low half, which has the flags of the submission */
-	struct io_cqe cqe;
-	struct io_ring_ctx *ctx;
-	struct io_wq_work work;
-};
-
-#pragma clang attribute pop
+#include "ringrequest.bpf.h"
 
 struct call {
 	struct mostrace_call entry;

@@ -10,6 +10,7 @@
 #ifndef MOSTRACE_DIRTIED_BPF_H
 #define MOSTRACE_DIRTIED_BPF_H
 
+#include "bio.bpf.h"
 #include "causes.bpf.h"
 
 /* A block in a transaction, for which the handle is stored. */

@@ -59,15 +59,21 @@ static __always_inline bool is_write_call(struct task_struct *task)
 static __always_inline int begin_write(struct kiocb *iocb)
 {
 	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct file *file = BPF_CORE_READ(iocb, ki_filp);
 	struct call *call;
 
 	if (!is_write_call(task))
 		return 0;
+	/* The function is that of all filesystems of its type. */
+	if (!is_traced_filesystem(BPF_CORE_READ(file, f_inode, i_sb, s_dev))) {
+		check_ended();
+		return 0;
+	}
 	begin_function();
 	call = current_call();
 	if (!call)
 		return 0;
-	if (BPF_CORE_READ(iocb, ki_filp) == call->file)
+	if (file == call->file)
 		call->iocb = iocb;
 	else
 		call->entry.kind = MOSTRACE_CALL_OTHER;
@@ -81,10 +87,8 @@ static __always_inline int end_write(long result)
 	struct kiocb *iocb;
 	struct call *call;
 
-	if (!is_write_call(task))
-		return 0;
 	call = current_call();
-	if (!call)
+	if (!call || !is_write_call(task))
 		return 0;
 	iocb = call->iocb;
 	if (iocb && result > 0)

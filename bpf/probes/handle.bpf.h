@@ -9,6 +9,8 @@
 #include "call.bpf.h"
 #include "dirtied.bpf.h"
 
+#define EEXIST 17
+
 enum handle_state {
 	HANDLE_NONE,
 	HANDLE_PREPARED,	/* ext4 has announced the handle */
@@ -20,6 +22,7 @@ struct handle {
 	__u32 handles;		/* t_handle_count when the handle joined */
 	bool told;		/* an entry of a block refers to it */
 	bool unborn;		/* its filesystem was being mounted when ext4 announced it */
+	bool left;		/* it has left its transaction, and has not joined the next one yet */
 	__u32 state;
 };
 
@@ -178,6 +181,12 @@ static __always_inline __u64 purpose_of(const struct mostrace_handle *entry)
 	return (number ^ entry->ino ^ (__u64)entry->generation << 32) * 0x9e3779b97f4a7c15ULL ^ entry->type;
 }
 
+/* Returns the same while the handle is open. As long as its inode is not known, each handle has a purpose of its own. */
+static __always_inline __u64 purpose_so_far(const struct mostrace_handle *entry)
+{
+	return entry->ino ? purpose_of(entry) : entry->id;
+}
+
 /* A thread that modified a block in a transaction, and what for. */
 struct modifier {
 	struct claim claim;
@@ -198,12 +207,12 @@ static __always_inline bool is_known_modifier(const struct mostrace_handle *hand
 {
 	struct modifier modifier = {
 		.claim = *claim,
-		.purpose = purpose_of(handle),
+		.purpose = purpose_so_far(handle),
 		.pid = bpf_get_current_pid_tgid(),
 	};
 	__u8 told = 1;
 
-	return bpf_map_update_elem(&modifiers, &modifier, &told, BPF_NOEXIST);
+	return bpf_map_update_elem(&modifiers, &modifier, &told, BPF_NOEXIST) == -EEXIST;
 }
 
 /*
@@ -254,21 +263,14 @@ static __always_inline void name_task(struct mostrace_handle *entry)
 }
 
 /*
- * The number of blocks that the handle dirtied in the transaction that it leaves is not known and not part of any
- * sum; the entry has a flag for this.
+ * Records the part of a handle in the transaction that it leaves. The number of blocks that it dirtied there is not known and not
+ * part of any sum; the entry has a flag for this.
  */
-static __always_inline int restart_handle(__u32 s_dev, __u32 tid)
+static __always_inline void leave(struct handle *h)
 {
-	struct journal_tid left;
-	struct handle *h;
+	struct journal_tid left = { .s_dev = h->entry.s_dev, .tid = h->entry.tid };
 	__u8 flags;
 
-	if (!is_traced_filesystem(s_dev))
-		return 0;
-	h = current_handle();
-	if (!h)
-		return 0;
-	left = (struct journal_tid){ .s_dev = s_dev, .tid = h->entry.tid };
 	tear(&left);
 	flags = h->entry.head.flags | MOSTRACE_HANDLE_RESTARTED | MOSTRACE_HANDLE_EACH_CAUSE;
 	h->entry.head = cause_head(MOSTRACE_HANDLE, sizeof(h->entry), bpf_ktime_get_ns());
@@ -278,6 +280,36 @@ static __always_inline int restart_handle(__u32 s_dev, __u32 tid)
 	h->entry.head.flags = 0;
 	h->entry.named = 0;
 	h->told = false;
+	h->left = true;
+}
+
+/*
+ * A handle is about to be restarted: it leaves its transaction, and may wait until that is committed before it joins the next one.
+ * Its entry must not be later than the copies.
+ */
+static __always_inline int begin_restart(struct jbd2_journal_handle *handle)
+{
+	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct handle *h = current_handle();
+
+	if (h && h->state == HANDLE_OPEN && !h->left && handle == task->journal_info)
+		leave(h);
+	return 0;
+}
+
+/* The handle has joined the next transaction. */
+static __always_inline int restart_handle(__u32 s_dev, __u32 tid)
+{
+	struct handle *h;
+
+	if (!is_traced_filesystem(s_dev))
+		return 0;
+	h = current_handle();
+	if (!h)
+		return 0;
+	if (!h->left)
+		leave(h);
+	h->left = false;
 	join(h, tid);
 	return 0;
 }
@@ -346,7 +378,7 @@ static __always_inline bool says_something(const struct handle *h, const struct 
 
 	if ((__s32)end->dirtied > 0 || end->sync || h->told || h->entry.head.flags & MOSTRACE_HANDLE_FORGOT)
 		return true;
-	return !bpf_map_update_elem(&participants, &participant, &told, BPF_NOEXIST);
+	return bpf_map_update_elem(&participants, &participant, &told, BPF_NOEXIST) != -EEXIST;
 }
 
 /*

@@ -18,6 +18,7 @@ struct pt_regs___x86 {
 	unsigned long r8;
 	unsigned long r9;
 	unsigned long orig_ax;
+	unsigned long sp;
 };
 
 struct pt_regs___arm64 {
@@ -77,6 +78,19 @@ static __always_inline __u64 second_argument(struct pt_regs *regs)
 	struct pt_regs___x86 *x86 = (void *)regs;
 
 	return bpf_core_field_exists(x86->si) ? BPF_CORE_READ(x86, si) : BPF_CORE_READ(arm64, regs[1]);
+}
+
+/* Returns the address to which the function that has the kprobe returns: it lies in the caller. */
+static __always_inline __u64 function_caller(struct pt_regs *regs)
+{
+	struct pt_regs___arm64 *arm64 = (void *)regs;
+	struct pt_regs___x86 *x86 = (void *)regs;
+	__u64 caller = 0;
+
+	if (!bpf_core_field_exists(x86->sp))
+		return BPF_CORE_READ(arm64, regs[30]);
+	bpf_probe_read_kernel(&caller, sizeof(caller), (void *)BPF_CORE_READ(x86, sp));
+	return caller;
 }
 
 /* Returns the result of the function that has the kretprobe. */

@@ -7,86 +7,7 @@
 #define MOSTRACE_URING_BPF_H
 
 #include "call.bpf.h"
-
-#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-
-/* The beginning of each kind of request: io_uring/rw.c, io_uring/sync.c */
-struct io_rw {
-	struct kiocb kiocb;
-	__u32 len;
-};
-
-struct io_sync {
-	__s64 len;
-	__s64 off;
-	int flags;
-	int mode;
-};
-
-/* io_uring/truncate.c */
-struct io_ftrunc {
-	__s64 len;
-};
-
-struct io_uring_cqe {
-	__s32 res;
-};
-
-/* io_uring/rsrc.h, io_uring/filetable.h: the registered files, from 6.13 on and before */
-struct io_rsrc_node {
-	unsigned long file_ptr;
-};
-
-struct io_rsrc_data {
-	__u32 nr;
-	struct io_rsrc_node **nodes;
-};
-
-struct io_file_table {
-	struct io_rsrc_data data;
-};
-
-struct io_ring_ctx {
-	struct io_file_table file_table;
-};
-
-struct io_fixed_file {
-	unsigned long file_ptr;
-};
-
-struct io_file_table___plain {
-	struct io_fixed_file *files;
-};
-
-struct io_ring_ctx___plain {
-	struct io_file_table___plain file_table;
-	__u32 nr_user_files;
-};
-
-#pragma clang attribute pop
-
-/* <linux/io_uring.h> */
-enum {
-	IORING_OP_WRITEV = 2,
-	IORING_OP_FSYNC = 3,
-	IORING_OP_WRITE_FIXED = 5,
-	IORING_OP_SYNC_FILE_RANGE = 8,
-	IORING_OP_FALLOCATE = 17,
-	IORING_OP_WRITE = 23,
-	IORING_OP_RENAMEAT = 35,
-	IORING_OP_UNLINKAT = 36,
-	IORING_OP_MKDIRAT = 37,
-	IORING_OP_SYMLINKAT = 38,
-	IORING_OP_LINKAT = 39,
-	IORING_OP_FTRUNCATE = 55,
-	IORING_OP_WRITEV_FIXED = 61,
-};
-#define IORING_FSYNC_DATASYNC 1
-/* The flags of a submission are the low bits of the request's. */
-#define IOSQE_FIXED_FILE 1U
-#define IOSQE_CQE_SKIP_SUCCESS (1U << 6)
-/* The low bits of a registered file's pointer are flags. */
-#define FILE_POINTER (~7UL)
+#include "ringrequest.bpf.h"
 
 /* Index of the request among the arguments of the submission tracepoint, and whether completion passes a cqe. */
 const volatile __u8 uring_submit_at;
@@ -95,52 +16,31 @@ const volatile bool uring_has_cqe;
 static __always_inline __u16 uring_kind(__u8 opcode)
 {
 	switch (opcode) {
-	case IORING_OP_WRITEV:
-	case IORING_OP_WRITE_FIXED:
-	case IORING_OP_WRITE:
-	case IORING_OP_WRITEV_FIXED:
+	case RING_WRITEV:
+	case RING_WRITE_FIXED:
+	case RING_WRITE:
+	case RING_WRITEV_FIXED:
 		return MOSTRACE_CALL_WRITE;
-	case IORING_OP_FSYNC:
+	case RING_FSYNC:
 		return MOSTRACE_CALL_FSYNC;
-	case IORING_OP_SYNC_FILE_RANGE:
+	case RING_SYNC_FILE_RANGE:
 		return MOSTRACE_CALL_SYNC_RANGE;
-	case IORING_OP_FALLOCATE:
+	case RING_FALLOCATE:
 		return MOSTRACE_CALL_FALLOCATE;
-	case IORING_OP_FTRUNCATE:
+	case RING_FTRUNCATE:
 		return MOSTRACE_CALL_TRUNCATE;
-	case IORING_OP_RENAMEAT:
+	case RING_RENAMEAT:
 		return MOSTRACE_CALL_RENAME;
-	case IORING_OP_UNLINKAT:
+	case RING_UNLINKAT:
 		return MOSTRACE_CALL_UNLINK;
-	case IORING_OP_MKDIRAT:
+	case RING_MKDIRAT:
 		return MOSTRACE_CALL_MKDIR;
-	case IORING_OP_SYMLINKAT:
-	case IORING_OP_LINKAT:
+	case RING_SYMLINKAT:
+	case RING_LINKAT:
 		return MOSTRACE_CALL_LINK;
 	default:
 		return MOSTRACE_CALL_OTHER;
 	}
-}
-
-/* Returns a registered file of the ring, or NULL. */
-static __always_inline struct file *fixed_file(struct io_ring_ctx *ctx, __u32 nth)
-{
-	struct io_ring_ctx___plain *plain = (void *)ctx;
-	struct io_fixed_file *files;
-	struct io_rsrc_node **nodes, *node = 0;
-	unsigned long file = 0;
-
-	if (bpf_core_field_exists(ctx->file_table.data)) {
-		nodes = BPF_CORE_READ(ctx, file_table.data.nodes);
-		if (nth < BPF_CORE_READ(ctx, file_table.data.nr))
-			bpf_probe_read_kernel(&node, sizeof(node), nodes + nth);
-		file = node ? BPF_CORE_READ(node, file_ptr) : 0;
-	} else if (bpf_core_field_exists(plain->file_table.files)) {
-		files = BPF_CORE_READ(plain, file_table.files);
-		if (nth < BPF_CORE_READ(plain, nr_user_files))
-			bpf_probe_read_kernel(&file, sizeof(file), files + nth);
-	}
-	return (struct file *)(file & FILE_POINTER);
 }
 
 /* Returns the file of a request that is being submitted; io_uring itself looks it up when it executes the request. */
@@ -152,8 +52,8 @@ static __always_inline struct file *submitted_file(struct io_kiocb *req)
 	if (file || !bpf_core_field_exists(req->cqe.fd))
 		return file;
 	fd = BPF_CORE_READ(req, cqe.fd);
-	if (BPF_CORE_READ(req, flags) & IOSQE_FIXED_FILE)
-		return fixed_file(BPF_CORE_READ(req, ctx), fd);
+	if (BPF_CORE_READ(req, flags) & RING_FIXED_FILE)
+		return registered_file(BPF_CORE_READ(req, ctx), fd);
 	return open_file((void *)bpf_get_current_task_btf(), fd);
 }
 
@@ -171,7 +71,7 @@ static __always_inline void tell_named_range(struct mostrace_call *call, struct 
 
 	switch (call->kind) {
 	case MOSTRACE_CALL_FSYNC:
-		if (BPF_CORE_READ(sync, flags) & IORING_FSYNC_DATASYNC)
+		if (BPF_CORE_READ(sync, flags) & RING_DATASYNC)
 			call->kind = MOSTRACE_CALL_FDATASYNC;
 		break;
 	case MOSTRACE_CALL_FALLOCATE:
@@ -203,7 +103,7 @@ static __always_inline void tell_uring_range(struct mostrace_call *call, struct 
 static __always_inline void tell_asked_range(struct mostrace_call *call, struct io_kiocb *req, struct file *file)
 {
 	__u8 opcode = BPF_CORE_READ(req, opcode);
-	bool is_vector = opcode == IORING_OP_WRITEV || opcode == IORING_OP_WRITEV_FIXED;
+	bool is_vector = opcode == RING_WRITEV || opcode == RING_WRITEV_FIXED;
 
 	if (call->kind != MOSTRACE_CALL_WRITE) {
 		tell_named_range(call, req);
@@ -252,7 +152,7 @@ static __always_inline int submit_uring(struct io_kiocb *req)
 		return 0;
 	call.entry.start_ns = bpf_ktime_get_ns();
 	tell_task(&call.entry);
-	if (BPF_CORE_READ(req, flags) & IOSQE_CQE_SKIP_SUCCESS)
+	if (BPF_CORE_READ(req, flags) & RING_SKIP_SUCCESS)
 		begin_open_end(&call, req);
 	if (bpf_map_update_elem(&uring_calls, &key, &call, BPF_ANY))
 		lose_cause(LOSS_CAUSES_TASKS);

@@ -186,16 +186,19 @@ void mostrace_call_ended(struct pt_regs *regs, long result)
 	struct mostrace_thread *thread = mostrace_thread();
 	struct mostrace_call *call = mostrace_call_under_way(thread);
 
-	if (!call)
+	if (!thread)
 		return;
-	if (thread->is_ours) {
+	/* A handle that was announced and did not begin, as in an ext4 without a journal, does not begin any more. */
+	if (thread->state == MOSTRACE_HANDLE_PREPARED)
+		thread->state = MOSTRACE_HANDLE_NONE;
+	if (call && thread->is_ours) {
 		call->head = mostrace_head_now(MOSTRACE_CALL, sizeof(*call));
 		call->result = result;
 		if (call->kind == MOSTRACE_CALL_WRITE && result > 0)
 			tell_written(thread, regs, result);
 		mostrace_put(&call->head);
 	}
-	call->kind = MOSTRACE_CALL_OTHER;
+	thread->call.kind = MOSTRACE_CALL_OTHER;
 	mostrace_thread_settle(thread);
 }
 

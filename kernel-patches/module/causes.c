@@ -20,6 +20,7 @@ typedef unsigned long long ext4_fsblk_t;
 
 #include <trace/events/ext4.h>
 #include <trace/events/jbd2.h>
+#include <trace/events/sched.h>
 #include <trace/events/syscalls.h>
 #include "call.h"
 #include "causes.h"
@@ -35,6 +36,11 @@ static void on_sys_enter(void *data, struct pt_regs *regs, long number)
 static void on_sys_exit(void *data, struct pt_regs *regs, long result)
 {
 	mostrace_call_ended(regs, result);
+}
+
+static void on_free(void *data, struct task_struct *task)
+{
+	mostrace_thread_ended(task);
 }
 
 /* 6.2 (d99a55a94a0d): the tracepoint was split in two, and the type was added. */
@@ -134,6 +140,7 @@ static void on_modify(void *data, handle_t *handle, struct journal_head *jh)
 
 static_assert(TAKES(sys_enter, struct pt_regs *, long));
 static_assert(TAKES(sys_exit, struct pt_regs *, long));
+static_assert(TAKES(sched_process_free, struct task_struct *));
 static_assert(START_LONG || TAKES(jbd2_handle_start, dev_t, tid_t, unsigned int, unsigned int, int));
 static_assert(STATS_LONG || TAKES(jbd2_handle_stats, dev_t, tid_t, unsigned int, unsigned int, int,
 				  int, int, int));
@@ -156,6 +163,7 @@ static struct probe {
 } probes[] = {
 	{ "sys_enter", on_sys_enter },
 	{ "sys_exit", on_sys_exit },
+	{ "sched_process_free", on_free },
 #ifdef MOSTRACE_JOURNAL_START_INODE
 	{ "ext4_journal_start_sb", on_start_sb },
 	{ "ext4_journal_start_inode", on_start_inode },

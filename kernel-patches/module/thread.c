@@ -89,6 +89,20 @@ void mostrace_thread_settle(struct mostrace_thread *thread)
 		WRITE_ONCE(thread->taken, false);
 }
 
+/* The thread is no more; it may have ended with a slot taken, for a handle that was announced and did not begin. */
+void mostrace_thread_ended(const struct task_struct *task)
+{
+	struct bucket *bucket = bucket_of(task);
+	unsigned long flags;
+	int i;
+
+	raw_spin_lock_irqsave(&bucket->lock, flags);
+	for (i = 0; i < WAYS; i++)
+		if (bucket->slots[i].owner == task)
+			WRITE_ONCE(bucket->slots[i].taken, false);
+	raw_spin_unlock_irqrestore(&bucket->lock, flags);
+}
+
 int mostrace_threads_alloc(void)
 {
 	int i;

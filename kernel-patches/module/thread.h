@@ -33,5 +33,6 @@ void mostrace_threads_free(void);
 struct mostrace_thread *mostrace_thread(void);
 struct mostrace_thread *mostrace_thread_room(void);
 void mostrace_thread_settle(struct mostrace_thread *thread);
+void mostrace_thread_ended(const struct task_struct *task);
 
 #endif

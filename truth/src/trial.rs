@@ -186,7 +186,8 @@ fn manifest(bundle: &Path) -> Result<serde_json::Value> {
 
 /// Returns the losses of events that the recording reports; with them, rows may be missing.
 fn lost(manifest: &serde_json::Value) -> Vec<String> {
-    const OF_EVENTS: [&str; 4] = [
+    const OF_EVENTS: [&str; 5] = [
+        "causes_misses",
         "completions",
         "events_ring",
         "events_tracer",

@@ -26,7 +26,7 @@ const WORDS: &str = "\
     blktrace ftrace bpf tracefs kernel temp all \
     e2image walk \
     file sql sqlite mobigen names mobibench \
-    entries_ring events_ring submitters bios_cut pages_cut dirtiers causes_ring causes_tasks entries_unknown probe_misses \
+    entries_ring events_ring submitters bios_cut pages_cut dirtiers causes_ring causes_tasks causes_misses entries_unknown probe_misses \
     events_tracer events_tracefs entries_tracefs extents_forgotten completions \
     reads read_bytes writes write_bytes discards discard_bytes flushes \
     events process handle dirtied call freed \

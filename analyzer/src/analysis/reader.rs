@@ -16,8 +16,8 @@ use crate::facts;
 use crate::pipeline::Pipeline;
 use crate::recording::{Joined, Recording, Table};
 
-/// The manifest's names of the losses that may include entries of the command's processes.
-const FORKS_LOST: [&str; 2] = ["causes_ring", "probe_misses"];
+/// The manifest's name of lost entries, which may include those of the command's processes.
+const FORKS_LOST: &str = "causes_ring";
 
 /// Requests between two reports of progress.
 const TELL: u64 = 1 << 14;
@@ -152,7 +152,7 @@ impl Reader<'_> {
             return Ok(None);
         };
         // A recorder that was killed leaves no counts of losses.
-        let is_whole = FORKS_LOST.iter().all(|name| losses.get(*name) == Some(&0));
+        let is_whole = losses.get(FORKS_LOST) == Some(&0) && causes::is_without_misses(losses);
         let mut table = self.recording.table(layout::FORK)?;
         let family = table.as_mut().map(|table| Family::read(table, is_whole));
         Ok(family.transpose()?)

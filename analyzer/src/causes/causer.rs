@@ -328,6 +328,8 @@ impl Found {
             Lead::Eviction => Blame::of(unlinked.get(handle.inode).map(&mut cause)),
         };
         match found {
+            // Whoever closes a file last did not remove it.
+            Blame::Unknown if handle.lead == Lead::Eviction => Blame::Unknown,
             Blame::Unknown if !handle.is_kernels => Blame::Exact(cause(handle.process)),
             found => found,
         }

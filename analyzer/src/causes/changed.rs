@@ -142,8 +142,8 @@ impl Changed {
     }
 
     /// Returns who had changed the block of `block` bytes that holds byte `at`, and the end of the blocks that the same tasks
-    /// had changed, at most `to`.
-    pub fn run(&self, at: u64, to: u64, block: u64, q_ns: u64) -> (u64, Changers) {
+    /// had changed, at most `to`. Changes up to `unsure_ns` may have been written out already.
+    pub fn run(&self, at: u64, to: u64, block: u64, q_ns: u64, unsure_ns: u64) -> (u64, Changers) {
         let block = block.max(1);
         let begin = at.saturating_sub(at.checked_rem(block).unwrap_or(0));
         let end = begin.saturating_add(block);
@@ -157,7 +157,7 @@ impl Changed {
                 changers.add_possible(std::iter::once(ProcessId::UNKNOWN));
                 break;
             }
-            range.tell(q_ns, &mut changers);
+            range.tell(q_ns, unsure_ns, &mut changers);
             // Further whole blocks of a range have the same answer.
             if from <= begin {
                 let rest = range.to.checked_rem(block).unwrap_or(0);
@@ -253,10 +253,11 @@ impl Range {
         });
     }
 
-    /// Adds the tasks that had changed the range by `q_ns`.
-    fn tell(&self, q_ns: u64, changers: &mut Changers) {
+    /// Adds the tasks that had changed the range by `q_ns`; of those whose last change is not after `unsure_ns`, it is not certain.
+    fn tell(&self, q_ns: u64, unsure_ns: u64, changers: &mut Changers) {
         for changer in self.changers.iter().filter(|c| c.first_start_ns <= q_ns) {
-            match changer.first_end_ns <= q_ns && !changer.is_doubtful {
+            let is_there = changer.last_end_ns > unsure_ns && !changer.is_doubtful;
+            match changer.first_end_ns <= q_ns && is_there {
                 true => changers.add_certain(changer.process),
                 false => changers.add_possible(std::iter::once(changer.process)),
             }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The tables of causes, each read only as far as is needed.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 
 use mostrace_bundle::entry::{EntryRef, RawCall, RawDirtied, RawF2fs, RawHandle};
@@ -13,13 +14,21 @@ const DISORDER_NS: u64 = 20_000_000;
 pub(super) const LONGEST_CALL_NS: u64 = 10_000_000_000;
 
 /// The manifest's names of the losses that may include entries of these tables.
-const LOSSES: [&str; 3] = ["causes_ring", "causes_tasks", "probe_misses"];
+const LOSSES: [&str; 2] = ["causes_ring", "causes_tasks"];
+
+/// The runs of these tables' probes that the kernel skipped. Recordings by earlier versions count those of all probes together.
+const MISSES: [&str; 2] = ["causes_misses", "probe_misses"];
+
+/// Returns true if the kernel skipped no run of a probe that makes entries of these tables.
+pub(crate) fn is_without_misses(losses: &BTreeMap<String, u64>) -> bool {
+    MISSES.iter().find_map(|name| losses.get(*name)) == Some(&0)
+}
 
 /// Returns true if no entry of these tables was lost. A recorder that was killed leaves no counts of losses, and other
 /// recorders than the probes count otherwise: theirs are not known to be whole.
 pub(crate) fn are_whole(manifest: &Manifest) -> bool {
     let losses = &manifest.losses;
-    LOSSES.iter().all(|name| losses.get(*name) == Some(&0))
+    LOSSES.iter().all(|name| losses.get(*name) == Some(&0)) && is_without_misses(losses)
 }
 
 /// The tables that a bundle has.

@@ -76,6 +76,8 @@ pub(super) struct Writes {
     count: usize,
     /// Inodes of which calls were forgotten.
     forgotten: HashSet<Inode>,
+    /// Changes up to this time may have been written out: something was, and it is not known what.
+    unsure_ns: u64,
 }
 
 #[derive(Default)]
@@ -123,6 +125,11 @@ impl Writes {
         self.forgotten.insert(inode);
     }
 
+    /// Notes that something was written out by `time_ns` of which it is not known what it was.
+    pub fn written_unseen(&mut self, time_ns: u64) {
+        self.unsure_ns = self.unsure_ns.max(time_ns);
+    }
+
     /// Notes that a file was mapped shared and writable at `time_ns`.
     pub fn mapped(&mut self, inode: Inode, time_ns: u64) {
         let mapped_ns = &mut self.inodes.entry(inode).or_default().mapped_ns;
@@ -144,7 +151,8 @@ impl Writes {
         block: u64,
         q_ns: u64,
     ) -> (Vec<(u64, Changers)>, bool) {
-        self.with(inode, |of| of.changers((from, to), block, q_ns))
+        let unsure_ns = self.unsure_ns;
+        self.with(inode, |of| of.changers((from, to), block, q_ns, unsure_ns))
             .unwrap_or_else(|| (vec![(to, Changers::default())], true))
     }
 
@@ -224,6 +232,7 @@ impl OfInode {
         (from, to): (u64, u64),
         block: u64,
         q_ns: u64,
+        unsure_ns: u64,
     ) -> (Vec<(u64, Changers)>, bool) {
         self.enter(q_ns);
         let in_progress = self.in_progress(q_ns).take(IN_PROGRESS).copied();
@@ -234,7 +243,7 @@ impl OfInode {
         let mut runs: Vec<(u64, Changers)> = Vec::new();
         let mut at = from;
         while at < to {
-            let (mut end, mut changers) = self.changed.run(at, to, block, q_ns);
+            let (mut end, mut changers) = self.changed.run(at, to, block, q_ns, unsure_ns);
             if in_progress.iter().any(|change| change.meets(at, end)) {
                 end = end.min(same_until(&in_progress, at, block));
                 let near = in_progress.iter().filter(|change| change.meets(at, end));
@@ -362,6 +371,19 @@ mod tests {
             .map(|(end, c)| (*end, c.certain.len()))
             .collect();
         assert_eq!((certain, are_all), (vec![(4096, 1), (8192, 2)], true));
+    }
+
+    /// Something was written out, and no entry says what: it may have been the first task's bytes, but not the second one's.
+    #[test]
+    fn changes_before_an_unseen_write_are_not_certain() {
+        let mut writes = Writes::default();
+        writes.push(INODE, call(1, 0, 4096, 10));
+        writes.push(INODE, call(2, 0, 4096, 30));
+        writes.written_unseen(20);
+        let (runs, _) = writes.changers(INODE, (0, 4096), 4096, 100);
+        let (_, changers) = &runs[0];
+        assert_eq!(changers.certain, [ProcessId(2)]);
+        assert_eq!(changers.possible, [ProcessId(1)]);
     }
 
     #[test]

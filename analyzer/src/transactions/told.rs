@@ -16,7 +16,7 @@ use super::databases::{Database, together};
 /// Transactions that a workload does not count: those that set up its tables.
 const SETTING_UP: u64 = 8;
 /// The manifest's names of losses of calls.
-const LOSSES: [&str; 2] = ["causes_ring", "causes_tasks"];
+const LOSSES: [&str; 3] = ["causes_ring", "causes_tasks", "causes_misses"];
 
 /// The origin of a number of transactions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

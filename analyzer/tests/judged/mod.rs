@@ -13,7 +13,7 @@ use mostrace_map::class::{Class, Kind};
 use mostrace_map::fs::{self, Image};
 
 /// The losses of entries of causes.
-const LOSSES: [&str; 3] = ["causes_ring", "causes_tasks", "probe_misses"];
+const LOSSES: [&str; 3] = ["causes_ring", "causes_tasks", "causes_misses"];
 
 /// A causer's share of a row.
 pub struct Share {

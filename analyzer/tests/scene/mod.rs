@@ -23,7 +23,7 @@ pub const DISCARD: u32 = 1 << 29;
 pub const DEVICE: u32 = 7 << 20;
 
 /// The losses of entries of causes.
-const LOSSES: [&str; 3] = ["causes_ring", "causes_tasks", "probe_misses"];
+const LOSSES: [&str; 3] = ["causes_ring", "causes_tasks", "causes_misses"];
 
 /// A thread as entries describe it.
 #[derive(Clone, Copy)]

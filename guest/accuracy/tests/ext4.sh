@@ -76,7 +76,7 @@ with_truth() {
 	step "$name"
 	snapshot=
 	[ "$devices" = "$loop" ] || snapshot=--no-snapshot
-	mostrace record -d "$loop" -o "/tmp/out/$name.most" --source blktrace --sync $snapshot $causes -- "$@" 2>record.err || fail "$(cat record.err)"
+	mostrace -vv record -d "$loop" -o "/tmp/out/$name.most" --source blktrace --sync $snapshot $causes -- "$@" 2>record.err || fail "$(cat record.err)"
 	echo 0 >$probe/events/kprobes/enable
 	grep -v '^#' $probe/trace >"/tmp/out/$name.truth"
 	grep overrun $probe/per_cpu/cpu*/stats | grep -v 'overrun: 0' && fail "the truth was overrun"
@@ -87,6 +87,7 @@ with_truth() {
 		for device in $devices; do partition "$device"; done
 	} >"/tmp/out/$name.disk"
 	info "$name: $(grep '^mostrace: causes' record.err)"
+	grep 'runs skipped' record.err | while read -r line; do info "$name: $line"; done
 }
 
 # try NAME BLOCK COMMAND [MKE2FS-OPTION…] [-- OPTIONS]

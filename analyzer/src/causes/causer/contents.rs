@@ -33,6 +33,9 @@ impl<R> Causer<'_, R> {
             self.one(Some(collector), Operation::Gc, row);
             return;
         }
+        if row.origin.is_none() {
+            self.written_unseen(request, row);
+        }
         let operation = self.operation(row, registry);
         let is_direct = matches!(row.origin, Some(Origin::DIRECT | Origin::RAW));
         if is_direct && row.dirtier == ProcessId::UNKNOWN {
@@ -129,6 +132,16 @@ impl<R> Causer<'_, R> {
         let unexplained = of.dirtier.filter(|_| !is_explained || changers.is_empty());
         let dirtier = unexplained.map(&mut cause);
         Blame::of(dirtier.into_iter().chain(all)).first(&Others::Unknown)
+    }
+
+    /// Takes note of a row that no entry describes: what it wrote must not be taken for unwritten.
+    fn written_unseen(&mut self, request: &Request, row: &Row) {
+        self.found.writes.written_unseen(request.time_ns);
+        let end = row.sector.saturating_add(u64::from(row.bytes / 512));
+        let step = usize::try_from(self.block / 512).unwrap_or(1).max(1);
+        for home in (row.sector..end).step_by(step) {
+            self.homes.written(home, request.time_ns);
+        }
     }
 
     /// Judges a row by the task that made its pages dirty: others may have changed them afterwards.

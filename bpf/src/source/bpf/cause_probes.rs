@@ -3,13 +3,14 @@
 
 use std::ffi::OsString;
 use std::mem::MaybeUninit;
+use std::path::Path;
 
 use libbpf_rs::btf::Btf;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{Link, OpenObject, PrintLevel, ProgramMut};
+use libbpf_rs::{Link, Object, OpenObject, PrintLevel, ProgramMut};
 
 use super::calls;
-use super::object::{FUNCTION, attach, log_libbpf, per_cpu_sum, recursion_misses};
+use super::object::{ATOMIC, FUNCTION, attach, log_libbpf, per_cpu_sum, recursion_misses};
 use super::ring_size::RingSize;
 use super::stream::Stream;
 use crate::error::{Error, Result};
@@ -17,6 +18,7 @@ use crate::machine::device::Device;
 use crate::machine::filesystem;
 use crate::machine::kernel;
 use crate::machine::memory;
+use crate::machine::mounts::TRACEFS;
 use crate::source::Losses;
 
 mod skel {
@@ -89,6 +91,49 @@ fn write_function(kind: &str) -> Option<String> {
     }
 }
 
+/// The programs that cannot be preempted at tracepoints.
+const ATOMIC_TRACEPOINTS: usize = 3;
+
+/// The functions for the programs that cannot be preempted.
+const ATOMIC_FUNCTIONS: [(&str, &str); 7] = [
+    ("cause_atomic_fork", "wake_up_new_task"),
+    ("cause_atomic_journal_start", "__ext4_journal_start_sb"),
+    ("cause_atomic_mark_inode_dirty", "__ext4_mark_inode_dirty"),
+    ("cause_atomic_unlink", "ext4_unlink"),
+    ("cause_atomic_forget", "__ext4_forget"),
+    ("cause_atomic_modify", "jbd2_journal_dirty_metadata"),
+    ("cause_atomic_restart", "jbd2__journal_restart"),
+];
+
+/// Attaches the programs that cannot be preempted; where the kernel does not take one, it is not attached.
+fn attach_atomic(object: &Object, stream: &mut Stream) {
+    let mut handles = Vec::new();
+    for program in object.progs_mut().filter(|p| p.autoload()) {
+        let name = program.name().to_owned();
+        if !name.as_encoded_bytes().starts_with(ATOMIC) {
+            continue;
+        }
+        let function = ATOMIC_FUNCTIONS
+            .iter()
+            .find(|(program, _)| name == *program);
+        let link = match function {
+            Some((_, function)) => program.attach_kprobe_multi(false, vec![(*function).to_owned()]),
+            None => program.attach(),
+        };
+        match (link, function) {
+            (Ok(link), Some(_)) => stream.keep(&name, link),
+            (Ok(link), None) => handles.push((name, link)),
+            (Err(e), _) => log::debug!("{}: {e}", name.to_string_lossy()),
+        }
+    }
+    // A handle is told by all of its tracepoints, or by none.
+    if handles.len() == ATOMIC_TRACEPOINTS {
+        for (name, link) in handles {
+            stream.keep(&name, link);
+        }
+    }
+}
+
 impl<'o> CauseProbes<'o> {
     /// Loads the probes, with those of the command's processes if there is a command.
     ///
@@ -115,7 +160,12 @@ impl<'o> CauseProbes<'o> {
         let uring = fill_uring(&mut open, &btf)?;
         drop(btf);
         memory::give_back();
+        // The functions of earlier kernels have other arguments. The tracepoint came with those of today (6.2).
+        let has_started_inodes = Path::new(TRACEFS)
+            .join("events/ext4/ext4_journal_start_inode")
+            .exists();
         let functions = Functions::of(device);
+        let has_atomic = functions.is_some() && has_started_inodes;
         for mut program in open.open_object_mut().progs_mut() {
             let is_function = program.name().as_encoded_bytes().starts_with(FUNCTION);
             let is_uring = program
@@ -124,9 +174,11 @@ impl<'o> CauseProbes<'o> {
                 .starts_with(b"cause_uring_");
             let wanted = !is_uring || uring.iter().any(|name| program.name() == *name);
             let is_refused = program.name() == "cause_modify_fentry" && !has_fentry();
-            let is_idle = program.name() == "cause_fork" && !has_command;
+            let is_idle = program.name().as_encoded_bytes().ends_with(b"_fork") && !has_command;
+            let is_atomic = program.name().as_encoded_bytes().starts_with(ATOMIC);
             let has_functions = functions.is_some() || !is_function;
-            program.set_autoload(wanted && has_functions && !is_refused && !is_idle);
+            let is_told = has_atomic || !is_atomic;
+            program.set_autoload(wanted && has_functions && is_told && !is_refused && !is_idle);
         }
         let skel = open.load().map_err(Error::bpf)?;
         memory::give_back();
@@ -147,6 +199,7 @@ impl<'o> CauseProbes<'o> {
             Some(Err(e)) => log::debug!("calls by functions: {e}"),
             None => {}
         }
+        attach_atomic(self.skel.object(), &mut stream);
         let stream = attach(self.skel.object(), stream)?;
         self.tell_attached(true)?;
         Ok(stream)
@@ -171,7 +224,7 @@ impl<'o> CauseProbes<'o> {
             losses.insert(name.to_owned(), lost);
         }
         let misses = recursion_misses(self.skel.object());
-        losses.insert("probe_misses".to_owned(), misses);
+        losses.insert("causes_misses".to_owned(), misses);
         Ok(losses)
     }
 }

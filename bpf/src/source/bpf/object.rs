@@ -16,9 +16,22 @@ pub(super) const MODIFY: &[u8] = b"cause_modify_";
 /// The beginning of the names of programs that are attached to functions which user space chooses, and not by [`attach`].
 pub(super) const FUNCTION: &[u8] = b"cause_function_";
 
+/// The beginning of the names of programs that cannot be preempted, and that take the place of others where they can be attached.
+pub(super) const ATOMIC: &[u8] = b"cause_atomic_";
+
 /// Programs that are left out where others, which cost the machine less, are attached: the beginnings of the names of both.
-const INSTEAD: [(&[u8], &[u8]); 3] = [
+const INSTEAD: [(&[u8], &[u8]); 10] = [
+    (MODIFY, b"cause_atomic_modify"),
     (MODIFY, MODIFY),
+    (b"cause_fork", b"cause_atomic_fork"),
+    (b"cause_ext4_journal_start", b"cause_atomic_journal_start"),
+    (
+        b"cause_ext4_mark_inode_dirty",
+        b"cause_atomic_mark_inode_dirty",
+    ),
+    (b"cause_ext4_unlink_enter", b"cause_atomic_unlink"),
+    (b"cause_ext4_forget", b"cause_atomic_forget"),
+    (b"cause_jbd2_handle_", b"cause_atomic_handle_"),
     (b"cause_call_", FUNCTION),
     (b"mostrace_drop_folio", b"mostrace_ext4_invalidate"),
 ];
@@ -36,7 +49,7 @@ pub(super) fn attach(object: &Object, mut stream: Stream) -> Result<Stream> {
     for program in object.progs_mut().filter(|p| p.autoload()) {
         let name = program.name().as_encoded_bytes();
         let is_modify = name.starts_with(MODIFY);
-        if name.starts_with(FUNCTION) || is_replaced(name, &stream) {
+        if name.starts_with(FUNCTION) || name.starts_with(ATOMIC) || is_replaced(name, &stream) {
             continue;
         }
         match program.attach() {
@@ -99,10 +112,17 @@ pub(super) fn per_cpu_sum(map: &dyn MapCore, index: u32) -> Result<u64> {
 /// The runs that the kernel skipped because a program was already running on the CPU (6.1 and later).
 pub(super) fn recursion_misses(object: &Object) -> u64 {
     let mine: Vec<u32> = object.progs().filter_map(|p| program_id(&p)).collect();
-    libbpf_rs::query::ProgInfoIter::default()
-        .filter(|info| mine.contains(&info.id))
-        .map(|info| info.recursion_misses)
-        .sum()
+    let skipped = libbpf_rs::query::ProgInfoIter::default()
+        .filter(|info| mine.contains(&info.id) && info.recursion_misses > 0)
+        .map(|info| {
+            log::debug!(
+                "{}: {} runs skipped",
+                info.name.to_string_lossy(),
+                info.recursion_misses
+            );
+            info.recursion_misses
+        });
+    skipped.sum()
 }
 
 fn program_id(program: &libbpf_rs::Program<'_>) -> Option<u32> {
