@@ -202,7 +202,7 @@ impl Source for BpfSource<'_> {
     }
 
     /// The threads of the streams empty the rings.
-    fn poll_interval(&self) -> Duration {
+    fn poll_interval(&self, _others_wake: bool) -> Duration {
         Duration::MAX
     }
 
