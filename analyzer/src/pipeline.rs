@@ -9,6 +9,8 @@
 
 use std::io::Read;
 
+use mostrace_bundle::table::TableReader;
+
 use crate::attribute::{Attributor, Names, Registry, Request, Row};
 use crate::blktrace::{Completions, Trace};
 use crate::causes::{Cause, CauseId, Causer, Verdicts};
@@ -94,6 +96,14 @@ impl<'a, R: Read> Pipeline<'a, R> {
             causer.go_on(functions, is_whole);
         }
         self.completions.go_on(trace);
+    }
+
+    /// Reads what the table of cgroups has become longer by, ahead of the events that it is about.
+    ///
+    /// # Errors
+    /// Returns an error if the table cannot be read.
+    pub fn learn_cgroups(&mut self, table: &mut TableReader<impl Read>) -> Result<(), Error> {
+        Ok(self.attributor.learn_cgroups(table)?)
     }
 
     /// Returns the completions, with what they have told so far of the trace as a whole.

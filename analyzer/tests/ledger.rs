@@ -24,6 +24,7 @@ fn main() -> ExitCode {
         its_sums_are_those_of_a_recording needs LIVE,
         an_hour_is_there_as_a_whole_or_not_at_all needs LIVE,
         limits_are_held_against_it needs LIVE,
+        cgroups_are_told_apart needs LIVE,
         what_is_no_ledger_is_one_line needs [],
         the_page_has_the_sums_of_the_tables needs [],
     ])
@@ -276,6 +277,76 @@ fn what_is_no_ledger_is_one_line() {
     }
     let usage = say(mostrace().args(["ledger", "start", path, "-d", path, "--every", "7h"]));
     assert_eq!(usage.status, Some(2), "{}", usage.err);
+}
+
+/// The unified hierarchy, mounted for this test alone, with two cgroups in it.
+struct Cgroups(PathBuf);
+
+impl Cgroups {
+    const NAMES: [&str; 2] = ["mostrace-test-one", "mostrace-test-two"];
+
+    fn new(folder: &Path) -> Cgroups {
+        let root = folder.join("cgroups");
+        fs::create_dir(&root).unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "cgroup2", "none"])
+            .arg(&root)
+            .status();
+        assert!(mounted.unwrap().success(), "cgroups (v2) cannot be mounted");
+        let cgroups = Cgroups(root);
+        for name in Cgroups::NAMES {
+            fs::create_dir(cgroups.0.join(name)).unwrap();
+        }
+        cgroups
+    }
+
+    /// Runs a shell in a cgroup.
+    fn run(&self, name: &str, script: &str) {
+        let procs = self.0.join(name).join("cgroup.procs");
+        let script = format!("echo $$ >{}; {script}", procs.display());
+        let ran = Command::new("sh").args(["-c", &script]).status();
+        assert!(ran.unwrap().success());
+    }
+}
+
+impl Drop for Cgroups {
+    fn drop(&mut self) {
+        for name in Cgroups::NAMES {
+            let _ = fs::remove_dir(self.0.join(name));
+        }
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
+/// What each of two cgroups writes and asks for is in rows of its own.
+fn cgroups_are_told_apart() {
+    let disk = disk();
+    let dir = tempfile::tempdir().unwrap();
+    let cgroups = Cgroups::new(dir.path());
+    let folder = dir.path().join("ledger");
+    let ledger = start(&folder, &disk, "2");
+    await_hours(&folder, 1);
+    let mount = disk.mount_point().display().to_string();
+    for (name, blocks) in Cgroups::NAMES.into_iter().zip([300, 100]) {
+        let file = format!("{mount}/{name}");
+        cgroups.run(
+            name,
+            &format!("exec dd if=/dev/zero of={file} bs=4k count={blocks} conv=fsync 2>/dev/null"),
+        );
+    }
+    end(ledger);
+    let data = shown(&folder, "cgroup,class");
+    let data = rows(&data, 2, &["write_bytes"]);
+    let asked = rows(&shown(&folder, "cgroup"), 1, &["asked_bytes"]);
+    for (name, blocks) in Cgroups::NAMES.into_iter().zip([300, 100]) {
+        let path = format!("/{name}");
+        assert_eq!(
+            data[&vec![path.clone(), "data".into()]],
+            [blocks * 4096],
+            "{data:?}"
+        );
+        assert_eq!(asked[&vec![path]], [blocks * 4096], "{asked:?}");
+    }
 }
 
 /// The names of applications come from strangers.

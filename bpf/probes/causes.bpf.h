@@ -3,6 +3,7 @@
 #ifndef MOSTRACE_CAUSES_BPF_H
 #define MOSTRACE_CAUSES_BPF_H
 
+#include "cgroup.bpf.h"
 #include "compat.bpf.h"
 #include "filesystems.bpf.h"
 #include "mostrace.h"
@@ -40,6 +41,12 @@ static __always_inline void put_cause(void *entry, __u32 size)
 {
 	if (bpf_ringbuf_output(&causes, entry, size, wake_flags(&causes, RING_CAUSES)))
 		lose_cause(LOSS_CAUSES_RING);
+}
+
+static __noinline int tell_cgroup(void)
+{
+	TELL_CGROUP(&causes, RING_CAUSES, lose_cause(LOSS_CAUSES_RING));
+	return 0;
 }
 
 static __always_inline struct mostrace_entry cause_head(__u16 type, __u16 size, __u64 time_ns)

@@ -85,6 +85,24 @@ struct files_struct {
 	struct fdtable *fdt;
 };
 
+/* fs/kernfs: `parent` was renamed in 6.15 (633488947ef6). */
+struct kernfs_node {
+	struct kernfs_node *__parent;
+	const char *name;
+};
+
+struct kernfs_node___before_6_15 {
+	struct kernfs_node *parent;
+};
+
+struct cgroup {
+	struct kernfs_node *kn;
+};
+
+struct css_set {
+	struct cgroup *dfl_cgrp;
+};
+
 struct task_struct {
 	unsigned int flags;
 	int pid;
@@ -94,6 +112,7 @@ struct task_struct {
 	void *set_child_tid;
 	struct files_struct *files;
 	void *journal_info;
+	struct css_set *cgroups;	/* with CONFIG_CGROUPS */
 };
 
 /* kernel/kthread.c, kernel/workqueue_internal.h */

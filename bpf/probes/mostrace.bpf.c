@@ -7,6 +7,7 @@
  * They are raw tracepoints (4.17) or BTF tracepoints (5.5), which need neither fentry nor kprobes. User space reads
  * from BTF which argument is the bio or request.
  */
+#include "cgroup.bpf.h"
 #include "owner.bpf.h"
 #include "flush.bpf.h"
 #include "freed.bpf.h"
@@ -112,8 +113,19 @@ static READS_MUCH void tell_queued(const struct work *w, __u32 pid)
 			   bio_number(w->ascent.root.bio));
 }
 
+#ifndef MOSTRACE_UNTYPED
+static __noinline int tell_cgroup(void)
+{
+	TELL_CGROUP(&entries, RING_ENTRIES, lose(LOSS_ENTRIES_RING));
+	return 0;
+}
+#else
+#define tell_cgroup()
+#endif
+
 static __always_inline __u32 see(struct work *w, const struct bio_device *device)
 {
+	tell_cgroup();
 	return see_submitter(&w->ascent.window, &w->who, &w->ascent.direct, &w->ascent.root, device);
 }
 

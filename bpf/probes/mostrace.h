@@ -27,6 +27,7 @@ enum mostrace_type {
 	MOSTRACE_F2FS = 9,
 	MOSTRACE_FORK = 10,
 	MOSTRACE_OPERATION = 11,
+	MOSTRACE_CGROUP = 12,
 };
 
 /* The stage of a bio's or request's life at which the entry was made. */
@@ -411,6 +412,21 @@ struct mostrace_f2fs {
 	__u16 call;		/* enum mostrace_call_kind: the system call that the task is in */
 	__u16 pad;
 	char comm[MOSTRACE_COMM_LEN];
+};
+
+/*
+ * The cgroup of the unified hierarchy that a process was in at head.time_ns. It is told when the process does
+ * something that has an entry, and again from time to time. head.sector is MOSTRACE_NONE and
+ * head.bytes 0. 48 bytes, then path_len bytes of path (no NUL), padded with NULs to a multiple of 8:
+ * written backwards from the hierarchy's root, "name/folder/folder/"; empty for the root itself.
+ */
+struct mostrace_cgroup {
+	struct mostrace_entry head;	/* flags: MOSTRACE_NAME_CUT */
+	__u64 id;		/* the inode of its folder */
+	__u32 tgid;		/* process */
+	__u16 path_len;
+	__u16 pad;
+	char path[];
 };
 
 /* What an operation does; bundle/src/operation.rs describes each. */

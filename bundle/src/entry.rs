@@ -215,6 +215,8 @@ pub const TYPE_FREED: u16 = 8;
 pub const TYPE_F2FS: u16 = 9;
 /// `MOSTRACE_FORK`.
 pub const TYPE_FORK: u16 = 10;
+/// `MOSTRACE_CGROUP`.
+pub const TYPE_CGROUP: u16 = 12;
 
 /// `struct mostrace_entry`: the head that every entry starts with.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -647,6 +649,22 @@ pub struct RawFork {
     pub parent: U32<LE>,
 }
 
+/// `struct mostrace_cgroup`: the cgroup of the unified hierarchy that a process was in at `head.time_ns`.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct RawCgroup {
+    /// Common head; [`Flags::NAME_CUT`] may be set.
+    pub head: RawHead,
+    /// The inode number of the cgroup's folder.
+    pub id: U64<LE>,
+    /// Process.
+    pub tgid: U32<LE>,
+    /// Length of the path that follows, bytes.
+    pub path_len: U16<LE>,
+    /// Zero.
+    pub pad: U16<LE>,
+}
+
 // The little-endian field types have alignment 1, so entries are read in place. The C header asserts the same sizes.
 const _: () = assert!(size_of::<RawHead>() == 32);
 const _: () = assert!(size_of::<RawProcess>() == 88);
@@ -658,6 +676,7 @@ const _: () = assert!(size_of::<RawFreed>() == 56);
 const _: () = assert!(size_of::<RawCall>() == 120);
 const _: () = assert!(size_of::<RawF2fs>() == 72);
 const _: () = assert!(size_of::<RawFork>() == 40);
+const _: () = assert!(size_of::<RawCgroup>() == 48);
 
 /// A file entry and its name, borrowed from a buffer.
 #[derive(Clone, Copy, Debug)]
@@ -666,6 +685,33 @@ pub struct FileRef<'a> {
     pub raw: &'a RawFile,
     /// The last path component as raw bytes; empty if the inode had no dentry left or the file was not asked for.
     pub name: &'a [u8],
+}
+
+/// A cgroup entry and its path, borrowed from a buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct CgroupRef<'a> {
+    /// The fixed part.
+    pub raw: &'a RawCgroup,
+    /// The path as it is recorded: `name/folder/folder/`; empty for the hierarchy's root.
+    pub path: &'a [u8],
+}
+
+impl CgroupRef<'_> {
+    /// Returns the path from the hierarchy's root, with a leading slash; `/` for the root itself. If the recorder could not write
+    /// all of it, what is nearest to the root is missing, and the path begins with `…`.
+    #[must_use]
+    pub fn whole_path(&self) -> Vec<u8> {
+        let mut path = match self.raw.head.flags.has(Flags::NAME_CUT) {
+            true => "…".as_bytes().to_vec(),
+            false => Vec::new(),
+        };
+        let names = self.path.strip_suffix(b"/").unwrap_or(self.path);
+        for name in names.rsplit(|&byte| byte == b'/') {
+            path.push(b'/');
+            path.extend_from_slice(name);
+        }
+        path
+    }
 }
 
 /// One row of a table, borrowed from a buffer.
@@ -689,6 +735,8 @@ pub enum EntryRef<'a> {
     F2fs(&'a RawF2fs),
     /// A process that was started.
     Fork(&'a RawFork),
+    /// The cgroup of a process.
+    Cgroup(CgroupRef<'a>),
     /// A call that changed the filesystem.
     Operation(OperationRef<'a>),
 }
@@ -706,6 +754,7 @@ impl<'a> EntryRef<'a> {
             EntryRef::Freed(f) => &f.head,
             EntryRef::F2fs(f) => &f.head,
             EntryRef::Fork(f) => &f.head,
+            EntryRef::Cgroup(c) => &c.raw.head,
             EntryRef::Operation(o) => &o.raw.head,
         }
     }
@@ -740,6 +789,14 @@ impl<'a> EntryRef<'a> {
             TYPE_FREED => fixed(record, "freed").map(EntryRef::Freed),
             TYPE_F2FS => fixed(record, "f2fs").map(EntryRef::F2fs),
             TYPE_FORK => fixed(record, "fork").map(EntryRef::Fork),
+            TYPE_CGROUP => {
+                let (raw, rest) = RawCgroup::ref_from_prefix(record)
+                    .map_err(|_| "shorter than a cgroup entry")?;
+                let path = rest
+                    .get(..usize::from(raw.path_len.get()))
+                    .ok_or("path longer than the record")?;
+                Ok(EntryRef::Cgroup(CgroupRef { raw, path }))
+            }
             TYPE_OPERATION => OperationRef::decode(record).map(EntryRef::Operation),
             other => Err(format!("unknown entry type {other}")),
         }
@@ -786,6 +843,8 @@ pub enum Entry {
     F2fs(RawF2fs),
     /// A process that was started.
     Fork(RawFork),
+    /// The cgroup of a process, and its path, see [`CgroupRef::path`].
+    Cgroup(RawCgroup, Vec<u8>),
     /// A call that changed the filesystem.
     Operation(OperationEntry),
 }
@@ -803,6 +862,7 @@ impl Entry {
             Entry::Freed(f) => &f.head,
             Entry::F2fs(f) => &f.head,
             Entry::Fork(f) => &f.head,
+            Entry::Cgroup(c, _) => &c.head,
             Entry::Operation(o) => &o.raw.head,
         }
     }
@@ -831,6 +891,7 @@ impl From<EntryRef<'_>> for Entry {
             EntryRef::Freed(raw) => Entry::Freed(*raw),
             EntryRef::F2fs(raw) => Entry::F2fs(*raw),
             EntryRef::Fork(raw) => Entry::Fork(*raw),
+            EntryRef::Cgroup(CgroupRef { raw, path }) => Entry::Cgroup(*raw, path.to_vec()),
             EntryRef::Operation(operation) => Entry::Operation(operation.into()),
         }
     }

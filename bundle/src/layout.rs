@@ -35,6 +35,8 @@ pub const F2FS: &str = "f2fs.entries";
 pub const CAUSES: [&str; 4] = [HANDLE, DIRTIED, CALL, F2FS];
 /// The table of the processes that the command and its descendants started.
 pub const FORK: &str = "fork.entries";
+/// The table of the cgroups of processes.
+pub const CGROUP: &str = "cgroup.entries";
 /// The table of the operations that changed the filesystem, for a replay.
 pub const OPERATION: &str = "operation.entries";
 /// The apps of an Android device by user id.
@@ -60,7 +62,7 @@ pub fn is_known(name: &str) -> bool {
 fn is_table(name: &str) -> bool {
     TABLES.contains(&name)
         || CAUSES.contains(&name)
-        || [FREED, NAMES, CALLED, FORK, OPERATION].contains(&name)
+        || [FREED, NAMES, CALLED, FORK, CGROUP, OPERATION].contains(&name)
 }
 
 /// Returns the CPU in an event file's name; None if it is not the name of one.
@@ -112,6 +114,7 @@ mod tests {
             CALLED,
             F2FS,
             FORK,
+            CGROUP,
             OPERATION,
             NAMES,
             PACKAGES,

@@ -13,7 +13,8 @@ use crate::archive::Cut;
 use crate::blk_io_trace::BlkIoTrace;
 use crate::entry::operation::RawOperation;
 use crate::entry::{
-    RawCall, RawDirtied, RawDirtier, RawF2fs, RawFile, RawFork, RawFreed, RawHandle, RawProcess,
+    RawCall, RawCgroup, RawDirtied, RawDirtier, RawF2fs, RawFile, RawFork, RawFreed, RawHandle,
+    RawProcess,
 };
 use crate::layout;
 use crate::length::as_u64;
@@ -113,7 +114,12 @@ fn by_counts<'a>(dir: &'a Path, manifest: &'a Manifest) -> impl Iterator<Item = 
     let tables = layout::TABLES
         .into_iter()
         .chain(layout::CAUSES)
-        .chain([layout::FREED, layout::FORK, layout::OPERATION])
+        .chain([
+            layout::FREED,
+            layout::FORK,
+            layout::CGROUP,
+            layout::OPERATION,
+        ])
         .filter_map(move |name| entries(dir, name, count(&layout::count_of(name))));
     let snapshot = manifest.snapshot.is_some() && size(dir, layout::SNAPSHOT).is_none();
     let snapshot = snapshot.then(|| Shortfall::Missing {
@@ -163,6 +169,7 @@ fn entries(dir: &Path, name: &'static str, of: u64) -> Option<Shortfall> {
         layout::F2FS => room_for::<RawF2fs>(records),
         layout::FREED => room_for::<RawFreed>(records),
         layout::FORK => room_for::<RawFork>(records),
+        layout::CGROUP => room_for::<RawCgroup>(records),
         layout::OPERATION => room_for::<RawOperation>(records),
         _ => room_for::<RawDirtier>(records),
     };

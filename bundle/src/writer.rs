@@ -2,6 +2,7 @@
 //! Writing a bundle's folder.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::error::{At, Error};
@@ -79,9 +80,11 @@ impl Writer {
     /// Returns an error if the manifest cannot be written, for example because the disk is full.
     pub fn put_manifest(&self, manifest: &Manifest) -> Result<(), Error> {
         let temporary = ".manifest.new";
-        let file = self.folder.replace(temporary)?;
+        let mut file = self.folder.replace(temporary)?;
         let path = self.path(layout::MANIFEST);
-        serde_json::to_writer_pretty(&file, manifest).at(&path)?;
+        // At once: a writer without a buffer is called for each word.
+        let text = serde_json::to_vec_pretty(manifest).at(&path)?;
+        file.write_all(&text).at(&path)?;
         file.sync_all().at(&path)?;
         self.folder.rename(temporary, layout::MANIFEST)
     }

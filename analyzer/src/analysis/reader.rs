@@ -105,6 +105,9 @@ impl Reader<'_> {
         if let Some(family) = self.family()? {
             attributor = attributor.with_family(family);
         }
+        if let Some(table) = self.recording.table(layout::CGROUP)?.as_mut() {
+            attributor = attributor.with_cgroups(table)?;
+        }
         if let Some(journal) = journal {
             attributor = attributor.with_journal(journal);
         }

@@ -108,6 +108,23 @@ impl<'a, R: Read> Attributor<'a, R> {
         self
     }
 
+    /// Reads the table of cgroups. Call it before anything that names processes.
+    ///
+    /// # Errors
+    /// Returns an error if the table cannot be read.
+    pub fn with_cgroups(mut self, table: &mut TableReader<impl Read>) -> Result<Self, Error> {
+        self.learn_cgroups(table)?;
+        Ok(self)
+    }
+
+    /// Reads what the table of cgroups has become longer by.
+    ///
+    /// # Errors
+    /// Returns an error if the table cannot be read.
+    pub fn learn_cgroups(&mut self, table: &mut TableReader<impl Read>) -> Result<(), Error> {
+        self.registry.processes.cgroups_mut().read(table)
+    }
+
     /// Reads the table of names of the mounted tree. Call it after [`of_filesystem`](Self::of_filesystem) and before
     /// anything that asks for names.
     ///
@@ -274,6 +291,7 @@ impl<'a, R: Read> Attributor<'a, R> {
                     | EntryRef::Freed(_)
                     | EntryRef::F2fs(_)
                     | EntryRef::Fork(_)
+                    | EntryRef::Cgroup(_)
                     | EntryRef::Operation(_) => {}
                 }
             }

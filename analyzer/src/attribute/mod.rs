@@ -22,6 +22,7 @@
 
 mod attributor;
 mod cells;
+mod cgroups;
 mod classify;
 mod empties;
 mod family;

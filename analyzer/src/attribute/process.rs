@@ -5,6 +5,7 @@ use mostrace_bundle::entry::{
     Flags, RawCall, RawDirtier, RawF2fs, RawHandle, RawProcess, UNKNOWN_ID,
 };
 
+use super::cgroups::{CgroupId, Cgroups};
 use super::family::Family;
 use super::{HashMap, HashSet};
 use crate::blktrace::{Names, Part};
@@ -31,6 +32,8 @@ pub struct Process {
     pub comm: Option<Box<[u8]>>,
     /// True if it belongs to the tree of the recorded command; None if unknown.
     pub of_command: Option<bool>,
+    /// The path of its cgroup (v2); None if unknown.
+    pub cgroup: Option<Box<[u8]>>,
     /// The last time when it was seen under this name, ns; 0 if unknown.
     pub told_ns: u64,
 }
@@ -105,10 +108,14 @@ const KERNEL_THREADS: [&str; 11] = [
 /// Prefixes that count only if a digit follows: a program's name may begin with them too.
 const NUMBERED_THREADS: [&str; 2] = ["loop", "md"];
 
+/// A thread as an entry described it, whether it is of the command's tree, and its cgroup: its number may have had another owner
+/// before, and it may have been in another cgroup.
+type Told = (Task, Option<bool>, Option<CgroupId>);
+
 /// The current owner of a thread number.
 struct Thread {
-    /// The thread as an entry described it, and whether it is of the command's tree; None without an entry.
-    task: Option<(Task, Option<bool>)>,
+    /// The thread as an entry described it; None without an entry.
+    task: Option<Told>,
     id: ProcessId,
     /// The last time when an entry or event named it, ns.
     told_ns: u64,
@@ -119,8 +126,8 @@ pub(super) struct Processes {
     list: Vec<Process>,
     /// The processes of the command's tree.
     family: Family,
-    /// The key has whether the thread is of the command's tree, because its number may have had another owner before.
-    by_entry: HashMap<(Task, Option<bool>), ProcessId>,
+    cgroups: Cgroups,
+    by_entry: HashMap<Told, ProcessId>,
     /// The latest thread that an entry named for each thread number.
     by_pid: HashMap<u32, Thread>,
     /// The previous thread of each renamed number, and until when (ns): it may have bios in flight.
@@ -138,6 +145,7 @@ impl Default for Processes {
         Processes {
             list: vec![Process::default()],
             family: Family::default(),
+            cgroups: Cgroups::default(),
             by_entry: HashMap::default(),
             by_pid: HashMap::default(),
             before: HashMap::default(),
@@ -154,6 +162,16 @@ impl Processes {
         self.family = family;
     }
 
+    /// Returns the cgroups of processes, which may become known by and by.
+    pub fn cgroups_mut(&mut self) -> &mut Cgroups {
+        &mut self.cgroups
+    }
+
+    /// Returns the path of the cgroup that a process was in.
+    pub fn cgroup(&self, tgid: u32, time_ns: u64) -> Option<&[u8]> {
+        self.cgroups.path(self.cgroups.of(tgid, time_ns)?)
+    }
+
     /// Returns the process of an entry; unknown if the probe did not see the submitter.
     pub fn submitter(&mut self, raw: &RawProcess) -> ProcessId {
         if raw.head.flags.has(Flags::NO_SUBMITTER) {
@@ -161,7 +179,7 @@ impl Processes {
         }
         let task = Task::from(raw);
         let told_ns = raw.head.time_ns.get();
-        let told = (task, self.of_command(task, told_ns));
+        let told = self.told(task, told_ns);
         if let Some(thread) = self.by_pid.get_mut(&task.pid)
             && thread.task == Some(told)
         {
@@ -227,26 +245,36 @@ impl Processes {
 
     /// Returns the number of a thread that an entry names, as it was at `time_ns`.
     pub fn task(&mut self, task: Task, time_ns: u64) -> ProcessId {
-        let of_command = self.of_command(task, time_ns);
-        if let Some(&id) = self.by_entry.get(&(task, of_command)) {
+        let told = self.told(task, time_ns);
+        if let Some(&id) = self.by_entry.get(&told) {
             if let Some(process) = self.list.get_mut(id.0 as usize) {
                 process.told_ns = process.told_ns.max(time_ns);
             }
             return id;
         }
+        let (_, of_command, cgroup) = told;
         let id = self.add(Process {
             pid: Some(task.pid),
             tgid: Some(task.tgid).filter(|&id| id != UNKNOWN_ID),
             uid: Some(task.uid).filter(|&id| id != UNKNOWN_ID),
             comm: task.comm.split(|&b| b == 0).next().map(Into::into),
             of_command,
+            cgroup: cgroup.and_then(|id| self.cgroups.path(id)).map(Into::into),
             told_ns: time_ns,
         });
-        self.by_entry.insert((task, of_command), id);
+        self.by_entry.insert(told, id);
         if !task.is_called_like_the_kernels() {
             self.users.insert(id);
         }
         id
+    }
+
+    fn told(&self, task: Task, time_ns: u64) -> Told {
+        let cgroup = match task.tgid {
+            UNKNOWN_ID => None,
+            tgid => self.cgroups.of(tgid, time_ns),
+        };
+        (task, self.of_command(task, time_ns), cgroup)
     }
 
     fn of_command(&self, task: Task, time_ns: u64) -> Option<bool> {

@@ -48,6 +48,11 @@ impl<'a> Registry<'a> {
         self.processes.get(process)
     }
 
+    /// Returns the path of the cgroup that a process was in at `time_ns`; None if it is not known.
+    pub fn cgroup(&self, tgid: u32, time_ns: u64) -> Option<&[u8]> {
+        self.processes.cgroup(tgid, time_ns)
+    }
+
     /// Returns true if the thread is known to belong to a user's program and not to the kernel.
     pub fn is_user(&self, process: ProcessId) -> bool {
         self.processes.is_user(process)

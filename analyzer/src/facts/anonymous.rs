@@ -27,6 +27,7 @@ impl Facts {
         self.hidden = Some(*key);
         for process in &mut self.origins.names.processes {
             process.comm = process.comm.as_deref().map(|comm| hashed(key, comm));
+            process.cgroup = process.cgroup.as_deref().map(|path| path_of(key, path));
         }
         for file in &mut self.origins.names.files {
             file.path = file.path.as_deref().map(|path| path_of(key, path));

@@ -251,6 +251,9 @@ pub static ALL: &[Column] = &[
     caused(text("cause_process_known", labels::cause_process_known, "how certain the process is: exact also if all certain and possible causers belong to one process; else as cause_known")),
     caused(id("cause_generation", labels::cause_generation, "i_generation of the file that it was done to: inode numbers are reused")),
     caused(yes("cause_of_command", labels::cause_of_command, "whether that process belongs to the recorded command's tree: the command, or a process that it or a descendant started; empty if the cause is unknown or the recording does not have the tree")),
+    derived(text("cgroup", |f| labels::cgroups(f, at::process), "path of the cgroup (v2) of the process that submitted it, as it was then; empty if the recording does not have it")),
+    derived(text("dirty_cgroup", |f| labels::cgroups(f, at::dirtier), "the same of the process that dirtied the pages")),
+    derived(caused(text("cause_cgroup", labels::cause_cgroups, "the same of the process that caused it"))),
     derived(text("process", |f| labels::processes(f, at::process), "comm:tgid of the process that submitted it")),
     derived(text("dirtier", |f| labels::processes(f, at::dirtier), "comm:tgid of the process that dirtied the pages")),
     derived(text("file", labels::files, "the path, or the inode of a file without a name")),
@@ -370,6 +373,7 @@ mod tests {
             uid: pid,
             comm: pid.map(|_| b"app"[..].into()),
             of_command: pid.map(|_| true),
+            cgroup: pid.map(|_| b"/app"[..].into()),
             told_ns: 0,
         };
         let file = |inode: Option<u64>| File {

@@ -94,6 +94,21 @@ pub(super) fn processes(facts: &Facts, from: &'static str) -> Text {
     Text::new([from], process_labels(facts), |[id]| id)
 }
 
+/// Returns the cgroup of each process.
+pub(super) fn cgroups(facts: &Facts, from: &'static str) -> Text {
+    let processes = facts.origins.names.processes.iter();
+    let path = |process: &Process| process.cgroup.as_deref().map(escape);
+    Text::new([from], processes.map(path), |[id]| id)
+}
+
+/// Returns the cgroup of the process that caused it.
+pub(super) fn cause_cgroups(facts: &Facts) -> Text {
+    text_of_cause(facts, |cause| {
+        let process = facts.names().process(cause.process);
+        process.cgroup.as_deref().map(escape)
+    })
+}
+
 /// Returns the label of each process by its number; if there are several recordings, with the recording's name.
 pub(crate) fn process_labels(facts: &Facts) -> Vec<Option<String>> {
     let names = names_of_groups(facts);

@@ -263,6 +263,7 @@ fn frame(hour: &Hour) -> PolarsResult<DataFrame> {
         Series::new("uid".into(), uids).into_column(),
         text("package", |key| key.package.as_deref()),
         text("command", |key| key.command.as_deref()),
+        text("cgroup", |key| key.cgroup.as_deref()),
         text("operation", |key| key.operation),
         text("class", |key| key.class),
         text("role", |key| key.role),

@@ -18,6 +18,8 @@ pub struct Key {
     pub package: Option<String>,
     /// The process's name, escaped for a terminal; None if nobody is known to have caused it.
     pub command: Option<String>,
+    /// The process's cgroup (v2), escaped for a terminal.
+    pub cgroup: Option<String>,
     /// What the process did; for rows of calls the kind of call.
     pub operation: Option<&'static str>,
     /// The class of the blocks; None for flushes, discards and calls.

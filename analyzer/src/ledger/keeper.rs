@@ -41,7 +41,7 @@ pub struct Keeper<F> {
     /// The segment's shares; they are named at its end, because names may be known late.
     shares: HashMap<(CauseId, Option<Kind>, FileId), Figures>,
     /// The segment's calls.
-    calls: HashMap<(u32, [u8; 16], &'static str), Figures>,
+    calls: HashMap<(u32, [u8; 16], Option<Box<[u8]>>, &'static str), Figures>,
     paths: Paths,
     /// The temporary files of databases, which tell what the files beside them are.
     companions: HashSet<Box<[u8]>>,
@@ -99,7 +99,10 @@ impl<F: FnMut(Hour)> Keeper<F> {
 
     fn process(&self, id: ProcessId, registry: &Registry<'_>) -> Key {
         let process = registry.process(id);
-        self.task(process.uid, process.comm.as_deref())
+        Key {
+            cgroup: process.cgroup.as_deref().map(escape),
+            ..self.task(process.uid, process.comm.as_deref())
+        }
     }
 
     /// Adds what is known of the segment as a whole, after it has ended the hour before.
@@ -140,7 +143,7 @@ impl<F: FnMut(Hour)> Keeper<F> {
 }
 
 impl<F: FnMut(Hour)> Fold for Keeper<F> {
-    fn call(&mut self, call: &RawCall) {
+    fn call(&mut self, call: &RawCall, cgroup: Option<&[u8]>) {
         let kind = CallKind::of(call.kind.get());
         let mut figures = Figures::default();
         match kind {
@@ -153,7 +156,8 @@ impl<F: FnMut(Hour)> Fold for Keeper<F> {
             }
             _ => return,
         }
-        let whose = (call.uid.get(), call.comm, kind.into());
+        let cgroup = cgroup.map(Into::into);
+        let whose = (call.uid.get(), call.comm, cgroup, kind.into());
         self.calls.entry(whose).or_default().tally(figures);
     }
 
@@ -226,10 +230,11 @@ impl<F: FnMut(Hour)> Fold for Keeper<F> {
             };
             self.hour.add(self.task(Some(uid), None), figures);
         }
-        for ((uid, comm, operation), figures) in std::mem::take(&mut self.calls) {
+        for ((uid, comm, cgroup, operation), figures) in std::mem::take(&mut self.calls) {
             let comm = comm.split(|&byte| byte == 0).next();
             let key = Key {
                 operation: Some(operation),
+                cgroup: cgroup.as_deref().map(escape),
                 ..self.task(Some(uid), comm)
             };
             self.hour.add(key, figures);

@@ -19,13 +19,14 @@ use crate::tables::Table;
 use crate::tally::{Tally, tallied_by_field};
 
 /// The columns by which rows can be grouped.
-pub const COLUMNS: [&str; 10] = [
+pub const COLUMNS: [&str; 11] = [
     "day",
     "hour",
     "device",
     "uid",
     "package",
     "command",
+    "cgroup",
     "operation",
     "class",
     "role",

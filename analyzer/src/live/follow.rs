@@ -20,9 +20,9 @@ type Result<T> = std::result::Result<T, Error>;
 
 /// What becomes of the segments of a running recording.
 pub trait Fold {
-    /// Takes a system call of the segment; all of a segment's calls come before its completions. A recording without calls
-    /// has none.
-    fn call(&mut self, call: &RawCall);
+    /// Takes a system call of the segment, and the cgroup that its process was in, if it is known; all of a segment's calls come
+    /// before its completions. A recording without calls has none.
+    fn call(&mut self, call: &RawCall, cgroup: Option<&[u8]>);
     /// Takes a completed request of the segment.
     fn push(&mut self, step: &Step<'_, '_>);
     /// Ends the segment of this manifest. `has_calls` is false if calls are not recorded.
@@ -58,6 +58,7 @@ pub fn follow(
         mut calls,
         mut f2fs,
         mut asked,
+        mut cgroups,
     ] = files.readers()?;
     let mut of_bios = [processes, names, dirtiers];
     let of_bios = of_bios.iter_mut().flatten().collect();
@@ -86,13 +87,18 @@ pub fn follow(
     loop {
         let next = segments.next().transpose()?;
         let next = next.map(|next| files.take(&next)).transpose()?;
+        if let Some(cgroups) = &mut cgroups {
+            cgroups.go_on();
+            pipeline.learn_cgroups(cgroups)?;
+        }
         if let Some(asked) = &mut asked {
             asked.go_on();
             let end = next.as_ref().map(|_| waiting.manifest.clock.stop_mono_ns);
             let end = end.unwrap_or(u64::MAX);
             while let Some(entry) = asked.next_if(|head| head.time_ns.get() <= end)? {
                 if let EntryRef::Call(call) = entry {
-                    fold.call(call);
+                    let (tgid, time_ns) = (call.tgid.get(), call.head.time_ns.get());
+                    fold.call(call, pipeline.registry().cgroup(tgid, time_ns));
                 }
             }
         }
@@ -117,7 +123,7 @@ struct Waiting {
 }
 
 /// The tables that are read. Calls are read twice: ahead of the events for causes, and for what was asked.
-const READ: [&str; 8] = [
+const READ: [&str; 9] = [
     layout::PROCESS,
     layout::FILE,
     layout::DIRTIER,
@@ -126,6 +132,7 @@ const READ: [&str; 8] = [
     layout::CALL,
     layout::F2FS,
     layout::CALL,
+    layout::CGROUP,
 ];
 
 /// These tables of all segments, each record once.

@@ -28,7 +28,7 @@ impl<F: FnMut(View)> Views<F> {
 }
 
 impl<F: FnMut(View)> Fold for Views<F> {
-    fn call(&mut self, call: &RawCall) {
+    fn call(&mut self, call: &RawCall, _cgroup: Option<&[u8]>) {
         self.sums.call(call);
     }
 

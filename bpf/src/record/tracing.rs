@@ -100,7 +100,14 @@ impl<'o> Tracing<'o> {
 
     /// How long the sources may be left alone if nothing wakes.
     pub fn poll_interval(&self) -> Duration {
-        let intervals = self.sources.iter().map(|source| source.poll_interval());
+        let wakes = |source: &dyn Source| {
+            source.wakeup_fd().is_some() && source.provides().has(Provides::ENTRIES)
+        };
+        let others_wake = self.sources.iter().any(|source| wakes(source.as_ref()));
+        let intervals = self
+            .sources
+            .iter()
+            .map(|source| source.poll_interval(others_wake));
         intervals.min().unwrap_or(Duration::MAX)
     }
 

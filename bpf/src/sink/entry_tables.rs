@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::mem::offset_of;
 
 use mostrace_bundle::entry::{
-    RawDirtier, RawFreed, RawHead, RawProcess, TYPE_DIRTIER, TYPE_FILE, TYPE_FREED, TYPE_PROCESS,
+    EntryRef, RawDirtier, RawFreed, RawHead, RawProcess, TYPE_CGROUP, TYPE_DIRTIER, TYPE_FILE,
+    TYPE_FREED, TYPE_PROCESS,
 };
 use mostrace_bundle::{Folder, layout};
 use zerocopy::FromBytes;
@@ -21,11 +22,12 @@ use crate::error::{Error, Result};
 /// The room for the latest entries, bytes: half of it is what those of some 10,000 bios take.
 const RECENT: usize = 8 << 20;
 
-const TABLES: [Spec; 4] = [
+const TABLES: [Spec; 5] = [
     (TYPE_PROCESS, layout::PROCESS),
     (TYPE_FILE, layout::FILE),
     (TYPE_DIRTIER, layout::DIRTIER),
     (TYPE_FREED, layout::FREED),
+    (TYPE_CGROUP, layout::CGROUP),
 ];
 
 /// The tables of one recording.
@@ -69,6 +71,7 @@ impl EntryTables {
             TYPE_FILE => self.names.trim(entry),
             TYPE_DIRTIER => fixed::<RawDirtier>(entry),
             TYPE_FREED => fixed::<RawFreed>(entry),
+            TYPE_CGROUP => EntryRef::decode(entry).ok().map(|_| entry),
             _ => return Ok(false),
         };
         let record = record.ok_or_else(malformed)?;
@@ -122,8 +125,8 @@ impl EntryTables {
 }
 
 fn put(tables: &mut TableSet, recent: &mut Recent, record: &[u8]) -> Result<()> {
-    // Freed blocks belong to no request.
-    if kind_of(record) != Some(TYPE_FREED) {
+    // Freed blocks and cgroups belong to no request.
+    if !matches!(kind_of(record), Some(TYPE_FREED | TYPE_CGROUP)) {
         recent.push(time_of(record), record);
     }
     tables.push(record)
@@ -202,6 +205,6 @@ mod tests {
         }
         assert!(!tables.push(&entry(99, 40)).unwrap());
         let kept: Vec<u64> = tables.counts().iter().map(|(_, kept)| *kept).collect();
-        assert_eq!(kept, [1, 1, 1, 1]);
+        assert_eq!(kept, [1, 1, 1, 1, 0]);
     }
 }

@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 
 use mostrace_bundle::blk_io_trace::BlkIoTrace;
+use mostrace_bundle::entry::TYPE_CGROUP;
 use mostrace_bundle::operation::TYPE_OPERATION;
 use mostrace_bundle::{Folder, layout};
 use zerocopy::LE;
@@ -40,7 +41,7 @@ pub(crate) use event_files::EventFiles;
 pub(crate) use in_flight::Step;
 pub(crate) use name_filter::NameFilter;
 pub(crate) use tables::{Counts, split_entry};
-use tables::{Spec, TableSet};
+use tables::{Spec, TableSet, kind_of};
 
 /// How much of the latest records is kept for the next segment.
 #[derive(Clone, Copy, Debug)]
@@ -172,6 +173,10 @@ impl Sink {
     /// # Errors
     /// The entry is malformed, or the bundle cannot be written.
     pub fn push_cause(&mut self, entry: &[u8]) -> Result<bool> {
+        // Both kinds of probes tell cgroups, and there is one table.
+        if kind_of(entry) == Some(TYPE_CGROUP) {
+            return self.push_entry(entry);
+        }
         let Some(tables) = &mut self.causes else {
             return Ok(false);
         };

@@ -132,7 +132,7 @@ impl Source for Blktrace {
     }
 
     /// The tool writes its files itself.
-    fn poll_interval(&self) -> Duration {
+    fn poll_interval(&self, _others_wake: bool) -> Duration {
         Duration::from_secs(1)
     }
 

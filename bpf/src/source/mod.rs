@@ -87,8 +87,9 @@ pub(crate) trait Source {
         None
     }
 
-    /// How long the source may be left alone if nothing wakes.
-    fn poll_interval(&self) -> Duration {
+    /// How long the source may be left alone if nothing wakes. `others_wake` is true if another source wakes when much of the same
+    /// IO has come.
+    fn poll_interval(&self, _others_wake: bool) -> Duration {
         POLL_INTERVAL
     }
 

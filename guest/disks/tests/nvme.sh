@@ -65,7 +65,7 @@ grep -q '"disk": "'"${disk#/dev/}"'"' loop.most/manifest.json || fail "$(cat loo
 losetup -d "$loop"
 
 step "record in segments"
-mostrace record -d $disk -o cut.most --segment 2 -w 5
+mostrace record -d $disk -o cut.most --segment 2s -w 5
 [ -n "$(manifest cut.0001.most before data_units_written)" ] || fail "$(cat cut.0001.most/manifest.json)"
 [ -z "$(manifest cut.0001.most after data_units_written)" ] || fail "$(cat cut.0001.most/manifest.json)"
 last=$(ls -d cut.*.most | tail -n 1)
@@ -78,7 +78,7 @@ mostrace record -d "$loop" -o none.most -- dd if=/dev/zero of="$mnt/x" bs=4k cou
 remove
 
 step "ledger"
-mostrace ledger start ledger -d $disk --every 5s --segment 1 -w 16
+mostrace ledger start ledger -d $disk --every 5s --segment 1s -w 16
 nvme smart-log -o json $disk >end
 mostrace ledger show ledger --hours --format csv >hours.csv
 units=$(tail -n 1 hours.csv | cut -d, -f"$(column drive_data_units_written <hours.csv)")

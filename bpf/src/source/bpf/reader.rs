@@ -15,7 +15,7 @@ use crate::error::{At, Error, Result};
 use crate::machine::wait::Wait;
 
 /// The time that a record may lie in the ring if nothing wakes the thread.
-const REST: Duration = Duration::from_millis(400);
+const REST: Duration = Duration::from_millis(800);
 /// A batch has at most one part in this many of the ring: the thread is woken when so much waits (`ring.bpf.h`).
 const PART: usize = 16;
 /// The batches that wait: at most eight times what the ring has.

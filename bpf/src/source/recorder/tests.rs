@@ -135,6 +135,7 @@ fn entries_go_into_their_tables_and_settings_back() {
         ("file_entries", 1),
         ("dirtier_entries", 1),
         ("freed_entries", 0),
+        ("cgroup_entries", 0),
     ];
     let counts = counts.map(|(name, count)| (name.to_owned(), count));
     assert_eq!(source.counts(), counts);
