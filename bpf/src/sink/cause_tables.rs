@@ -6,26 +6,30 @@ use std::collections::BTreeMap;
 use std::mem::offset_of;
 
 use mostrace_bundle::entry::{
-    RawCall, RawDirtied, RawF2fs, RawFile, RawFork, RawHandle, TYPE_CALL, TYPE_DIRTIED, TYPE_F2FS,
-    TYPE_FILE, TYPE_FORK, TYPE_HANDLE,
+    RawCall, RawDirtied, RawF2fs, RawHandle, TYPE_CALL, TYPE_DIRTIED, TYPE_F2FS, TYPE_FILE,
+    TYPE_FORK, TYPE_HANDLE,
 };
 use mostrace_bundle::{Folder, layout};
 
 use super::file_names::FileNames;
-use super::functions::Functions;
+use super::functions::{Functions, HANDLE};
 use super::latest_causes::LatestCauses;
 use super::process_tree::{FORK, ProcessTree};
 use super::tables::{Counts, Spec, TableSet, entries, kind_of};
 use super::{NameFilter, Retention};
 use crate::error::{Error, Result};
 
+const DIRTIED: usize = size_of::<RawDirtied>();
+const CALL: usize = size_of::<RawCall>();
+const F2FS: usize = size_of::<RawF2fs>();
+
 const TABLES: [Spec; 6] = [
-    Spec::of::<RawHandle>(TYPE_HANDLE, layout::HANDLE),
-    Spec::of::<RawDirtied>(TYPE_DIRTIED, layout::DIRTIED),
-    Spec::of::<RawCall>(TYPE_CALL, layout::CALL),
-    Spec::of::<RawFile>(TYPE_FILE, layout::CALLED),
-    Spec::of::<RawF2fs>(TYPE_F2FS, layout::F2FS),
-    Spec::of::<RawFork>(TYPE_FORK, layout::FORK),
+    (TYPE_HANDLE, layout::HANDLE),
+    (TYPE_DIRTIED, layout::DIRTIED),
+    (TYPE_CALL, layout::CALL),
+    (TYPE_FILE, layout::CALLED),
+    (TYPE_F2FS, layout::F2FS),
+    (TYPE_FORK, layout::FORK),
 ];
 
 /// The tables of one recording.
@@ -61,29 +65,33 @@ impl CauseTables {
     /// The entry is malformed, or the bundle cannot be written.
     pub fn push(&mut self, entry: &[u8]) -> Result<()> {
         let malformed = || Error::malformed("entries of causes", "malformed entry");
-        let kind = kind_of(entry).ok_or_else(malformed)?;
-        let record = match kind {
-            TYPE_FILE => self.names.trim(entry),
-            _ => Spec::find(&TABLES, kind).and_then(|spec| spec.record(entry)),
-        };
-        let record = record.ok_or_else(malformed)?;
-        match kind {
-            TYPE_HANDLE => {
-                let record = self.functions.number(record);
-                self.tid = tid_of(&record).unwrap_or(self.tid);
-                self.latest.entry(&record);
-                return self.tables.push(&record);
+        match (kind_of(entry), entry.len()) {
+            (Some(TYPE_HANDLE), HANDLE) => {
+                let entry = self.functions.number(entry);
+                self.tid = tid_of(&entry).unwrap_or(self.tid);
+                self.latest.entry(&entry);
+                self.tables.push(&entry)
             }
-            TYPE_DIRTIED => self.latest.entry(record),
-            TYPE_FILE => self.latest.name(record),
-            TYPE_F2FS => self.latest.step(record),
-            TYPE_FORK => {
-                let kept = self.tree.push(record);
-                return kept.map_or(Ok(()), |record| self.tables.push(&record));
+            (Some(TYPE_DIRTIED), DIRTIED) => {
+                self.latest.entry(entry);
+                self.tables.push(entry)
             }
-            _ => {}
+            (Some(TYPE_CALL), CALL) => self.tables.push(entry),
+            (Some(TYPE_FILE), _) => {
+                let record = self.names.trim(entry).ok_or_else(malformed)?;
+                self.latest.name(record);
+                self.tables.push(record)
+            }
+            (Some(TYPE_F2FS), F2FS) => {
+                self.latest.step(entry);
+                self.tables.push(entry)
+            }
+            (Some(TYPE_FORK), FORK) => match self.tree.push(entry) {
+                Some(record) => self.tables.push(&record),
+                None => Ok(()),
+            },
+            _ => Err(malformed()),
         }
-        self.tables.push(record)
     }
 
     /// Says that the command has been started as this process.
@@ -143,7 +151,7 @@ mod tests {
     use std::mem::offset_of;
 
     use mostrace_bundle::Entry;
-    use mostrace_bundle::entry::NONE;
+    use mostrace_bundle::entry::{NONE, RawFile};
     use mostrace_bundle::table::TableReader;
 
     use super::*;

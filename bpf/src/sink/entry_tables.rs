@@ -2,10 +2,10 @@
 //! The tables of entries: who wrote a block, and to which file.
 
 use std::collections::BTreeMap;
+use std::mem::offset_of;
 
 use mostrace_bundle::entry::{
-    RawDirtier, RawFile, RawFreed, RawHead, RawProcess, TYPE_DIRTIER, TYPE_FILE, TYPE_FREED,
-    TYPE_PROCESS,
+    RawDirtier, RawFreed, RawHead, RawProcess, TYPE_DIRTIER, TYPE_FILE, TYPE_FREED, TYPE_PROCESS,
 };
 use mostrace_bundle::{Folder, layout};
 use zerocopy::FromBytes;
@@ -14,7 +14,7 @@ use super::completions::{Completions, RequestRecord};
 use super::file_names::FileNames;
 use super::held_back::HeldBack;
 use super::recent::Recent;
-use super::tables::{Counts, Spec, TableSet, entries, kind_of};
+use super::tables::{Counts, Spec, TableSet, entries, kind_of, u16_at};
 use super::{NameFilter, Retention};
 use crate::error::{Error, Result};
 
@@ -22,10 +22,10 @@ use crate::error::{Error, Result};
 const RECENT: usize = 8 << 20;
 
 const TABLES: [Spec; 4] = [
-    Spec::of::<RawProcess>(TYPE_PROCESS, layout::PROCESS),
-    Spec::of::<RawFile>(TYPE_FILE, layout::FILE),
-    Spec::of::<RawDirtier>(TYPE_DIRTIER, layout::DIRTIER),
-    Spec::of::<RawFreed>(TYPE_FREED, layout::FREED),
+    (TYPE_PROCESS, layout::PROCESS),
+    (TYPE_FILE, layout::FILE),
+    (TYPE_DIRTIER, layout::DIRTIER),
+    (TYPE_FREED, layout::FREED),
 ];
 
 /// The tables of one recording.
@@ -64,13 +64,12 @@ impl EntryTables {
     /// The entry is malformed, or the bundle cannot be written.
     pub fn push(&mut self, entry: &[u8]) -> Result<bool> {
         let malformed = || Error::malformed(&self.from, "malformed entry");
-        let kind = kind_of(entry).ok_or_else(malformed)?;
-        let Some(spec) = Spec::find(&TABLES, kind) else {
-            return Ok(false);
-        };
-        let record = match kind {
+        let record = match kind_of(entry).ok_or_else(malformed)? {
+            TYPE_PROCESS => fixed::<RawProcess>(entry),
             TYPE_FILE => self.names.trim(entry),
-            _ => spec.record(entry),
+            TYPE_DIRTIER => fixed::<RawDirtier>(entry),
+            TYPE_FREED => fixed::<RawFreed>(entry),
+            _ => return Ok(false),
         };
         let record = record.ok_or_else(malformed)?;
         if self.held.holds(time_of(record)) {
@@ -158,9 +157,15 @@ fn time_of(entry: &[u8]) -> u64 {
     RawHead::ref_from_prefix(entry).map_or(0, |(head, _)| head.time_ns.get())
 }
 
+/// The bytes of an entry that is a `T` and nothing else, as its own size has to say: readers go by it.
+fn fixed<T>(entry: &[u8]) -> Option<&[u8]> {
+    let size = usize::from(u16_at(entry, offset_of!(RawHead, size))?);
+    entry.get(..size).filter(|_| size == size_of::<T>())
+}
+
 #[cfg(test)]
 mod tests {
-    use std::mem::offset_of;
+    use mostrace_bundle::entry::RawFile;
 
     use super::*;
 

@@ -7,7 +7,7 @@ use std::mem::offset_of;
 use mostrace_bundle::entry::{NONE, RawHandle, RawHead};
 
 /// The size of a handle's entry.
-const HANDLE: usize = size_of::<RawHandle>();
+pub(super) const HANDLE: usize = size_of::<RawHandle>();
 
 /// The functions that began handles. Each has a number, so that no address of the kernel stands in the bundle.
 #[derive(Default)]

@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use mostrace_bundle::blk_io_trace::BlkIoTrace;
-use mostrace_bundle::operation::{RawOperation, TYPE_OPERATION};
+use mostrace_bundle::operation::TYPE_OPERATION;
 use mostrace_bundle::{Folder, layout};
 use zerocopy::LE;
 
@@ -87,7 +87,7 @@ pub(crate) struct Sink {
 }
 
 /// The table of operations.
-const OPERATIONS: [Spec; 1] = [Spec::of::<RawOperation>(TYPE_OPERATION, layout::OPERATION)];
+const OPERATIONS: [Spec; 1] = [(TYPE_OPERATION, layout::OPERATION)];
 
 impl Sink {
     /// Makes a sink without any file yet, for a bundle in `folder`. Only files that `names` keeps are named in the tables.

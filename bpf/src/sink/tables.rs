@@ -15,38 +15,8 @@ use crate::error::{At, Result};
 /// The records of tables, by the manifest's names.
 pub(crate) type Counts = Vec<(String, u64)>;
 
-/// The specification of a table.
-#[derive(Debug)]
-pub(super) struct Spec {
-    /// The type of its entries.
-    pub kind: u16,
-    /// The size of each entry; that of files is without their names.
-    pub size: usize,
-    /// The name of its file.
-    pub name: &'static str,
-}
-
-impl Spec {
-    /// Makes the specification of a table whose entries are `T`.
-    pub const fn of<T>(kind: u16, name: &'static str) -> Spec {
-        Spec {
-            kind,
-            size: size_of::<T>(),
-            name,
-        }
-    }
-
-    /// The specification of the table that has a type of entries.
-    pub fn find(specs: &[Spec], kind: u16) -> Option<&Spec> {
-        specs.iter().find(|spec| spec.kind == kind)
-    }
-
-    /// The bytes of an entry that has this size and no more, as it has to say itself: readers go by it.
-    pub fn record<'e>(&self, entry: &'e [u8]) -> Option<&'e [u8]> {
-        let size = usize::from(u16_at(entry, offset_of!(RawHead, size))?);
-        entry.get(..size).filter(|_| size == self.size)
-    }
-}
+/// The specification of a table: the type of its entries, and the name of its file.
+pub(super) type Spec = (u16, &'static str);
 
 struct Table {
     kind: u16,
@@ -59,12 +29,12 @@ struct Table {
 }
 
 impl Table {
-    fn create(folder: &Folder, spec: &Spec) -> Result<Table> {
-        let path = folder.path().join(spec.name);
-        let out = TableWriter::new(folder.replace(spec.name)?).at(&path)?;
+    fn create(folder: &Folder, (kind, name): Spec) -> Result<Table> {
+        let path = folder.path().join(name);
+        let out = TableWriter::new(folder.replace(name)?).at(&path)?;
         Ok(Table {
-            kind: spec.kind,
-            name: spec.name,
+            kind,
+            name,
             path,
             out,
             count: 0,
@@ -85,7 +55,7 @@ impl TableSet {
     /// # Errors
     /// The bundle cannot be written.
     pub fn create(folder: &Folder, specs: &'static [Spec]) -> Result<TableSet> {
-        let tables = specs.iter().map(|spec| Table::create(folder, spec));
+        let tables = specs.iter().map(|spec| Table::create(folder, *spec));
         Ok(TableSet {
             specs,
             tables: tables.collect::<Result<_>>()?,
