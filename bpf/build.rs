@@ -8,8 +8,9 @@ use std::path::PathBuf;
 use libbpf_cargo::SkeletonBuilder;
 
 /// The probes of entries, of block events, of causes and of operations: each is loaded without the others. Those of entries and
-/// events also without types of the kernel's own BTF, and those of operations without what 5.17 brought.
-const SOURCES: [(&str, &str, &str); 8] = [
+/// events also without types of the kernel's own BTF, and those of operations without what 5.17 brought. The last shows whether
+/// the kernel runs probes at all times.
+const SOURCES: [(&str, &str, &str); 9] = [
     ("mostrace.bpf.c", "mostrace.skel.rs", "-DMOSTRACE_TYPED"),
     (
         "mostrace.bpf.c",
@@ -30,6 +31,7 @@ const SOURCES: [(&str, &str, &str); 8] = [
         "operations_loopless.skel.rs",
         "-DMOSTRACE_LOOPLESS",
     ),
+    ("process1.bpf.c", "process1.skel.rs", "-DMOSTRACE_UNTYPED"),
 ];
 
 fn main() {

@@ -15,6 +15,8 @@ apt=$dir/apt
 # are skipped.
 MODULES="virtio_pci virtio_blk loop crc32c_generic crc32_generic ext4 f2fs vfat nls_cp437 nls_iso8859-1 nls_ascii nls_utf8 quota_v2 null_blk
 	aes_generic ecb xts cbc cts hmac sha512_generic dm_mod dm_crypt lz4 lzo_rle zram fuse"
+# A set of tests may need others, in a folder of its own.
+MODULES=${GUEST_MODULES:-$MODULES}
 
 newest() {
 	private apt-cache pkgnames "linux-image-$name." | grep -E -- "-$arch\$" | grep -vE -- '-(cloud|rt)-' |

@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
+use mostrace::ledger::{Days, Figures, Gap, Hour, Key, Reading, Watched};
+use mostrace_bundle::Total;
+use mostrace_bundle::health::{DATA_UNITS_WRITTEN, PERCENTAGE_USED};
 use run::say;
 use rustix::process::{Pid, Signal, kill_process};
 use test_support::loopdev::{LoopExt4, LoopOptions};
@@ -22,6 +25,7 @@ fn main() -> ExitCode {
         an_hour_is_there_as_a_whole_or_not_at_all needs LIVE,
         limits_are_held_against_it needs LIVE,
         what_is_no_ledger_is_one_line needs [],
+        the_page_has_the_sums_of_the_tables needs [],
     ])
 }
 
@@ -272,4 +276,201 @@ fn what_is_no_ledger_is_one_line() {
     }
     let usage = say(mostrace().args(["ledger", "start", path, "-d", path, "--every", "7h"]));
     assert_eq!(usage.status, Some(2), "{}", usage.err);
+}
+
+/// The names of applications come from strangers.
+const HOSTILE: &str = "</script><b>&";
+/// 2026-11-26, in hours since 1970.
+const FIRST: u64 = 498_792;
+
+/// Makes a ledger of a week by nine applications: the device was not watched for some hours, records were lost in one, and another cannot
+/// be compared.
+fn made(folder: &Path) {
+    let days = Days::new(folder);
+    days.create().unwrap();
+    let mut total = 0;
+    for n in (0..168_u64).filter(|n| !(50..60).contains(n)) {
+        let mut hour = Hour {
+            begin: (FIRST + n) * 3_600,
+            device: "259:0".into(),
+            ..Hour::default()
+        };
+        let is_day = (8..20).contains(&(n % 24));
+        for app in 0..9_u64 {
+            let write_bytes =
+                4_096 * (1 + (n * 7 + app * 13) % 50) * if is_day { 40 } else { 1 } / (app + 1);
+            total += write_bytes;
+            let key = Key {
+                uid: Some(10_000 + app as u32),
+                command: match app {
+                    0 => Some(HOSTILE.into()),
+                    1 => None,
+                    app => Some(format!("app{app}")),
+                },
+                ..Key::default()
+            };
+            hour.add(
+                key,
+                Figures {
+                    write_bytes,
+                    writes: write_bytes / 4_096,
+                    ..Figures::default()
+                },
+            );
+        }
+        let written: u64 = hour.rows.values().map(|figures| figures.write_bytes).sum();
+        let kernel = |write_bytes| Total {
+            write_bytes,
+            read_bytes: 0,
+        };
+        hour.watched = Watched {
+            ns: 3_600_000_000_000,
+            kernel: (n != 100).then(|| kernel(written + if n == 30 { 1 << 20 } else { 0 })),
+            lost: if n == 30 { 17 } else { 0 },
+            end: Reading {
+                unix_ms: (FIRST + n + 1) * 3_600_000,
+                total: Some(kernel(total)),
+                epoch: Some("a".into()),
+            },
+            gap: (n == 60).then(|| Gap {
+                ms: 36_000_000,
+                kernel: Some(kernel(5 << 20)),
+                is_new_epoch: false,
+            }),
+            drive: [
+                (DATA_UNITS_WRITTEN, 1_000 + total / 512_000),
+                (PERCENTAGE_USED, 3),
+            ]
+            .map(|(gauge, value)| (gauge.name.to_owned(), value))
+            .into(),
+        };
+        days.add(&hour).unwrap();
+    }
+}
+
+/// Returns the values of a column of a page's table, as in CSV.
+fn column(grid: &serde_json::Value, name: &str) -> Vec<String> {
+    let columns = grid["columns"].as_array().unwrap();
+    let place = columns
+        .iter()
+        .position(|column| column["name"] == name.replace('_', " "));
+    let place = place.unwrap_or_else(|| panic!("no {name} in {columns:?}"));
+    let rows = grid["rows"].as_array().unwrap().iter();
+    let text = |value: &serde_json::Value| match value {
+        serde_json::Value::Null => String::new(),
+        serde_json::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    rows.map(|row| text(&row[place])).collect()
+}
+
+/// Returns the values of a column of CSV. No value of this ledger has a comma.
+fn in_csv(csv: &str, name: &str) -> Vec<String> {
+    let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let names = lines.next().unwrap();
+    let place = names.iter().position(|of| *of == name).unwrap();
+    lines.map(|line| line[place].to_owned()).collect()
+}
+
+fn the_page_has_the_sums_of_the_tables() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("ledger");
+    made(&folder);
+    let path = dir.path().join("page.html");
+    let mut show = mostrace();
+    let show = show
+        .args(["ledger", "show", "--by", "command"])
+        .arg(&folder);
+    let made = say(show.arg("--page").arg(&path));
+    assert_eq!(made.status, Some(0), "{}", made.err);
+    let page = fs::read_to_string(&path).unwrap();
+    // For scripts/report-check.cjs, or to look at.
+    if let Some(kept) = std::env::var_os("MOSTRACE_KEEP_PAGE") {
+        fs::write(kept, &page).unwrap();
+    }
+    // It is one file that asks for nothing else, and no name is markup in it.
+    for outside in ["src=", "href=\"http", "@import", "<b>&"] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    let from = r#"<script type="application/json" id="data">"#;
+    let data = page.split_once(from).unwrap().1;
+    let data = data.split_once("</script>").unwrap().0;
+    let data: serde_json::Value = serde_json::from_str(data).unwrap();
+    let [groups, hours] = [&data["grids"][0], &data["grids"][1]];
+
+    let csv = shown(&folder, "command");
+    for name in ["command", "write_bytes", "writes"] {
+        assert_eq!(column(groups, name), in_csv(&csv, name), "{name}");
+    }
+    assert_eq!(column(groups, "command").len(), 9);
+    let csv = self::hours(&folder);
+    let names = [
+        "watched_ms",
+        "kernel_write_bytes",
+        "lost",
+        "gap_ms",
+        "gap_write_bytes",
+        "drive_data_units_written",
+        "drive_percentage_used",
+    ];
+    for name in names {
+        assert_eq!(column(hours, name), in_csv(&csv, name), "{name}");
+    }
+
+    // The chart has an hour in each column, and its groups have the bytes of the table.
+    let chart = &data["chart"];
+    assert_eq!(
+        (&chart["seconds"], &chart["begin"]),
+        (&3_600.into(), &(FIRST * 3_600).into())
+    );
+    let mut drawn: BTreeMap<u64, u64> = BTreeMap::new();
+    let numbers = |of: &serde_json::Value| -> Vec<u64> {
+        of.as_array()
+            .unwrap()
+            .iter()
+            .map(|n| n.as_u64().unwrap())
+            .collect()
+    };
+    let all = chart["groups"].as_array().unwrap();
+    assert_eq!((all.len(), &all[6]["name"]), (7, &"3 others".into()));
+    for group in all {
+        for (at, bytes) in numbers(&group["bytes"]).into_iter().enumerate() {
+            *drawn.entry(at as u64).or_default() += bytes;
+        }
+    }
+    let by_hour = rows(&shown(&folder, "hour"), 1, &["write_bytes"]);
+    let by_hour: Vec<u64> = by_hour.into_values().map(|row| row[0]).collect();
+    let drawn: Vec<u64> = drawn.into_values().filter(|&bytes| bytes > 0).collect();
+    assert_eq!(drawn, by_hour);
+
+    // What was not watched, lost or not compared is in its column.
+    let columns = chart["columns"].as_array().unwrap();
+    let places = |is: &dyn Fn(&serde_json::Value) -> bool| -> Vec<usize> {
+        let places = columns.iter().enumerate().filter(|(_, column)| is(column));
+        places.map(|(at, _)| at).collect()
+    };
+    assert_eq!(columns.len(), 168);
+    assert_eq!(
+        places(&|c| c["watched"] == false),
+        (50..60).collect::<Vec<_>>()
+    );
+    assert_eq!(places(&|c| c["lost"] == 17), [30]);
+    assert_eq!(places(&|c| c["gap_write_bytes"] == 5 << 20), [60]);
+    assert_eq!(
+        places(&|c| c["watched"] == true && c["kernel"].is_null()),
+        [100]
+    );
+    for said in [
+        "17 records lost",
+        "1 gaps",
+        "1.00 MiB that the kernel counted are missing",
+        "3 % of its life used",
+    ] {
+        assert!(page.contains(said), "{said}");
+    }
+    let status = Command::new(env!("CARGO_BIN_EXE_mostrace"))
+        .args(["ledger", "show", "--page", "-", "--hours"])
+        .arg(&folder)
+        .output();
+    assert_eq!(status.unwrap().status.code(), Some(2));
 }

@@ -15,7 +15,7 @@ struct {
 
 static __always_inline bool has_target_bio(struct bio *bio)
 {
-	__u32 bytes, dev;
+	__u32 bytes;
 	__u64 sector;
 
 	if (!bpf_core_field_exists(struct bio___bdev, bi_bdev)) {
@@ -31,8 +31,7 @@ static __always_inline bool has_target_bio(struct bio *bio)
 	if (bytes)
 		return sector < target.end && sector + ((bytes + 511) >> 9) > target.start;
 	/* A flush has no sectors: it is recognised by its device, if the bio has it. */
-	dev = bio_dev(bio);
-	return !dev || dev == target.dev;
+	return may_be_target_dev(bio_dev(bio));
 }
 
 static __always_inline struct block_record of_bio(struct bio *bio, __u32 what, __u16 error)

@@ -169,6 +169,8 @@ static __always_inline int remap_bio(struct bio *bio, __u32 from, bool looped)
 	w->ascent.sector = first ? first->sector : MOSTRACE_NONE;
 	w->ascent.is_above = true;
 	record(w, bio, WORK_REMAP, looped);
+	/* From here on it is the disk's, and may complete as a request, which block_bio_complete does not report. */
+	forget(bio);
 	return 0;
 }
 

@@ -19,9 +19,21 @@ static __always_inline bool is_whole_disk(void)
 	return target.dev == target.disk_dev;
 }
 
+/* Returns true for the target's disk, and for its paths, which have the same sectors. */
 static __always_inline bool has_target_disk(struct gendisk *disk)
 {
-	return disk && (GET(disk, major) << 20 | GET(disk, first_minor)) == target.disk_dev;
+	__u32 number;
+
+	if (!disk)
+		return false;
+	number = GET(disk, major) << 20 | GET(disk, first_minor);
+	return number == target.disk_dev || is_path_disk(number);
+}
+
+/* Returns true if the request of a bio that names `dev` may be the target's. A path's bio does not name the partition. */
+static __always_inline bool may_be_target_dev(__u32 dev)
+{
+	return !dev || dev == target.dev || is_path_disk(dev);
 }
 
 static __always_inline bool is_passthrough(__u32 opf)
@@ -39,16 +51,14 @@ static __always_inline bool has_target_sectors(struct request *rq, __u32 opf)
 	__u32 bytes = GET(rq, __data_len);
 	__u64 sector = GET(rq, __sector);
 	struct bio *bio = GET(rq, bio);
-	__u32 dev;
 
 	if (is_passthrough(opf))
 		return false;
 	if (bytes)
 		return sector < target.end && sector + ((bytes + 511) >> 9) > target.start;
 	if (!bio)
-		return flush_serves(rq, target.dev);
-	dev = bio_dev(bio);
-	return !dev || dev == target.dev;
+		return target.path_count || flush_serves(rq, target.dev);
+	return may_be_target_dev(bio_dev(bio));
 }
 
 /*

@@ -5,13 +5,25 @@
 
 #include "compat.bpf.h"
 
+#define PATHS_MAX 8
+
 /* Filled in by user space before loading. */
 const volatile struct {
 	__u32 disk_dev;		/* major << 20 | minor of the whole disk */
 	__u32 dev;		/* the traced disk or partition */
 	__u64 start;		/* first sector on the disk */
 	__u64 end;		/* one past the last */
+	__u32 path_count;
+	__u32 paths[PATHS_MAX];	/* the disks whose requests are the target's: those of an NVMe namespace with several paths */
 } target = { .end = ~0ULL };
+
+static __always_inline bool is_path_disk(__u32 disk)
+{
+	for (__u32 i = 0; i < PATHS_MAX; i++)
+		if (i < target.path_count && target.paths[i] == disk)
+			return true;
+	return false;
+}
 
 /* Index of the bio or request among a tracepoint's arguments: 5.10 has the queue first. */
 const volatile struct {

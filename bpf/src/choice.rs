@@ -12,7 +12,7 @@ pub(crate) fn unknown<T: VariantNames>(text: &str) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase", parse_err_ty = String, parse_err_fn = unknown::<Choice>)]
 pub enum Choice {
-    /// The first that works, in the order below.
+    /// The first that works, in one of the orders below.
     Auto,
     /// The utility, through debugfs.
     Blktrace,
@@ -25,8 +25,16 @@ pub enum Choice {
 }
 
 impl Choice {
-    /// The sources, in the order in which `auto` tries them.
-    pub const IN_ORDER: [Choice; 4] = [
+    /// The order in which `auto` tries the sources where the project's own probes make the entries and see every completion:
+    /// they cost least, and tell apart requests for the same sectors.
+    pub const PROBES_FIRST: [Choice; 4] = [
+        Choice::Bpf,
+        Choice::Blktrace,
+        Choice::Ftrace,
+        Choice::Tracefs,
+    ];
+    /// The order in which `auto` tries the sources elsewhere.
+    pub const BLOCK_TRACERS_FIRST: [Choice; 4] = [
         Choice::Blktrace,
         Choice::Ftrace,
         Choice::Bpf,

@@ -13,6 +13,7 @@ use crate::machine::kernel::{self, Symbols};
 use crate::machine::mounts::Mount;
 use crate::machine::tool;
 use crate::machine::{queue, tracefs};
+use crate::source::bpf::process1;
 use crate::source::recorder::{self, KernelPaths};
 use crate::source::tracefs::{BLOCK_EVENTS, check};
 
@@ -67,8 +68,8 @@ pub fn examine(device: Option<&Path>) -> Vec<Check> {
         Check::new("source ftrace", ftrace(), "the next source is taken"),
         Check::new(
             "source bpf",
-            btf().map(|_| "our own probes".into()),
-            "the next source is taken",
+            probes_see_all(),
+            "a block tracer is taken if there is one, which costs more",
         ),
         Check::new(
             "tracefs",
@@ -158,7 +159,12 @@ fn examine_device(path: &Path) -> Vec<Check> {
 fn requests(device: &Device) -> Check {
     let below = device.below();
     if device.has_requests() {
-        Check::new("requests", Ok("its own".into()), "")
+        let found = match device.paths.len() {
+            0 => "its own".into(),
+            1 => "of its path (NVMe multipath); only source bpf follows them".into(),
+            n => format!("of its {n} paths (NVMe multipath); only source bpf follows them"),
+        };
+        Check::new("requests", Ok(found), "")
     } else if below.is_empty() {
         let found = "none: its driver takes bios as they are".into();
         let cost = "its bios have no D events, and no counters of the kernel's to be held against";
@@ -243,6 +249,16 @@ fn recorded_calls() -> Result<String, String> {
     }
 }
 
+/// How often process 1 is waited for: some seconds, because some rarely run and do not wake for orphans.
+const TRIES: usize = 400;
+
+/// Checks that the probes can be loaded and see every completion.
+fn probes_see_all() -> Result<String, String> {
+    btf()?;
+    let seen = process1::is_seen(None, TRIES).map_err(|e| e.to_string());
+    seen.map(|()| "our own probes, which run at all times".into())
+}
+
 fn kallsyms() -> Result<String, String> {
     if Symbols::read().are_hidden() {
         Err("no addresses in /proc/kallsyms".into())
@@ -310,9 +326,10 @@ fn tool(name: &'static str, cost: &'static str) -> Check {
 pub fn choice(checks: &[Check]) -> (&'static str, &'static str) {
     let ok = |what: &str| checks.iter().any(|c| c.what == what && c.ok);
     let events = match () {
+        () if ok("source bpf") => "bpf",
         () if ok("source blktrace") => "blktrace",
         () if ok("source ftrace") => "ftrace",
-        () if ok("source bpf") => "bpf",
+        () if ok("BTF") => "bpf",
         () if ok("tracefs") => "tracefs",
         () => "none",
     };
@@ -350,6 +367,9 @@ mod tests {
         assert_eq!(choice(&[check("tracefs", true)]), ("tracefs", "tracefs"));
         checks.push(recorder);
         assert_eq!(choice(&checks), ("blktrace", "bpf"));
+        checks.push(check("source bpf", true));
+        assert_eq!(choice(&checks), ("bpf", "bpf"));
+        assert_eq!(choice(&[check("BTF", true)]), ("bpf", "bpf"));
         assert_eq!(choice(&[]), ("none", "none"));
     }
 }

@@ -216,6 +216,11 @@ pub enum Error {
     /// The source cannot record to segments.
     #[error("{0} writes its files itself: a recording by it cannot be cut into segments")]
     NoSegments(&'static str),
+    /// The requests of the device are those of other disks.
+    #[error(
+        "{0} passes its bios on to the disks of its paths (NVMe multipath), whose requests only our probes follow"
+    )]
+    RequestsOfPaths(String),
     /// The kernel was built without its block tracer.
     #[error("ftrace has no blk tracer (CONFIG_BLK_DEV_IO_TRACE)")]
     NoBlkTracer,
@@ -225,6 +230,16 @@ pub enum Error {
          BPF entries need 5.8 or later with CONFIG_DEBUG_INFO_BTF, or a file of the kernel's BTF (--btf)"
     )]
     NoBtf(&'static str),
+    /// The kernel runs no probe in the time of process 1.
+    #[error(
+        "this kernel runs no BPF program while process 1 is current, so that its probes miss what completes then"
+    )]
+    BlindInProcess1,
+    /// It is not known whether the kernel runs probes in the time of process 1.
+    #[error(
+        "process 1 did not run, so that it is not known whether this kernel's probes see what completes in its time"
+    )]
+    Process1Idle,
     /// The kernel did not take the probes.
     #[error("BPF probes: {0}")]
     Bpf(String),

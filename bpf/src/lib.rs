@@ -49,6 +49,7 @@ mod workplace;
 pub use choice::{Causes, Choice, Entries, Events, Operations};
 pub use error::{Error, Refused};
 pub use machine::device::Device;
+pub use machine::health::Drive;
 pub use machine::lock::lock_holder;
 pub use machine::user::User;
 pub use record::{Options, Outcome, Progress, Segments, Size, check_output, record, segment};

@@ -7,6 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::counters::{Counters, Totals};
+use crate::health::Health;
 
 /// The version that this crate writes, and the newest that it reads.
 pub const SCHEMA: u32 = 1;
@@ -55,6 +56,10 @@ pub struct Manifest {
     /// anonymised bundles, and in bundles older than this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub totals: Option<Totals>,
+    /// The counters of the disk itself; None if it has none, if there are several disks below, in anonymised bundles, and in
+    /// bundles older than this field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<Health>,
     /// Loop devices whose backing files lie on the traced filesystem. What their worker threads write is written for
     /// these devices.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -113,6 +113,7 @@ fn manifest(of: &Manifest, key: Option<&Key>) -> Manifest {
         counts,
         counters: Some(counters),
         totals: None,
+        health: None,
         causes: None,
         functions: Vec::new(),
         loops: Vec::new(),

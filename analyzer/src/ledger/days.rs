@@ -13,7 +13,7 @@ use polars_io::SerReader;
 use polars_io::parquet::read::ParquetReader;
 use polars_io::parquet::write::{ParquetCompression, ParquetWriter};
 
-use mostrace_bundle::{Folder, Total};
+use mostrace_bundle::{Folder, Total, health};
 
 use super::{Error, Figures, Hour, Key, Reading, Result};
 
@@ -29,6 +29,8 @@ pub struct Days {
 const ENDING: &str = "parquet";
 /// Columns without which a file is no day of a ledger.
 const SINCE_THE_FIRST: [&str; 4] = ["hour", "command", "write_bytes", "watched_ms"];
+/// What the names of columns with the drive's own counters begin with.
+pub(super) const DRIVE: &str = "drive_";
 /// A day that is being written.
 const UNFINISHED: &str = "unfinished";
 
@@ -250,42 +252,44 @@ fn frame(hour: &Hour) -> PolarsResult<DataFrame> {
     let times = vec![i64::try_from(time).unwrap_or(0); rows.len()];
     let times: Column = Series::new("hour".into(), times).into_column();
     let uids: Vec<Option<u32>> = rows.iter().map(|(key, ..)| key.uid).collect();
+    let drive = health::ALL.into_iter().map(|gauge| {
+        let value = watched.drive.get(gauge.name).copied();
+        own(&format!("{DRIVE}{}", gauge.name), value)
+    });
     let devices = vec![hour.device.as_str(); rows.len()];
-    DataFrame::new(
-        rows.len(),
-        vec![
-            times.cast(&DataType::Datetime(TimeUnit::Microseconds, None))?,
-            Series::new("device".into(), devices).into_column(),
-            Series::new("uid".into(), uids).into_column(),
-            text("package", |key| key.package.as_deref()),
-            text("command", |key| key.command.as_deref()),
-            text("operation", |key| key.operation),
-            text("class", |key| key.class),
-            text("role", |key| key.role),
-            text("layer", |key| key.layer.as_deref()),
-            number("write_bytes", |f| f.write_bytes),
-            number("writes", |f| f.writes),
-            number("read_bytes", |f| f.read_bytes),
-            number("reads", |f| f.reads),
-            number("zeroed_bytes", |f| f.zeroed_bytes),
-            number("discard_bytes", |f| f.discard_bytes),
-            number("flushes", |f| f.flushes),
-            number("asked_bytes", |f| f.asked_bytes),
-            number("charged_bytes", |f| f.charged_bytes),
-            list("durable_us", |(bound, _)| bound)?,
-            list("durable_calls", |(_, count)| count)?,
-            own("watched_ms", Some(watched.ns / 1_000_000)),
-            own("kernel_write_bytes", written(watched.kernel)),
-            own("kernel_read_bytes", read(watched.kernel)),
-            own("lost", Some(watched.lost)),
-            own("end_unix_ms", Some(watched.end.unix_ms)),
-            own("end_write_bytes", written(watched.end.total)),
-            own("end_read_bytes", read(watched.end.total)),
-            Series::new("epoch".into(), epochs).into_column(),
-            own("gap_ms", watched.gap.map(|gap| gap.ms)),
-            own("gap_write_bytes", written(gap)),
-            own("gap_read_bytes", read(gap)),
-            Series::new("gap_has_restart".into(), are_new).into_column(),
-        ],
-    )
+    let columns = vec![
+        times.cast(&DataType::Datetime(TimeUnit::Microseconds, None))?,
+        Series::new("device".into(), devices).into_column(),
+        Series::new("uid".into(), uids).into_column(),
+        text("package", |key| key.package.as_deref()),
+        text("command", |key| key.command.as_deref()),
+        text("operation", |key| key.operation),
+        text("class", |key| key.class),
+        text("role", |key| key.role),
+        text("layer", |key| key.layer.as_deref()),
+        number("write_bytes", |f| f.write_bytes),
+        number("writes", |f| f.writes),
+        number("read_bytes", |f| f.read_bytes),
+        number("reads", |f| f.reads),
+        number("zeroed_bytes", |f| f.zeroed_bytes),
+        number("discard_bytes", |f| f.discard_bytes),
+        number("flushes", |f| f.flushes),
+        number("asked_bytes", |f| f.asked_bytes),
+        number("charged_bytes", |f| f.charged_bytes),
+        list("durable_us", |(bound, _)| bound)?,
+        list("durable_calls", |(_, count)| count)?,
+        own("watched_ms", Some(watched.ns / 1_000_000)),
+        own("kernel_write_bytes", written(watched.kernel)),
+        own("kernel_read_bytes", read(watched.kernel)),
+        own("lost", Some(watched.lost)),
+        own("end_unix_ms", Some(watched.end.unix_ms)),
+        own("end_write_bytes", written(watched.end.total)),
+        own("end_read_bytes", read(watched.end.total)),
+        Series::new("epoch".into(), epochs).into_column(),
+        own("gap_ms", watched.gap.map(|gap| gap.ms)),
+        own("gap_write_bytes", written(gap)),
+        own("gap_read_bytes", read(gap)),
+        Series::new("gap_has_restart".into(), are_new).into_column(),
+    ];
+    DataFrame::new(rows.len(), columns.into_iter().chain(drive).collect())
 }

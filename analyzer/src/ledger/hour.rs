@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use mostrace_bundle::Total;
+use mostrace_bundle::health::Gauges;
 
 use super::Latencies;
 use crate::tally::{Tally, tallied_by_field};
@@ -69,6 +70,8 @@ pub struct Watched {
     pub end: Reading,
     /// The gap before, if this is a recorder's first hour and an earlier one's end is known.
     pub gap: Option<Gap>,
+    /// The drive's own counters when the hour was over; empty if it has none.
+    pub drive: Gauges,
 }
 
 /// The kernel's counters at one moment.

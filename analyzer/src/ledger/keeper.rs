@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::io::Read;
 
 use mostrace_bundle::entry::{CallKind, RawCall};
+use mostrace_bundle::health::Gauges;
 use mostrace_bundle::manifest::Manifest;
 use mostrace_bundle::{Packages, Total};
 use mostrace_map::class::Kind;
@@ -22,11 +23,15 @@ use crate::tables::layer::Layer;
 use crate::tally::Tally;
 use crate::text::escape;
 
+/// Reads a drive's own counters; none if it has none.
+pub type Drive = Box<dyn FnMut() -> Gauges + Send>;
+
 /// Gives `tell` each hour when it is over. A segment counts for the hour in which it begins by the wall clock.
 pub struct Keeper<F> {
     every: u64,
     packages: Packages,
     uid_io: UidIo,
+    drive: Drive,
     tell: F,
     hour: Hour,
     /// The ends of the hours before this recorder; empty once it has begun.
@@ -43,12 +48,13 @@ pub struct Keeper<F> {
 }
 
 impl<F: FnMut(Hour)> Keeper<F> {
-    /// Makes hours of `every` seconds. The users of apps are named after these packages. `before` are the ends of
-    /// the ledger's hours so far.
+    /// Makes hours of `every` seconds. The users of apps are named after these packages. `drive` is read when an hour is over.
+    /// `before` are the ends of the ledger's hours so far.
     pub fn new(
         every: u64,
         packages: Packages,
         uid_io: UidIo,
+        drive: Drive,
         before: Vec<Reading>,
         tell: F,
     ) -> Keeper<F> {
@@ -56,6 +62,7 @@ impl<F: FnMut(Hour)> Keeper<F> {
             every: every.max(1),
             packages,
             uid_io,
+            drive,
             tell,
             hour: Hour::default(),
             before,
@@ -73,8 +80,9 @@ impl<F: FnMut(Hour)> Keeper<F> {
     }
 
     fn end_hour(&mut self) {
-        let hour = std::mem::take(&mut self.hour);
+        let mut hour = std::mem::take(&mut self.hour);
         if hour.watched.ns > 0 || !hour.rows.is_empty() {
+            hour.watched.drive = (self.drive)();
             (self.tell)(hour);
         }
     }

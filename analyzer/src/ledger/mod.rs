@@ -23,7 +23,7 @@ mod uid_io;
 
 pub use days::Days;
 pub use hour::{Figures, Gap, Hour, Key, Reading, Watched};
-pub use keeper::Keeper;
+pub use keeper::{Drive, Keeper};
 pub use latencies::Latencies;
 pub use limits::{Limits, Over};
 pub use sums::{COLUMNS, Sums, Time};
@@ -52,6 +52,9 @@ pub enum Error {
         /// The cause.
         source: polars::prelude::PolarsError,
     },
+    /// The rows of hours do not belong together.
+    #[error("{0}")]
+    Hours(polars::prelude::PolarsError),
     /// The file of limits is malformed.
     #[error("{}: {what}", path.display())]
     Limits {

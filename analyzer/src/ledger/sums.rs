@@ -6,12 +6,14 @@ use std::collections::BTreeMap;
 use std::iter::repeat_n;
 
 use chrono::{DateTime, NaiveDate, SecondsFormat};
+use mostrace_bundle::Health;
+use mostrace_bundle::health::{self, Gauges};
 use polars::prelude::{
     ChunkedArray, DataFrame, DataType, IntoColumn, NamedFrom, PolarsResult, Series, StringChunked,
     UInt64Type,
 };
 
-use super::days::{Days, read};
+use super::days::{DRIVE, Days, read};
 use super::{Error, Figures, Result};
 use crate::tables::Table;
 use crate::tally::{Tally, tallied_by_field};
@@ -53,6 +55,10 @@ pub struct Sums {
     pub all: Figures,
     /// What the rows of the hours themselves tell.
     pub time: Time,
+    /// Bytes that the kernel counted as written in the hours that can be compared with it, and those of the rows of these hours.
+    compared: [u64; 2],
+    /// When the drive's own counters were read, ms since 1970, and what they were.
+    drive: BTreeMap<u64, Gauges>,
 }
 
 /// How well the time was watched.
@@ -146,9 +152,15 @@ impl Sums {
         let times = Time::of(rows)?;
         let list = |name: &str| rows.column(name)?.list().cloned();
         let (bounds, counts) = (list("durable_us")?, list("durable_calls")?);
+        let begins = rows.column("hour")?.cast(&DataType::Int64)?;
+        let begins = begins.i64()?;
+        let mut compared: BTreeMap<Option<i64>, Compared> = BTreeMap::new();
         for (at, time) in times.into_iter().enumerate() {
+            let compared = compared.entry(begins.get(at)).or_default();
             if let Some(time) = time {
                 self.time.tally(time);
+                compared.kernel.tally(time.kernel_write_bytes);
+                compared.is_uncounted |= time.uncounted_hours > 0;
                 continue;
             }
             let figure = |n: usize| figures.get(n).and_then(|of| of.get(at)).unwrap_or(0);
@@ -171,13 +183,52 @@ impl Sums {
                     sum.durable.add(bound.unwrap_or(0), count.unwrap_or(0));
                 }
             }
+            compared.here.tally(sum.write_bytes);
+            compared.here.tally(sum.zeroed_bytes);
             let key = labels.iter().map(|of| of.get(at).map(str::to_owned));
             self.all.tally(sum.clone());
             self.groups.entry(key.collect()).or_default().tally(sum);
         }
+        for hour in compared.values().filter(|hour| !hour.is_uncounted) {
+            self.compared.tally([hour.kernel, hour.here]);
+        }
         let is_own = rows.column("watched_ms")?.is_not_null();
-        self.hours.push(rows.filter(&is_own)?);
+        let hours = rows.filter(&is_own)?;
+        self.add_drive(&hours)?;
+        self.hours.push(hours);
         Ok(())
+    }
+
+    /// Returns the bytes that the kernel counted as written and that no row has, of the hours that can be compared with its counters.
+    pub fn missing_write_bytes(&self) -> u64 {
+        let [kernel, here] = self.compared;
+        kernel.saturating_sub(here)
+    }
+
+    /// Adds what the drive said at the ends of these hours.
+    fn add_drive(&mut self, hours: &DataFrame) -> PolarsResult<()> {
+        let ends = hours.column("end_unix_ms")?.u64()?;
+        for gauge in health::ALL {
+            let values = hours.column(&format!("{DRIVE}{}", gauge.name))?.u64()?;
+            for (end, value) in ends.iter().zip(values.iter()) {
+                if let (Some(end), Some(value)) = (end, value) {
+                    let gauges = self.drive.entry(end).or_default();
+                    gauges.insert(gauge.name.to_owned(), value);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the drive's own counters at the ends of the first and the last hour; None if it has none.
+    pub fn drive(&self) -> Option<Health> {
+        let (_, first) = self.drive.first_key_value()?;
+        let (_, last) = self.drive.last_key_value()?;
+        Some(Health {
+            before: first.clone(),
+            after: Some(last.clone()),
+            ..Health::default()
+        })
     }
 
     /// Returns the groups and their figures: in the order of time if they are grouped by it, otherwise what wrote most first.
@@ -243,22 +294,23 @@ impl Sums {
         Table::with_total(labels.chain(figures).collect())
     }
 
-    /// Returns when the hours begin in which the device was watched, seconds since 1970.
-    pub(super) fn watched_hours(&self) -> Vec<i64> {
-        let hours = self
-            .hours
-            .iter()
-            .filter_map(|rows| rows.column("hour").ok());
-        let hours = hours.filter_map(|hours| hours.cast(&DataType::Int64).ok());
-        let hours = hours.flat_map(|hours| {
-            let hours = hours.i64().map(|of| of.iter().flatten().collect());
-            hours.unwrap_or_else(|_| Vec::new())
-        });
-        hours.map(|us| us.div_euclid(1_000_000)).collect()
+    /// Returns when the hours begin in which the device was watched, seconds since 1970, and what they tell.
+    ///
+    /// # Errors
+    /// Does not fail as long as the days have the same columns.
+    pub(super) fn times(&self) -> PolarsResult<Vec<(i64, Time)>> {
+        let mut all = Vec::new();
+        for rows in &self.hours {
+            let hours = rows.column("hour")?.cast(&DataType::Int64)?;
+            let times = Time::of(rows)?;
+            let times = hours.i64()?.iter().zip(times);
+            all.extend(times.filter_map(|(us, time)| Some((us?.div_euclid(1_000_000), time?))));
+        }
+        Ok(all)
     }
 
-    /// Returns a row for each hour: for how long it was watched, what the kernel counted, and what was lost. An hour in which the
-    /// ledger was started again has several.
+    /// Returns a row for each hour: for how long it was watched, what the kernel counted, what was lost, and those counters of the drive's
+    /// own that it has. An hour in which the ledger was started again has several.
     ///
     /// # Errors
     /// Does not fail as long as the days have the same columns.
@@ -275,9 +327,15 @@ impl Sums {
             "gap_read_bytes",
             "gap_has_restart",
         ];
+        let has = |name: &&str| self.drive.values().any(|of| of.contains_key(*name));
+        let drive = health::ALL.map(|gauge| gauge.name);
+        let drive = drive.iter().filter(|name| has(name));
+        let drive = drive.map(|name| format!("{DRIVE}{name}"));
+        let columns = OF_HOURS.map(str::to_owned).into_iter().chain(drive);
+        let columns: Vec<String> = columns.collect();
         let mut all: Option<DataFrame> = None;
         for hours in &self.hours {
-            let hours = hours.select(OF_HOURS)?;
+            let hours = hours.select(columns.clone())?;
             all = Some(match all {
                 Some(all) => all.vstack(&hours)?,
                 None => hours,
@@ -285,6 +343,14 @@ impl Sums {
         }
         Ok(all.unwrap_or_default().into())
     }
+}
+
+/// An hour's bytes written: the kernel's, and those of its rows.
+#[derive(Default)]
+struct Compared {
+    kernel: u64,
+    here: u64,
+    is_uncounted: bool,
 }
 
 type Numbers = ChunkedArray<UInt64Type>;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, NaiveDate, Utc};
 
-use super::{Days, Result, Sums};
+use super::{Days, Error, Result, Sums, Time};
 use crate::tally::Tally;
 
 const HOUR: i64 = 3_600;
@@ -19,8 +19,8 @@ pub struct Timeline {
     pub begin: i64,
     /// The length of a column: whole hours, or whole days if the time is longer.
     pub seconds: i64,
-    /// For each column, whether the device was watched in a part of it.
-    pub watched: Vec<bool>,
+    /// For each column what its hours tell; None if the device was not watched in any part of it.
+    pub times: Vec<Option<Time>>,
     /// The groups, what wrote most first.
     pub rows: Vec<Row>,
 }
@@ -49,7 +49,7 @@ impl Timeline {
     ) -> Result<Timeline> {
         let by = [&["hour"], by].concat();
         let sums = Sums::new(days, span, &by)?;
-        let watched = sums.watched_hours();
+        let hours = sums.times().map_err(Error::Hours)?;
         let groups: Vec<_> = sums
             .groups()
             .into_iter()
@@ -59,7 +59,12 @@ impl Timeline {
                 Some((hour, key, sum.write_bytes))
             })
             .collect();
-        let times = || groups.iter().map(|(hour, ..)| *hour).chain(watched.clone());
+        let times = || {
+            groups
+                .iter()
+                .map(|(hour, ..)| *hour)
+                .chain(hours.iter().map(|(hour, _)| *hour))
+        };
         let (Some(first), Some(last)) = (times().min(), times().max()) else {
             return Ok(Timeline::default());
         };
@@ -76,10 +81,10 @@ impl Timeline {
                 column.tally(*bytes);
             }
         }
-        let mut are_watched = vec![false; scale.columns];
-        for hour in watched {
-            if let Some(is_watched) = are_watched.get_mut(scale.column(hour)) {
-                *is_watched = true;
+        let mut times = vec![None; scale.columns];
+        for (hour, time) in hours {
+            if let Some(sum) = times.get_mut(scale.column(hour)) {
+                sum.get_or_insert_with(Time::default).tally(time);
             }
         }
         let mut rows: Vec<Row> = rows.into_values().collect();
@@ -87,9 +92,32 @@ impl Timeline {
         Ok(Timeline {
             begin: scale.begin,
             seconds: scale.seconds,
-            watched: are_watched,
+            times,
             rows,
         })
+    }
+}
+
+impl Timeline {
+    /// Returns the length of a column, in words.
+    pub fn length(&self) -> String {
+        match self.seconds.div_euclid(HOUR) {
+            1 => "an hour".into(),
+            24 => "a day".into(),
+            hours if hours.rem_euclid(24) == 0 => format!("{} days", hours.div_euclid(24)),
+            hours => format!("{hours} hours"),
+        }
+    }
+}
+
+impl Row {
+    /// Returns the group's name.
+    pub fn name(&self) -> String {
+        let names = self
+            .key
+            .iter()
+            .map(|name| name.as_deref().unwrap_or("unknown"));
+        names.collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -183,7 +211,8 @@ mod tests {
         let days = ledger(dir.path(), &[1, 2, 5]);
         let line = Timeline::new(&days, [None, None], &["command"], 60).unwrap();
         assert_eq!(line.seconds, HOUR);
-        assert_eq!(line.watched, [true, true, false, false, true]);
+        let watched: Vec<bool> = line.times.iter().map(Option::is_some).collect();
+        assert_eq!(watched, [true, true, false, false, true]);
         let rows: Vec<_> = line.rows.iter().map(|row| &row.write_bytes[..]).collect();
         assert_eq!(rows, [[1, 0, 0, 0, 5], [0, 2, 0, 0, 0]]);
         assert_eq!(line.rows[0].key, [Some("odd".to_owned())]);
@@ -196,7 +225,7 @@ mod tests {
         let days = ledger(dir.path(), &hours);
         for most in [1, 2, 5, 17, 40, 400] {
             let line = Timeline::new(&days, [None, None], &[], most).unwrap();
-            assert!(line.watched.len() <= most, "{most}: {line:?}");
+            assert!(line.times.len() <= most, "{most}: {line:?}");
             let sum: u64 = line.rows[0].write_bytes.iter().sum();
             assert_eq!(sum, hours.iter().sum::<u64>(), "{most}");
             assert_eq!(sum, line.rows[0].total);

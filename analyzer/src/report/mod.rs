@@ -9,6 +9,8 @@
 //! tables ─ the finding, what is missing, rewrites ─────────┘
 //! ```
 //!
+//! The page of a ledger has the same means: groups over time, and tables (`ledger`).
+//!
 //! The rows are in the page, and its scripts compute every figure that a selection changes. The rows of a long trace are
 //! summed up when the page is made, so that its size does not grow with the trace.
 // A recording may come from anybody: no number in it may make this panic.
@@ -20,6 +22,7 @@ mod colour;
 mod cube;
 mod data;
 mod grid;
+mod ledger;
 mod pack;
 mod page;
 mod rows;
@@ -27,5 +30,6 @@ mod scan;
 mod sheet;
 mod words;
 
+pub use ledger::{COLUMNS as LEDGER_COLUMNS, ledger};
 pub use page::page;
 pub use sheet::{Error, Sheet};

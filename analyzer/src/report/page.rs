@@ -6,7 +6,7 @@
 //! only the page's own scripts and styles, by their hashes, and no request.
 
 use base64::prelude::{BASE64_STANDARD, Engine};
-use minijinja::{Environment, context};
+use minijinja::{Environment, Value, context};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -15,9 +15,11 @@ use super::sheet::{Drawn, Error, Sheet};
 use crate::tables::diff::Diff;
 use crate::tables::summary::Section;
 
+/// The library that draws charts.
+pub(super) const UPLOT: &str = include_str!("vendor/uPlot.iife.min.js");
 /// The page's own scripts in the order in which they are used.
 const SCRIPTS: [&str; 27] = [
-    include_str!("vendor/uPlot.iife.min.js"),
+    UPLOT,
     include_str!("page/js/format.js"),
     include_str!("page/js/dom.js"),
     include_str!("page/js/paint.js"),
@@ -61,25 +63,51 @@ pub fn page(sheets: &[Sheet]) -> Result<String, Error> {
         compared: compared(sheets)?,
         sheets: sheets.iter().map(|sheet| &sheet.drawn).collect(),
     })?;
-    let (script, style) = (SCRIPTS.join("\n"), STYLES.join("\n"));
-    let mut environment = Environment::new();
-    environment.add_filter("glued", |text: &str| glued(text));
-    // The name's suffix makes the template escape.
-    environment.add_template("page.html", TEMPLATE)?;
     // Base64 has no character that means anything in HTML.
-    let pack = |sheet: &Sheet| minijinja::Value::from_safe_string(sheet.packed.clone());
+    let pack = |sheet: &Sheet| Value::from_safe_string(sheet.packed.clone());
     let names: Vec<&str> = sheets.iter().map(|sheet| sheet.name.as_str()).collect();
-    Ok(environment.get_template("page.html")?.render(context! {
+    let page = Page {
+        template: TEMPLATE,
+        scripts: &SCRIPTS,
+        data,
+    };
+    page.render(context! {
         title => names.join(", "),
         sheets,
         packs => sheets.iter().map(pack).collect::<Vec<_>>(),
-        data => minijinja::Value::from_safe_string(harmless(&data)),
-        policy => policy(&script, &style),
-        script => minijinja::Value::from_safe_string(script),
-        style => minijinja::Value::from_safe_string(style),
-        licence => LICENCE,
-        version => env!("CARGO_PKG_VERSION"),
-    })?)
+    })
+}
+
+/// What a page is made of, beside the words that its template asks for.
+pub(super) struct Page<'p> {
+    pub template: &'p str,
+    /// Its scripts in the order in which they are used.
+    pub scripts: &'p [&'p str],
+    /// What they draw, JSON.
+    pub data: String,
+}
+
+impl Page<'_> {
+    /// Puts it together.
+    ///
+    /// # Errors
+    /// Returns an error if the template asks for what there is not.
+    pub fn render(&self, words: Value) -> Result<String, Error> {
+        let (script, style) = (self.scripts.join("\n"), STYLES.join("\n"));
+        let mut environment = Environment::new();
+        environment.add_filter("glued", |text: &str| glued(text));
+        // The name's suffix makes the template escape.
+        environment.add_template("page.html", self.template)?;
+        Ok(environment.get_template("page.html")?.render(context! {
+            data => Value::from_safe_string(harmless(&self.data)),
+            policy => policy(&script, &style),
+            script => Value::from_safe_string(script),
+            style => Value::from_safe_string(style),
+            licence => LICENCE,
+            version => env!("CARGO_PKG_VERSION"),
+            ..words
+        })?)
+    }
 }
 
 /// The data that the scripts draw.

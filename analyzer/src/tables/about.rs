@@ -173,6 +173,12 @@ fn of_manifest(m: &Manifest) -> Vec<(&'static str, String)> {
     {
         lines.push(("checked", counters.to_string()));
     }
+    if let Some(health) = &m.health
+        && let Some(words) = health.words()
+    {
+        let (disk, source) = (&health.disk, &health.source);
+        lines.push(("drive", format!("{disk} itself ({source}): {words}")));
+    }
     if let Some(command) = &m.command {
         let status = match command.exit_status {
             Some(0) | None => String::new(),

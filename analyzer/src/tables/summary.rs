@@ -146,14 +146,15 @@ impl Summary {
                 None => format!("Amplification: {workload}"),
             };
             let total = &groups[CLASS].total;
+            let media = trace.manifest.and_then(amplification::media);
             let (class, role) = ("Amplification by class", "Amplification by role");
             let shares = |at: usize| amplification::shares(payload, count, &groups[at]);
             sections.extend([
                 section(
                     "amplification",
                     &title,
-                    None,
-                    amplification::levels(payload, count, total)?,
+                    media.map(|_| amplification::MEDIA),
+                    amplification::levels(payload, count, total, media)?,
                 ),
                 section("amplification_by_class", class, None, shares(CLASS)?),
                 section("amplification_by_role", role, Some(NO_FILE), shares(ROLE)?),

@@ -9,6 +9,7 @@ use mostrace_bundle::manifest;
 
 use crate::error::{At, Error, Result, read_line};
 use crate::machine::mountinfo;
+use crate::machine::paths::{self, HiddenDisk};
 
 /// A whole disk or a partition.
 #[derive(Clone, Debug)]
@@ -21,10 +22,12 @@ pub struct Device {
     pub dev: u32,
     /// The same of the whole disk.
     pub disk_dev: u32,
+    /// The disks whose requests are those of this one, with the same sectors: the paths of an NVMe namespace.
+    pub(crate) paths: Vec<HiddenDisk>,
 }
 
 /// major << 20 | minor, as the kernel and blktrace keep it.
-fn kernel_dev(major: u32, minor: u32) -> u32 {
+pub(super) fn kernel_dev(major: u32, minor: u32) -> u32 {
     major << 20 | minor
 }
 
@@ -150,6 +153,7 @@ impl Device {
             sysfs,
             dev: kernel_dev(major, minor),
             disk_dev,
+            paths: paths::of(&name_of(&disk)),
         })
     }
 
@@ -166,9 +170,10 @@ impl Device {
         }
     }
 
-    /// Returns true if the driver takes requests. Others (zram, brd, pmem, md, dm) take bios alone.
+    /// Returns true if there are requests for the device: its own, or those of its paths. The drivers of other disks (zram, brd,
+    /// pmem, md, dm) take bios alone.
     pub fn has_requests(&self) -> bool {
-        self.disk_sysfs().join("mq").is_dir()
+        self.disk_sysfs().join("mq").is_dir() || !self.paths.is_empty()
     }
 
     /// The device node, for reading.

@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
+use std::path::Path;
 
 use mostrace_bundle::blk_io_trace::action::{
     BLK_TC_DISCARD, BLK_TC_FLUSH, BLK_TC_PC, BLK_TC_WRITE, ta,
@@ -65,6 +66,20 @@ impl Stat {
             discards: at(11)?,
             discard_bytes: bytes(13)?,
             flushes: at(15),
+        })
+    }
+}
+
+impl std::iter::Sum for Stat {
+    fn sum<I: Iterator<Item = Stat>>(stats: I) -> Stat {
+        stats.fold(Stat::default(), |a, b| Stat {
+            reads: a.reads + b.reads,
+            read_bytes: a.read_bytes + b.read_bytes,
+            writes: a.writes + b.writes,
+            write_bytes: a.write_bytes + b.write_bytes,
+            discards: a.discards + b.discards,
+            discard_bytes: a.discard_bytes + b.discard_bytes,
+            flushes: b.flushes.map(|flushes| a.flushes.unwrap_or(0) + flushes),
         })
     }
 }
@@ -247,12 +262,35 @@ fn read(device: &Device) -> std::result::Result<Stat, String> {
     if queue("zoned").is_ok_and(|model| model != "none") {
         return Err(format!("{} is zoned", device.info.disk));
     }
-    let path = device.sysfs.join("stat");
-    let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-    let stat = Stat::parse(&text).ok_or_else(|| format!("{}: too few fields", path.display()))?;
+    if !device.paths.is_empty() {
+        return read_paths(device);
+    }
+    let stat = read_stat(&device.sysfs)?;
     // The disk flushes for all of its partitions.
     let flushes = stat.flushes.filter(|_| !device.is_partition());
     Ok(Stat { flushes, ..stat })
+}
+
+/// The counters of the paths of an NVMe namespace together: those of the namespace itself count flushes as reads and, on some
+/// kernels, not every byte (drivers/nvme/host/multipath.c, nvme_mpath_end_request).
+fn read_paths(device: &Device) -> std::result::Result<Stat, String> {
+    if device.is_partition() {
+        return Err(format!(
+            "the requests of {} are counted for all partitions together",
+            device.info.disk
+        ));
+    }
+    let stats = device.paths.iter().map(|path| {
+        let folder = Path::new("/sys/block").join(&path.name);
+        read_stat(&folder)
+    });
+    stats.sum()
+}
+
+fn read_stat(folder: &Path) -> std::result::Result<Stat, String> {
+    let path = folder.join("stat");
+    let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    Stat::parse(&text).ok_or_else(|| format!("{}: too few fields", path.display()))
 }
 
 fn compare(

@@ -9,6 +9,7 @@ use mostrace_bundle::manifest::{self, Manifest, SCHEMA};
 
 use crate::error::{Error, Result};
 use crate::machine::clock;
+use crate::machine::health::Drive;
 use crate::machine::kernel;
 use crate::machine::leftovers;
 use crate::snapshot;
@@ -97,7 +98,9 @@ fn capture(
         return Err(why);
     }
     let mut storage = ObjectStorage::new();
+    let drive = Drive::below(&subject.device);
     let first = &mut series.current;
+    first.manifest.health = drive.as_ref().and_then(Drive::begin);
     first.readings.take();
     let bundle = first.output.writer();
     let manifest = &mut first.manifest;
@@ -138,6 +141,9 @@ fn capture(
     loops::add(subject, &mut manifest.loops);
     readings.take();
     counters::put(readings.compare(folder), manifest);
+    if let (Some(health), Some(drive)) = (&mut manifest.health, &drive) {
+        health.after = drive.read();
+    }
     for why in trees.walk(folder)? {
         late.note("--names: not walked after the recording", Err::<(), _>(why))?;
     }

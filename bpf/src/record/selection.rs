@@ -10,11 +10,14 @@ use crate::error::{Error, Refused, Result};
 use crate::machine::device::Device;
 use crate::sink::Sink;
 use crate::source::blktrace::{self, Blktrace};
-use crate::source::bpf::BpfSource;
+use crate::source::bpf::{BpfSource, process1};
 use crate::source::ftrace::Ftrace;
 use crate::source::recorder::Recorder;
 use crate::source::tracefs::{TracefsEntries, TracefsEvents};
 use crate::source::{Provides, Remark, Source};
+
+/// How often process 1 is waited for. A recording should start at once.
+const TRIES: usize = 6;
 
 /// The sources, while they are chosen and started.
 pub(super) struct Selection<'a, 'o> {
@@ -168,17 +171,40 @@ impl Selection<'_, '_> {
         if choice != Choice::Auto {
             return self.start_events_by(choice);
         }
+        let (order, blind) = self.order_of_events();
         let start = |choice| self.start_events_by(choice);
-        match first_that_starts("source", &Choice::IN_ORDER, start) {
+        match first_that_starts("source", &order, start) {
             Ok(passed_over) => manifest.passed_over.extend(passed_over),
             Err(refused) => return Err(Error::NoEvents(refused)),
         }
+        // Taken after all, the probes were not passed over.
+        if let Some(why) = blind.filter(|_| self.events.is_some()) {
+            manifest.passed_over.push(why.to_string());
+        }
         Ok(())
+    }
+
+    /// Returns the order in which the sources of events are tried, and why the probes are not first although they make the entries.
+    fn order_of_events(&self) -> ([Choice; 4], Option<Refused>) {
+        if !self.bpf.provides().has(Provides::ENTRIES) {
+            return (Choice::BLOCK_TRACERS_FIRST, None);
+        }
+        match process1::is_seen(self.options.btf.as_deref(), TRIES) {
+            Ok(()) => (Choice::PROBES_FIRST, None),
+            Err(why) => {
+                let (option, name) = ("source", Choice::Bpf.to_string());
+                let refused = Refused { option, name, why };
+                (Choice::BLOCK_TRACERS_FIRST, Some(refused))
+            }
+        }
     }
 
     fn start_events_by(&mut self, choice: Choice) -> Result<()> {
         let device: &Device = &self.subject.device;
         let is_segmented = self.options.segments.is_some();
+        if !device.paths.is_empty() && !matches!(choice, Choice::Bpf | Choice::Auto) {
+            return Err(Error::RequestsOfPaths(device.info.disk.clone()));
+        }
         match choice {
             Choice::Blktrace => {
                 if is_segmented && !Blktrace::PROVIDES.has(Provides::SEGMENTS) {

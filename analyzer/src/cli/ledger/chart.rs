@@ -18,29 +18,18 @@ pub fn lines(timeline: &Timeline) -> Vec<String> {
     let total: u64 = timeline.rows.iter().map(|row| row.total).sum();
     let mut lines = Vec::new();
     for row in timeline.rows.iter().filter(|row| row.total > 0) {
-        let columns = row.write_bytes.iter().zip(&timeline.watched);
+        let columns = row.write_bytes.iter().zip(&timeline.times);
         let columns: String = columns
-            .map(|(&bytes, &is)| level(bytes, most, is))
+            .map(|(&bytes, time)| level(bytes, most, time.is_some()))
             .collect();
-        let names = row
-            .key
-            .iter()
-            .map(|name| name.as_deref().unwrap_or("unknown"));
-        let names: Vec<&str> = names.collect();
         let percent = u128::from(row.total) * 100 / u128::from(total.max(1));
         let size = HumanBytes(row.total).to_string();
         lines.push(format!(
             "{size:>11} {percent:>3} % {columns} {}",
-            names.join(", ")
+            row.name()
         ));
     }
-    let hours = timeline.seconds / 3_600;
-    let length = match hours {
-        1 => "an hour".into(),
-        24 => "a day".into(),
-        hours if hours % 24 == 0 => format!("{} days", hours / 24),
-        hours => format!("{hours} hours"),
-    };
+    let length = timeline.length();
     let begin = DateTime::from_timestamp(timeline.begin, 0).unwrap_or_default();
     lines.push(format!(
         "from {} on, each column {length}; █ is {}; {UNWATCHED} was not watched",

@@ -10,11 +10,11 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
-use mostrace::ledger::{Days, Hour, Keeper, Reading, UidIo};
+use mostrace::ledger::{self, Days, Hour, Keeper, Reading, UidIo};
 use mostrace::live::follow;
 use mostrace_bundle::temporary::TempFolder;
 use mostrace_bundle::{Packages, units};
-use mostrace_capture::{Options, Progress, Segments, Size, record};
+use mostrace_capture::{Device, Drive, Options, Progress, Segments, Size, record};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::low_level::raise;
 
@@ -115,6 +115,7 @@ impl Start {
                     self.every.as_secs(),
                     packages(),
                     UidIo::default(),
+                    drive(&self.device),
                     before,
                     tell,
                 );
@@ -168,4 +169,10 @@ impl Start {
 fn packages() -> Packages {
     let list = fs::read(Path::new(PACKAGES)).unwrap_or_default();
     Packages::parse(&list)
+}
+
+/// Returns a reader of the counters of the drive below a device.
+fn drive(device: &Path) -> ledger::Drive {
+    let drive = Device::open(device).ok().as_ref().and_then(Drive::below);
+    Box::new(move || drive.as_ref().and_then(Drive::read).unwrap_or_default())
 }

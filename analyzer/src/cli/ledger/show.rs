@@ -3,17 +3,19 @@
 
 use std::convert::Infallible;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use chrono::NaiveDate;
 use clap::builder::PossibleValuesParser;
 use indicatif::{HumanBytes, HumanDuration};
-use mostrace::export::Format;
+use mostrace::export::{Format, Output};
 use mostrace::ledger::{COLUMNS, Days, Sums, Time, Timeline};
+use mostrace::report::{LEDGER_COLUMNS, ledger};
+use mostrace::text::escape;
 
 use super::chart;
 use crate::cli::out::OutArgs;
-use crate::cli::say;
+use crate::cli::{UsageError, say};
 
 /// Print what was written, by application, layer, day and more
 ///
@@ -46,6 +48,9 @@ pub struct Show {
     /// Draw what was written over time instead, a line for each group
     #[arg(long, conflicts_with_all = ["hours", "format", "json"])]
     chart: bool,
+    /// Write a page to look at in a browser instead: what was written over time by groups, and tables of groups and hours
+    #[arg(long, value_name = "FILE.html", conflicts_with_all = ["hours", "chart", "format", "json", "output"])]
+    page: Option<PathBuf>,
     #[command(flatten)]
     out: OutArgs,
 }
@@ -53,9 +58,12 @@ pub struct Show {
 impl Show {
     /// Runs the command.
     pub fn run(&self) -> anyhow::Result<()> {
-        let mut out = self.out.create()?;
         let by: Vec<&str> = self.by.iter().map(String::as_str).collect();
         let (days, span) = (Days::new(&self.folder), [self.from, self.to]);
+        if let Some(path) = &self.page {
+            return self.page(path, &days, &by);
+        }
+        let mut out = self.out.create()?;
         if self.chart {
             let timeline = Timeline::new(&days, span, &by, chart::COLUMNS)?;
             return Ok(writeln!(out, "{}", chart::lines(&timeline).join("\n"))?);
@@ -74,31 +82,55 @@ impl Show {
     }
 }
 
+impl Show {
+    fn page(&self, path: &Path, days: &Days, by: &[&str]) -> anyhow::Result<()> {
+        let mut out = Output::create(Some(path))?;
+        if out.is_terminal() {
+            let what =
+                "a page is not for terminals: write it to a file (--page FILE.html) or a pipe";
+            return Err(UsageError(what.into()).into());
+        }
+        let span = [self.from, self.to];
+        let timeline = Timeline::new(days, span, by, LEDGER_COLUMNS)?;
+        let sums = Sums::new(days, span, by)?;
+        let summary: Vec<String> = summary(&sums).lines().map(str::to_owned).collect();
+        let folder = escape(self.folder.as_os_str().as_encoded_bytes());
+        let title = format!("Ledger {folder}, by {}", by.join(", "));
+        Ok(out.page(&ledger(&title, &summary, &sums, &timeline)?)?)
+    }
+}
+
 /// Returns what is known of the time as a whole.
 fn summary(sums: &Sums) -> String {
     let Time {
         watched_ms,
-        kernel_write_bytes,
         uncounted_hours,
         lost,
         ..
     } = sums.time;
-    let here = sums.all.write_bytes.saturating_add(sums.all.zeroed_bytes);
-    let missing = kernel_write_bytes.saturating_sub(here);
-    let counted = match (uncounted_hours, missing) {
-        (0, 0) => "the kernel counted no more than is here".into(),
-        (hours, 0) => format!("{hours} hours cannot be compared with the kernel's counters"),
-        (_, missing) => format!(
-            "{} that the kernel counted are missing",
-            HumanBytes(missing)
-        ),
+    let missing = match sums.missing_write_bytes() {
+        0 => "the kernel counted no more than is here".into(),
+        bytes => format!("{} that the kernel counted are missing", HumanBytes(bytes)),
+    };
+    let counted = match uncounted_hours {
+        0 => missing,
+        hours => format!("{missing}; {hours} hours cannot be compared with the kernel's counters"),
     };
     format!(
-        "watched for {}: {} written; {counted}; {lost} records lost{}",
+        "watched for {}: {} written; {counted}; {lost} records lost{}{}",
         duration(watched_ms),
         HumanBytes(sums.all.write_bytes),
-        gaps(&sums.time)
+        gaps(&sums.time),
+        drive(sums)
     )
+}
+
+/// Returns what the drive itself says, from the end of the first hour to that of the last.
+fn drive(sums: &Sums) -> String {
+    let words = sums.drive().and_then(|health| health.words());
+    words.map_or(String::new(), |words| {
+        format!("\nthe drive itself: {words}")
+    })
 }
 
 /// Returns what is known of the times in which nobody watched.

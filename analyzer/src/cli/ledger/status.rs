@@ -7,7 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, bail};
 use chrono::{DateTime, SecondsFormat};
 use indicatif::HumanDuration;
-use mostrace::ledger::{Days, Reading};
+use mostrace::ledger::{Days, Reading, Sums};
+use mostrace_bundle::health;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::lock::Lock;
@@ -32,11 +33,14 @@ impl Status {
     /// Runs the command.
     pub fn run(&self) -> anyhow::Result<()> {
         let days = Days::new(&self.folder);
-        let (count, ends) = (days.list()?.len(), days.ends()?);
+        let list = days.list()?;
+        let (count, ends) = (list.len(), days.ends()?);
+        let newest = list.last().map(|(day, _)| *day);
+        let drive = drive(&Sums::new(&days, [newest, None], &[])?);
         let keeper = keeper(&self.folder)?;
         let last = ends.iter().max_by_key(|end| end.unix_ms);
         crate::cli::print(|out| {
-            let text = format!("{keeper}\n{count} days; {}\n", ended(last));
+            let text = format!("{keeper}\n{count} days; {}\n{drive}", ended(last));
             out.extend(text.into_bytes());
             Ok(())
         })
@@ -51,6 +55,18 @@ fn keeper(folder: &std::path::Path) -> anyhow::Result<String> {
         (false, Some(pid)) => format!("process {pid} keeps this ledger"),
         (false, None) => "a process keeps this ledger".into(),
     })
+}
+
+/// Says how worn the drive is by its own counters, at the end of the last hour; nothing if it has none.
+fn drive(sums: &Sums) -> String {
+    let Some(drive) = sums.drive() else {
+        return String::new();
+    };
+    let wear: Vec<String> = health::wear(|gauge| drive.latest(gauge)).collect();
+    match wear.is_empty() {
+        true => String::new(),
+        false => format!("the drive itself: {}\n", wear.join(", ")),
+    }
 }
 
 fn ended(last: Option<&Reading>) -> String {

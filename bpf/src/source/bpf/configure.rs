@@ -37,6 +37,8 @@ pub(super) fn configure<'o>(
 struct Needs {
     /// There are disks above it.
     is_below: bool,
+    /// Its bios complete without a request.
+    has_bios_alone: bool,
     /// Every filesystem on it is ext4, which tells what it drops.
     tells_drops: bool,
     /// Several of its blocks may share a page.
@@ -49,6 +51,7 @@ impl Needs {
         let is_mounted = filesystem::mounted(device).is_some();
         Needs {
             is_below: !device.above().is_empty(),
+            has_bios_alone: !device.has_requests(),
             tells_drops: !kinds.is_empty() && kinds.iter().all(|kind| is_ext4(kind)),
             shares_pages: !(is_mounted && filesystem::has_whole_pages(device)),
         }
@@ -58,7 +61,8 @@ impl Needs {
     fn include(&self, program: &OsStr) -> bool {
         let name = program.as_encoded_bytes();
         match name {
-            _ if is_of_above(program) => self.is_below,
+            b"mostrace_bio_complete" => self.is_below || self.has_bios_alone,
+            _ if name.starts_with(b"mostrace_bio_remap") => self.is_below,
             _ if name.starts_with(b"mostrace_ext4_") && name.ends_with(b"invalidate") => {
                 self.tells_drops
             }
@@ -92,12 +96,6 @@ fn choose_programs<'o>(open: &mut impl Form<'o>, btf: &Btf<'_>, needs: &Needs) -
     Ok(())
 }
 
-/// Programs that have something to do only where there are disks above the traced one.
-fn is_of_above(program: &OsStr) -> bool {
-    let name = program.as_encoded_bytes();
-    name.starts_with(b"mostrace_bio_remap") || name == b"mostrace_bio_complete"
-}
-
 /// Tells the probes which disks are mapped onto the traced one.
 fn fill_above<'o>(open: &mut impl Form<'o>, above: &[u32]) -> Result<Vec<String>> {
     let room = &mut open.constants()?.above;
@@ -126,6 +124,10 @@ fn fill_constants<'o>(open: &mut impl Form<'o>, device: &Device, btf: &Btf<'_>) 
     rodata.target.dev = device.dev;
     rodata.target.start = device.info.start_sector;
     rodata.target.end = device.end_sector();
+    for (room, path) in rodata.target.paths.iter_mut().zip(&device.paths) {
+        *room = path.dev;
+        rodata.target.path_count += 1;
+    }
     rodata.target_start = device.info.start_sector;
     rodata.page_shift = rustix::param::page_size().trailing_zeros();
     rodata.trace_completion_bit = kernel::enum_value(btf, "BIO_TRACE_COMPLETION")?;

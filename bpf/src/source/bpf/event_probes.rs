@@ -26,6 +26,10 @@ pub(crate) const ENDS: [&str; 2] = ["event_rq_complete", "event_rq_requeue"];
 /// The programs that are left out where the probes of entries forward the same.
 const FORWARDED: [&str; 2] = ["event_bio_queue", "event_rq_complete"];
 
+/// The program of bios that complete without a request. NVMe multipath reports the bios of completed requests there too
+/// (nvme_trace_bio_complete).
+const BIO_COMPLETE: &str = "event_bio_complete";
+
 /// The programs of the events that the analyser joins to life cycles, and entries to: Q, X, I, D, R and C.
 const LIFE_CYCLE: [&str; 7] = [
     "event_bio_queue",
@@ -34,7 +38,7 @@ const LIFE_CYCLE: [&str; 7] = [
     "event_rq_issue",
     "event_rq_requeue",
     "event_rq_complete",
-    "event_bio_complete",
+    BIO_COMPLETE,
 ];
 
 /// The loaded probes of block events.
@@ -93,7 +97,8 @@ impl<'o> EventProbes<'o> {
             .set_max_entries(ring.bytes())
             .map_err(Error::bpf)?;
         for mut program in open.open_object_mut().progs_mut() {
-            let is_wanted = wanted.has(program.name());
+            let is_twice = !device.paths.is_empty() && program.name() == BIO_COMPLETE;
+            let is_wanted = wanted.has(program.name()) && !is_twice;
             program.set_autoload(is_wanted);
         }
         let skel = Box::new(open.load().map_err(Error::bpf)?);
@@ -137,6 +142,10 @@ fn fill_constants(rodata: &mut form::Constants, device: &Device, btf: &Btf<'_>) 
     rodata.target.dev = device.dev;
     rodata.target.start = device.info.start_sector;
     rodata.target.end = device.end_sector();
+    for (room, path) in rodata.target.paths.iter_mut().zip(&device.paths) {
+        *room = path.dev;
+        rodata.target.path_count += 1;
+    }
     rodata.complete_has_errno = kernel::completes_with_errno(btf);
     rodata.args.bio_queue = bio("block_bio_queue")?;
     rodata.args.split = bio("block_split")?;

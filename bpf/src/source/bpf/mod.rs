@@ -33,6 +33,7 @@ mod loader;
 mod object;
 mod operation_probes;
 mod operations;
+pub(crate) mod process1;
 mod raw_call;
 mod reader;
 mod ring;

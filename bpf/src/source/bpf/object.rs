@@ -132,37 +132,3 @@ fn is_of_a_filesystem(program: &OsStr) -> bool {
     .iter()
     .any(|of_one| name.starts_with(of_one.as_bytes()))
 }
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::path::Path;
-
-    /// The build script tells cargo which files to follow.
-    #[test]
-    fn a_changed_header_compiles_the_probes_again() {
-        let told = Path::new(env!("OUT_DIR")).with_file_name("output");
-        let told = fs::read_to_string(told).unwrap();
-        let is_followed = |name: &str| {
-            let line = format!("cargo:rerun-if-changed={name}");
-            told.lines().any(|l| l == line)
-        };
-        let mut files = ["mostrace.bpf.c", "events.bpf.c", "causes.bpf.c"]
-            .map(str::to_owned)
-            .to_vec();
-        let mut at = 0;
-        while let Some(file) = files.get(at).cloned() {
-            assert!(is_followed(&file), "{file}");
-            let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file));
-            let includes = text.unwrap();
-            let includes = includes.lines().filter_map(|line| {
-                let name = line.strip_prefix("#include \"")?.strip_suffix('"')?;
-                Some(name.to_owned())
-            });
-            let new: Vec<_> = includes.filter(|name| !files.contains(name)).collect();
-            files.extend(new);
-            at += 1;
-        }
-        assert!(files.contains(&"dirtier.bpf.h".to_owned()), "{files:?}");
-    }
-}

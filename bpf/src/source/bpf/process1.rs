@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A trial of whether the kernel runs probes while process 1 is current (`process1.bpf.c`). Where it does not, the probes miss
+//! what a softirq completes then, and the kernel's block tracer does not.
+
+use std::mem::MaybeUninit;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
+
+use crate::error::{Error, Result};
+
+mod skeleton {
+    #![allow(missing_docs, unsafe_code, clippy::all)]
+    include!(concat!(env!("OUT_DIR"), "/process1.skel.rs"));
+}
+
+/// How long process 1 is waited for each time it was woken.
+const WAIT: Duration = Duration::from_millis(5);
+
+/// The switches to process 1 after which at least one from it has to be seen: fewer could all be under way, one on each CPU.
+const ENOUGH: u64 = 3;
+
+/// The context switches that the program saw.
+#[derive(Clone, Copy, Debug, Default)]
+struct Switches {
+    to: u64,
+    from: u64,
+}
+
+impl Switches {
+    /// Returns whether programs run in the time of process 1, as soon as the switches show it.
+    fn verdict(self, cpus: u64) -> Option<Result<()>> {
+        match self {
+            Switches { from: 1.., .. } => Some(Ok(())),
+            Switches { to, .. } if to >= ENOUGH + cpus => Some(Err(Error::BlindInProcess1)),
+            _ => None,
+        }
+    }
+}
+
+/// Succeeds if the kernel runs probes while process 1 is current, which takes some milliseconds. Process 1 is waited for `tries`
+/// times.
+///
+/// # Errors
+/// It does not; process 1 did not run, so that it is not known; the kernel refuses the program.
+pub(crate) fn is_seen(btf: Option<&Path>, tries: usize) -> Result<()> {
+    let mut storage = MaybeUninit::uninit();
+    let mut builder = skeleton::Process1SkelBuilder::default();
+    if let Some(btf) = btf {
+        let object = builder.object_builder_mut();
+        object.btf_custom_path(btf).map_err(Error::bpf)?;
+    }
+    let open = builder.open(&mut storage).map_err(Error::bpf)?;
+    let mut skel = open.load().map_err(Error::bpf)?;
+    skel.attach().map_err(Error::bpf)?;
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+    for _ in 0..tries {
+        wake_process_1();
+        sleep(WAIT);
+        let seen = skel.maps.bss_data.as_deref();
+        let seen = seen.ok_or_else(|| Error::bpf("skeleton without bss"))?;
+        let seen = Switches {
+            to: seen.to_process_1,
+            from: seen.from_process_1,
+        };
+        if let Some(verdict) = seen.verdict(cpus) {
+            return verdict;
+        }
+    }
+    Err(Error::Process1Idle)
+}
+
+/// Leaves process 1 an orphan to reap.
+fn wake_process_1() {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "sleep 0 &"]);
+    let quiet = shell
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    // Without a shell nobody wakes process 1, which then is found to be idle.
+    let _ = quiet.status();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn switches_to_process_1_alone_show_that_its_time_is_not_seen() {
+        let verdict = |to, from| Switches { to, from }.verdict(2);
+        assert!(verdict(4, 0).is_none());
+        assert!(matches!(verdict(5, 0), Some(Err(Error::BlindInProcess1))));
+        assert!(matches!(verdict(0, 1), Some(Ok(()))));
+        assert!(matches!(verdict(9, 8), Some(Ok(()))));
+    }
+}
