@@ -195,6 +195,7 @@ lint: setup-test
 	@for file in $$(grep -l '^fn main()' */tests/*.rs); do \
 		grep -A1 "^name = \"$$(basename $$file .rs)\"" $${file%%/*}/Cargo.toml | grep -q '^harness = false' || \
 			{ echo "lint: $$file does not run: its Cargo.toml lacks harness = false" >&2; exit 1; }; done
+	@$(STEP) "analyser for macOS" scripts/check-macos.sh $(CARGO) $(PROFILE)
 	@$(STEP) "series" kernel-patches/series/generate.sh --check
 
 # The pages of docs/ as a book, in target/book.

@@ -19,7 +19,7 @@
 )]
 #![cfg_attr(
     feature = "analyze",
-    doc = "\n[`analysis`] does all of this, and its page has an example: [`analysis::Analysis::open`] reads a trace by its path. [`budget`]\nholds traces against limits, and [`experiment`] records matrices of them."
+    doc = "\n[`analysis`] does all of this, and its page has an example: [`analysis::Analysis::open`] reads a trace by its path. [`lab`] holds\ntraces against limits, and records matrices of them."
 )]
 #![forbid(unsafe_code)]
 
@@ -27,15 +27,13 @@
 pub mod analysis;
 pub mod attribute;
 pub mod blktrace;
-#[cfg(feature = "analyze")]
-pub mod budget;
 pub mod causes;
-#[cfg(feature = "analyze")]
-pub mod experiment;
 #[cfg(feature = "analyze")]
 pub mod export;
 #[cfg(feature = "analyze")]
 pub mod facts;
+#[cfg(feature = "analyze")]
+pub mod lab;
 #[cfg(feature = "analyze")]
 pub mod ledger;
 pub mod live;

@@ -260,7 +260,7 @@ fn a_guest_has_what_this_kernel_lacks() {
 
 /// Returns the definition's identity.
 fn identity(file: &Path) -> String {
-    mostrace::experiment::Definition::read(file)
+    mostrace::lab::experiment::Definition::read(file)
         .unwrap()
         .identity
 }

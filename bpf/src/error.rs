@@ -235,6 +235,11 @@ pub enum Error {
         "this kernel runs no BPF program while process 1 is current, so that its probes miss what completes then"
     )]
     BlindInProcess1,
+    /// The kernel may skip runs of the probes.
+    #[error(
+        "from 7.0 on, a task may be preempted within a probe, and the kernel skips the runs of the same probe on that CPU meanwhile"
+    )]
+    ProbesPreempted,
     /// It is not known whether the kernel runs probes in the time of process 1.
     #[error(
         "process 1 did not run, so that it is not known whether this kernel's probes see what completes in its time"

@@ -25,6 +25,13 @@ macro_rules! open_enum {
 
         impl $name {
             $($(#[$cdoc])* pub const $constant: $name = $name($value);)+
+
+            /// Returns the constant's name in lower case, as tables have it; `unknown` if there is none.
+            pub fn word(self) -> String {
+                let all = [$(($value, stringify!($constant)),)+];
+                let named = all.into_iter().find(|(value, _)| *value == self.0);
+                named.map_or("UNKNOWN", |(_, name)| name).to_lowercase()
+            }
         }
     };
 }
@@ -41,19 +48,6 @@ open_enum! {
         ISSUE = 2,
         /// block_rq_complete of an empty flush, which is never issued as a request of its own.
         COMPLETE = 3,
-    }
-}
-
-impl Stage {
-    /// Returns the word that tables use.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Stage::QUEUE => "queue",
-            Stage::INSERT => "insert",
-            Stage::ISSUE => "issue",
-            Stage::COMPLETE => "complete",
-            _ => "unknown",
-        }
     }
 }
 
@@ -714,51 +708,112 @@ impl CgroupRef<'_> {
     }
 }
 
-/// One row of a table, borrowed from a buffer.
-#[derive(Clone, Copy, Debug)]
-pub enum EntryRef<'a> {
+impl<'a> CgroupRef<'a> {
+    fn decode(record: &'a [u8]) -> Result<CgroupRef<'a>, String> {
+        let (raw, rest) =
+            RawCgroup::ref_from_prefix(record).map_err(|_| "shorter than a cgroup entry")?;
+        let path = rest.get(..usize::from(raw.path_len.get()));
+        let path = path.ok_or("path longer than the record")?;
+        Ok(CgroupRef { raw, path })
+    }
+}
+
+/// Defines the two forms of a row, borrowed and owned: for each entry of fixed size the variant, its type and its number.
+macro_rules! entries {
+    ($($(#[$doc:meta])* $name:ident($raw:ident) = $kind:ident,)+) => {
+        /// One row of a table, borrowed from a buffer.
+        #[derive(Clone, Copy, Debug)]
+        pub enum EntryRef<'a> {
+            $($(#[$doc])* $name(&'a $raw),)+
+            /// The file to which a run of a bio belongs.
+            File(FileRef<'a>),
+            /// The cgroup of a process.
+            Cgroup(CgroupRef<'a>),
+            /// A call that changed the filesystem.
+            Operation(OperationRef<'a>),
+        }
+
+        impl<'a> EntryRef<'a> {
+            /// Returns the entry's common head.
+            pub fn head(&self) -> &'a RawHead {
+                match self {
+                    $(EntryRef::$name(raw) => &raw.head,)+
+                    EntryRef::File(file) => &file.raw.head,
+                    EntryRef::Cgroup(cgroup) => &cgroup.raw.head,
+                    EntryRef::Operation(operation) => &operation.raw.head,
+                }
+            }
+
+            fn of_kind(kind: u16, record: &'a [u8]) -> Result<EntryRef<'a>, String> {
+                match kind {
+                    $($kind => fixed(record, stringify!($name)).map(EntryRef::$name),)+
+                    TYPE_FILE => FileRef::decode(record).map(EntryRef::File),
+                    TYPE_CGROUP => CgroupRef::decode(record).map(EntryRef::Cgroup),
+                    TYPE_OPERATION => OperationRef::decode(record).map(EntryRef::Operation),
+                    other => Err(format!("unknown entry type {other}")),
+                }
+            }
+        }
+
+        /// One row of a table, owned.
+        #[derive(Clone, Debug)]
+        pub enum Entry {
+            $($(#[$doc])* $name($raw),)+
+            /// The file to which a run of a bio belongs.
+            File(FileEntry),
+            /// The cgroup of a process, and its path, see [`CgroupRef::path`].
+            Cgroup(RawCgroup, Vec<u8>),
+            /// A call that changed the filesystem.
+            Operation(OperationEntry),
+        }
+
+        impl Entry {
+            /// Returns the entry's common head.
+            pub fn head(&self) -> &RawHead {
+                match self {
+                    $(Entry::$name(raw) => &raw.head,)+
+                    Entry::File(file) => &file.raw.head,
+                    Entry::Cgroup(raw, _) => &raw.head,
+                    Entry::Operation(operation) => &operation.raw.head,
+                }
+            }
+        }
+
+        impl From<EntryRef<'_>> for Entry {
+            fn from(entry: EntryRef<'_>) -> Entry {
+                match entry {
+                    $(EntryRef::$name(raw) => Entry::$name(*raw),)+
+                    EntryRef::File(file) => Entry::File(file.into()),
+                    EntryRef::Cgroup(CgroupRef { raw, path }) => {
+                        Entry::Cgroup(*raw, path.to_vec())
+                    }
+                    EntryRef::Operation(operation) => Entry::Operation(operation.into()),
+                }
+            }
+        }
+    };
+}
+
+entries! {
     /// The task that submitted a bio.
-    Process(&'a RawProcess),
-    /// The file to which a run of a bio belongs.
-    File(FileRef<'a>),
+    Process(RawProcess) = TYPE_PROCESS,
     /// The task that dirtied a run of a bio's pages.
-    Dirtier(&'a RawDirtier),
+    Dirtier(RawDirtier) = TYPE_DIRTIER,
     /// A handle of a journal.
-    Handle(&'a RawHandle),
+    Handle(RawHandle) = TYPE_HANDLE,
     /// A block that a handle dirtied.
-    Dirtied(&'a RawDirtied),
+    Dirtied(RawDirtied) = TYPE_DIRTIED,
     /// A system call.
-    Call(&'a RawCall),
+    Call(RawCall) = TYPE_CALL,
     /// Metadata blocks that a file freed.
-    Freed(&'a RawFreed),
+    Freed(RawFreed) = TYPE_FREED,
     /// A step of f2fs's checkpoints or garbage collection.
-    F2fs(&'a RawF2fs),
+    F2fs(RawF2fs) = TYPE_F2FS,
     /// A process that was started.
-    Fork(&'a RawFork),
-    /// The cgroup of a process.
-    Cgroup(CgroupRef<'a>),
-    /// A call that changed the filesystem.
-    Operation(OperationRef<'a>),
+    Fork(RawFork) = TYPE_FORK,
 }
 
 impl<'a> EntryRef<'a> {
-    /// Returns the entry's common head.
-    pub fn head(&self) -> &'a RawHead {
-        match self {
-            EntryRef::Process(p) => &p.head,
-            EntryRef::File(f) => &f.raw.head,
-            EntryRef::Dirtier(d) => &d.head,
-            EntryRef::Handle(h) => &h.head,
-            EntryRef::Dirtied(d) => &d.head,
-            EntryRef::Call(c) => &c.head,
-            EntryRef::Freed(f) => &f.head,
-            EntryRef::F2fs(f) => &f.head,
-            EntryRef::Fork(f) => &f.head,
-            EntryRef::Cgroup(c) => &c.raw.head,
-            EntryRef::Operation(o) => &o.raw.head,
-        }
-    }
-
     /// Decodes one whole record as the kernel's side produced it.
     ///
     /// # Errors
@@ -772,44 +827,37 @@ impl<'a> EntryRef<'a> {
                 record.len()
             ));
         }
-        match head.kind.get() {
-            TYPE_PROCESS => fixed(record, "process").map(EntryRef::Process),
-            TYPE_FILE => {
-                let (raw, rest) =
-                    RawFile::ref_from_prefix(record).map_err(|_| "shorter than a file entry")?;
-                let name = rest
-                    .get(..usize::from(raw.name_len.get()))
-                    .ok_or("name longer than the record")?;
-                Ok(EntryRef::File(FileRef { raw, name }))
-            }
-            TYPE_DIRTIER => fixed(record, "dirtier").map(EntryRef::Dirtier),
-            TYPE_HANDLE => fixed(record, "handle").map(EntryRef::Handle),
-            TYPE_DIRTIED => fixed(record, "dirtied").map(EntryRef::Dirtied),
-            TYPE_CALL => fixed(record, "call").map(EntryRef::Call),
-            TYPE_FREED => fixed(record, "freed").map(EntryRef::Freed),
-            TYPE_F2FS => fixed(record, "f2fs").map(EntryRef::F2fs),
-            TYPE_FORK => fixed(record, "fork").map(EntryRef::Fork),
-            TYPE_CGROUP => {
-                let (raw, rest) = RawCgroup::ref_from_prefix(record)
-                    .map_err(|_| "shorter than a cgroup entry")?;
-                let path = rest
-                    .get(..usize::from(raw.path_len.get()))
-                    .ok_or("path longer than the record")?;
-                Ok(EntryRef::Cgroup(CgroupRef { raw, path }))
-            }
-            TYPE_OPERATION => OperationRef::decode(record).map(EntryRef::Operation),
-            other => Err(format!("unknown entry type {other}")),
-        }
+        EntryRef::of_kind(head.kind.get(), record)
+    }
+}
+
+impl<'a> FileRef<'a> {
+    fn decode(record: &'a [u8]) -> Result<FileRef<'a>, String> {
+        let (raw, rest) =
+            RawFile::ref_from_prefix(record).map_err(|_| "shorter than a file entry")?;
+        let name = rest.get(..usize::from(raw.name_len.get()));
+        let name = name.ok_or("name longer than the record")?;
+        Ok(FileRef { raw, name })
+    }
+}
+
+impl Entry {
+    /// Decodes one whole record into an owned entry; see [`EntryRef::decode`].
+    ///
+    /// # Errors
+    /// Returns a description of what is wrong with the bytes; it does not name the file.
+    pub fn decode(record: &[u8]) -> Result<Entry, String> {
+        EntryRef::decode(record).map(Entry::from)
     }
 }
 
 /// Casts a record to an entry type of fixed size, without copying.
 fn fixed<'a, T: FromBytes + Immutable + KnownLayout>(
     record: &'a [u8],
-    what: &str,
+    name: &str,
 ) -> Result<&'a T, String> {
     let raw = T::ref_from_prefix(record);
-    let (raw, _) = raw.map_err(|_| format!("shorter than a {what} entry"))?;
+    let (raw, _) = raw.map_err(|_| format!("shorter than a {} entry", name.to_lowercase()))?;
     Ok(raw)
 }
 
@@ -822,77 +870,11 @@ pub struct FileEntry {
     pub name: Vec<u8>,
 }
 
-/// One row of a table, owned.
-#[derive(Clone, Debug)]
-pub enum Entry {
-    /// The task that submitted a bio.
-    Process(RawProcess),
-    /// The file to which a run of a bio belongs.
-    File(FileEntry),
-    /// The task that dirtied a run of a bio's pages.
-    Dirtier(RawDirtier),
-    /// A handle of a journal.
-    Handle(RawHandle),
-    /// A block that a handle dirtied.
-    Dirtied(RawDirtied),
-    /// A system call.
-    Call(RawCall),
-    /// Metadata blocks that a file freed.
-    Freed(RawFreed),
-    /// A step of f2fs's checkpoints or garbage collection.
-    F2fs(RawF2fs),
-    /// A process that was started.
-    Fork(RawFork),
-    /// The cgroup of a process, and its path, see [`CgroupRef::path`].
-    Cgroup(RawCgroup, Vec<u8>),
-    /// A call that changed the filesystem.
-    Operation(OperationEntry),
-}
-
-impl Entry {
-    /// Returns the entry's common head.
-    pub fn head(&self) -> &RawHead {
-        match self {
-            Entry::Process(p) => &p.head,
-            Entry::File(f) => &f.raw.head,
-            Entry::Dirtier(d) => &d.head,
-            Entry::Handle(h) => &h.head,
-            Entry::Dirtied(d) => &d.head,
-            Entry::Call(c) => &c.head,
-            Entry::Freed(f) => &f.head,
-            Entry::F2fs(f) => &f.head,
-            Entry::Fork(f) => &f.head,
-            Entry::Cgroup(c, _) => &c.head,
-            Entry::Operation(o) => &o.raw.head,
-        }
-    }
-
-    /// Decodes one whole record into an owned entry; see [`EntryRef::decode`].
-    ///
-    /// # Errors
-    /// Returns a description of what is wrong with the bytes; it does not name the file.
-    pub fn decode(record: &[u8]) -> Result<Entry, String> {
-        EntryRef::decode(record).map(Entry::from)
-    }
-}
-
-impl From<EntryRef<'_>> for Entry {
-    fn from(entry: EntryRef<'_>) -> Entry {
-        match entry {
-            EntryRef::Process(raw) => Entry::Process(*raw),
-            EntryRef::File(FileRef { raw, name }) => Entry::File(FileEntry {
-                raw: *raw,
-                name: name.to_vec(),
-            }),
-            EntryRef::Dirtier(raw) => Entry::Dirtier(*raw),
-            EntryRef::Handle(raw) => Entry::Handle(*raw),
-            EntryRef::Dirtied(raw) => Entry::Dirtied(*raw),
-            EntryRef::Call(raw) => Entry::Call(*raw),
-            EntryRef::Freed(raw) => Entry::Freed(*raw),
-            EntryRef::F2fs(raw) => Entry::F2fs(*raw),
-            EntryRef::Fork(raw) => Entry::Fork(*raw),
-            EntryRef::Cgroup(CgroupRef { raw, path }) => Entry::Cgroup(*raw, path.to_vec()),
-            EntryRef::Operation(operation) => Entry::Operation(operation.into()),
+impl From<FileRef<'_>> for FileEntry {
+    fn from(from: FileRef<'_>) -> FileEntry {
+        FileEntry {
+            raw: *from.raw,
+            name: from.name.to_vec(),
         }
     }
 }

@@ -3,26 +3,26 @@
 //! symbolic link is followed: the recorder is root and works in folders that others can write to.
 
 use std::ffi::OsStr;
-use std::fs::{File, Metadata, Permissions};
+use std::fs::{File, Metadata};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{
-    AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, mkdirat, openat, renameat, renameat_with, statat,
-    unlinkat,
+    AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, Stat, mkdirat, openat, renameat, renameat_with,
+    statat, unlinkat,
 };
 use rustix::io::Errno;
 
 use crate::error::{At, Error};
 
 /// Mode of new files: only the owner may read and write.
-const FILE_MODE: u32 = 0o600;
+const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 /// Mode of new folders: only the owner may enter, read and write.
-const FOLDER_MODE: u32 = 0o700;
+const FOLDER_MODE: Mode = Mode::RWXU;
 /// The name of a new folder until it is moved to its final name.
 const NEW: &str = "new";
 
@@ -44,6 +44,12 @@ impl Identity {
     #[must_use]
     pub fn of(meta: &Metadata) -> Identity {
         Identity(meta.dev(), meta.ino())
+    }
+
+    fn of_stat(stat: &Stat) -> Identity {
+        // macOS has other types here.
+        #[allow(clippy::unnecessary_cast)]
+        Identity(stat.st_dev as u64, stat.st_ino as u64)
     }
 }
 
@@ -104,7 +110,7 @@ impl Folder {
         let chance = RandomState::new().hash_one(0);
         let name = format!(".mostrace-{chance:016x}");
         let path = self.path.join(&name);
-        mkdirat(&self.fd, &name, Mode::from_raw_mode(FOLDER_MODE)).at(&path)?;
+        mkdirat(&self.fd, &name, FOLDER_MODE).at(&path)?;
         let outer = self.open_folder(name.as_ref())?;
         let stat = rustix::fs::fstat(&outer.fd).at(&path)?;
         let is_ours = stat.st_uid == rustix::process::geteuid().as_raw();
@@ -121,7 +127,7 @@ impl Folder {
     /// Makes a folder in this one, to which nobody else may write, and moves it to `name` in `parent`.
     fn make_within(&self, parent: &Folder, name: &OsStr) -> Result<Folder, Error> {
         let path = parent.path.join(name);
-        mkdirat(&self.fd, NEW, Mode::from_raw_mode(FOLDER_MODE)).at(&path)?;
+        mkdirat(&self.fd, NEW, FOLDER_MODE).at(&path)?;
         let made = self.open_folder(NEW.as_ref()).and_then(|made| {
             rename_new(&self.fd, NEW.as_ref(), &parent.fd, name).at(&path)?;
             Ok(Folder { path, ..made })
@@ -154,7 +160,7 @@ impl Folder {
     /// Returns an error if the folder cannot be read.
     pub fn identity_of(&self, name: &OsStr) -> Result<Option<Identity>, Error> {
         match statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => Ok(Some(Identity(stat.st_dev, stat.st_ino))),
+            Ok(stat) => Ok(Some(Identity::of_stat(&stat))),
             Err(Errno::NOENT) => Ok(None),
             Err(e) => Err(e).at(&self.path.join(name)),
         }
@@ -166,7 +172,7 @@ impl Folder {
     /// Returns an error if fstat(2) fails.
     pub fn identity(&self) -> Result<Identity, Error> {
         let stat = rustix::fs::fstat(&self.fd).at(&self.path)?;
-        Ok(Identity(stat.st_dev, stat.st_ino))
+        Ok(Identity::of_stat(&stat))
     }
 
     /// Makes a file in this folder, with mode 0600.
@@ -177,7 +183,7 @@ impl Folder {
         let name = name.as_ref();
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        openat(&self.fd, name, flags, Mode::from_raw_mode(FILE_MODE))
+        openat(&self.fd, name, flags, FILE_MODE)
             .map(File::from)
             .at(&self.path.join(name))
     }
@@ -199,7 +205,7 @@ impl Folder {
         let name = name.as_ref();
         let flags =
             OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        openat(&self.fd, name, flags, Mode::from_raw_mode(FILE_MODE))
+        openat(&self.fd, name, flags, FILE_MODE)
             .map(File::from)
             .at(&self.path.join(name))
     }
@@ -355,7 +361,7 @@ fn is_own(meta: &Metadata) -> bool {
 /// # Errors
 /// Returns an error if the caller may not change the file.
 pub fn give(file: &File, owner: Option<Owner>) -> io::Result<()> {
-    file.set_permissions(Permissions::from_mode(FILE_MODE))?;
+    rustix::fs::fchmod(file, FILE_MODE)?;
     match owner {
         Some(Owner { uid, gid }) => fchown(file, Some(uid), Some(gid)),
         None => Ok(()),
@@ -366,7 +372,8 @@ pub fn give(file: &File, owner: Option<Owner>) -> io::Result<()> {
 mod tests {
     use super::*;
     use std::fs;
-    use std::os::unix::fs::symlink;
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt, symlink};
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::thread;
     use std::time::Duration;

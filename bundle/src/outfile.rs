@@ -12,14 +12,14 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat, fstat, openat, statat, unlinkat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawMode, Stat, fstat, openat, statat, unlinkat};
 use rustix::io::Errno;
 
 /// The mode bits of a folder for everybody: sticky and writable by all, as /tmp.
-const FOR_EVERYBODY: u32 = 0o1002;
+const FOR_EVERYBODY: RawMode = 0o1002;
 /// The mode bits for writing by a group or by all.
-const WRITTEN_BY_OTHERS: u32 = 0o022;
-const STICKY: u32 = 0o1000;
+const WRITTEN_BY_OTHERS: RawMode = 0o022;
+const STICKY: RawMode = 0o1000;
 
 /// Opens a file for writing and empties it.
 ///

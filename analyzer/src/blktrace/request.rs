@@ -56,6 +56,15 @@ pub(super) struct Request {
     pub parts: Vec<Part>,
 }
 
+/// Sets fields of both to None unless they are equal.
+macro_rules! agree {
+    ($one:ident, $other:ident: $($field:ident)+) => {
+        $(if $one.$field != $other.$field {
+            ($one.$field, $other.$field) = (None, None);
+        })+
+    };
+}
+
 impl Sequence {
     pub fn of(action: u64) -> Self {
         match action {
@@ -78,15 +87,7 @@ impl Bio {
     pub fn blur(&mut self, other: &mut Self) {
         self.is_held |= other.is_held;
         other.is_held = self.is_held;
-        agree(&mut self.q_ns, &mut other.q_ns);
-        agree(&mut self.q_cpu, &mut other.q_cpu);
-        agree(&mut self.pid, &mut other.pid);
-        agree(&mut self.g_ns, &mut other.g_ns);
-        agree(&mut self.i_ns, &mut other.i_ns);
-        agree(&mut self.i_cpu, &mut other.i_cpu);
-        agree(&mut self.d_ns, &mut other.d_ns);
-        agree(&mut self.d_cpu, &mut other.d_cpu);
-        agree(&mut self.device_flush, &mut other.device_flush);
+        agree!(self, other: q_ns q_cpu pid g_ns i_ns i_cpu d_ns d_cpu device_flush);
     }
 }
 
@@ -115,19 +116,12 @@ impl Request {
     /// length.
     pub fn blur(&mut self, other: &mut Self) {
         (self.twin, other.twin) = (true, true);
-        agree(&mut self.d_ns, &mut other.d_ns);
-        agree(&mut self.d_cpu, &mut other.d_cpu);
-        agree(&mut self.i_ns, &mut other.i_ns);
-        agree(&mut self.i_cpu, &mut other.i_cpu);
-        agree(&mut self.g_ns, &mut other.g_ns);
-        agree(&mut self.device_flush, &mut other.device_flush);
+        agree!(self, other: d_ns d_cpu i_ns i_cpu g_ns device_flush);
         if self.parts.len() == other.parts.len()
             && std::iter::zip(&self.parts, &other.parts).all(|(a, b)| a.bytes == b.bytes)
         {
             for (a, b) in self.parts.iter_mut().zip(&mut other.parts) {
-                agree(&mut a.q_ns, &mut b.q_ns);
-                agree(&mut a.q_cpu, &mut b.q_cpu);
-                agree(&mut a.pid, &mut b.pid);
+                agree!(a, b: q_ns q_cpu pid);
             }
         } else {
             self.forget_parts();
@@ -177,13 +171,5 @@ impl Request {
             part.sector = end(part.sector, left);
             part.bytes = part.bytes.saturating_sub(left);
         }
-    }
-}
-
-/// Sets both to None unless they are equal.
-fn agree<T: PartialEq>(a: &mut Option<T>, b: &mut Option<T>) {
-    if a != b {
-        *a = None;
-        *b = None;
     }
 }

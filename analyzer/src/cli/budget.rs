@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use mostrace::analysis::{Analysis, Options};
-use mostrace::budget::{Baseline, Judgement, Limits, Measured, Runs, judge, report};
 use mostrace::causes::Sharing;
 use mostrace::export::Output;
+use mostrace::lab::budget::{Baseline, Judgement, Limits, Measured, Runs, judge, report};
 use mostrace::recording::Recording;
 use mostrace_bundle::units;
 use serde_json::json;

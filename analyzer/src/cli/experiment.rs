@@ -9,10 +9,10 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use mostrace::causes::Sharing;
-use mostrace::experiment::{
+use mostrace::export::{Format, Output};
+use mostrace::lab::experiment::{
     Cell, Definition, Figures, Kind, Per, Results, Tally, claims, judge, table,
 };
-use mostrace::export::{Format, Output};
 use mostrace_bundle::Folder;
 use mostrace_bundle::temporary::TempFolder;
 

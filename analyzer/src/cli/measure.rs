@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use mostrace::analysis::Analysis;
-use mostrace::budget::{Judgement, Limits, Runs, report};
 use mostrace::causes::Sharing;
 use mostrace::export::Output;
+use mostrace::lab::budget::{Judgement, Limits, Runs, report};
 use mostrace::tables::finding;
 use mostrace::transactions::Transactions;
 use mostrace_capture::{FreshKind, Operations, Options, User, aside, prepare};

@@ -7,9 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use mostrace::budget::{Judgement, Runs, report};
 use mostrace::causes::Sharing;
 use mostrace::export::{Output, to_text, to_value};
+use mostrace::lab::budget::{Judgement, Runs, report};
 use mostrace::tables::diff::{Diff as Differences, Side, letter};
 use mostrace_bundle::Bundle;
 use mostrace_bundle::temporary::{TempFile, TempFolder};

@@ -10,6 +10,7 @@ use polars::prelude::Expr;
 use strum::VariantArray;
 
 use super::Facts;
+use super::field::Field;
 use super::packages::package;
 use super::row::{Text, flag_if_known, number};
 use super::stored::{LETTERS, bits, column as at, found_code, kind_code};
@@ -30,25 +31,27 @@ where
     T::VARIANTS.iter().map(name)
 }
 
+/// Looks up the number that a stored column refers to.
+fn looked_up(from: &'static str, numbers: impl Iterator<Item = Option<u64>>) -> Expr {
+    let numbers: Arc<[Option<u64>]> = numbers.collect();
+    number([from], move |[id]| {
+        numbers.get(id as usize).copied().flatten()
+    })
+}
+
 /// Looks up a number of each row's process.
 pub(super) fn of_process(
     facts: &Facts,
     from: &'static str,
     value: fn(&Process) -> Option<u32>,
 ) -> Expr {
-    let of: Arc<[Option<u64>]> = facts
-        .names()
-        .processes
-        .iter()
-        .map(|process| value(process).map(u64::from))
-        .collect();
-    number([from], move |[id]| of.get(id as usize).copied().flatten())
+    let processes = facts.names().processes.iter();
+    looked_up(from, processes.map(|process| value(process).map(u64::from)))
 }
 
 /// Looks up a number of each row's file.
 pub(super) fn of_file(facts: &Facts, from: &'static str, value: fn(&File) -> Option<u64>) -> Expr {
-    let of: Arc<[Option<u64>]> = facts.names().files.iter().map(value).collect();
-    number([from], move |[id]| of.get(id as usize).copied().flatten())
+    looked_up(from, facts.names().files.iter().map(value))
 }
 
 pub(super) fn comms(facts: &Facts, from: &'static str) -> Text {
@@ -144,10 +147,7 @@ pub(super) fn bundles(facts: &Facts) -> Text {
 
 /// Looks up a number of each row's cause.
 fn of_cause(facts: &Facts, value: impl Fn(&Cause) -> Option<u64>) -> Expr {
-    let of: Arc<[Option<u64>]> = facts.origins.causes.iter().map(value).collect();
-    number([at::cause], move |[id]| {
-        of.get(id as usize).copied().flatten()
-    })
+    looked_up(at::cause, facts.origins.causes.iter().map(value))
 }
 
 /// Returns whether the cause's process belongs to the command's tree.
@@ -188,12 +188,8 @@ pub(super) fn cause_generation(facts: &Facts) -> Expr {
 
 pub(super) fn cause_comms(facts: &Facts) -> Text {
     text_of_cause(facts, |cause| {
-        facts
-            .names()
-            .process(cause.process)
-            .comm
-            .as_deref()
-            .map(escape)
+        let comm = facts.names().process(cause.process).comm.as_deref();
+        comm.map(escape)
     })
 }
 
@@ -255,13 +251,11 @@ pub(super) fn causes_or_submitters(facts: &Facts) -> Text {
 /// Returns the file of the cause, or else the file that is written or read.
 pub(super) fn cause_or_files(facts: &Facts) -> Text {
     let causers = causers(facts, &process_labels(facts));
-    let label = |id: usize, file: &File| file_label_of(facts, id, file);
     let of_cause = facts.origins.causes.iter();
-    let of_cause =
-        of_cause.map(|cause| label(cause.file.0 as usize, facts.names().file(cause.file)?));
+    let of_cause = of_cause.map(|cause| file_of_cause(facts, cause));
     let unknown = facts.origins.causes.is_empty().then_some(None);
     let files = facts.names().files.iter().enumerate();
-    let files = files.map(|(id, file)| label(id, file));
+    let files = files.map(|(id, file)| file_label_of(facts, id, file));
     let words: Vec<Option<String>> = of_cause.chain(unknown).chain(files).collect();
     let is_known: Vec<bool> = causers.iter().map(Option::is_some).collect();
     let first_file = causers.len() as u64;
@@ -283,31 +277,31 @@ fn causers(facts: &Facts, labels: &[Option<String>]) -> Vec<Option<String>> {
     causes.iter().map(label).chain(unknown).collect()
 }
 
+/// Looks up a word of the file of each row's cause.
+fn text_of_its_file(facts: &Facts, word: impl Fn(&File) -> Option<String>) -> Text {
+    text_of_cause(facts, |cause| word(facts.names().file(cause.file)?))
+}
+
 pub(super) fn cause_paths(facts: &Facts) -> Text {
-    text_of_cause(facts, |cause| {
-        facts.names().file(cause.file)?.path.as_deref().map(escape)
-    })
+    text_of_its_file(facts, |file| file.path.as_deref().map(escape))
 }
 
 pub(super) fn cause_files(facts: &Facts) -> Text {
-    text_of_cause(facts, |cause| {
-        file_label_of(
-            facts,
-            cause.file.0 as usize,
-            facts.names().file(cause.file)?,
-        )
-    })
+    text_of_cause(facts, |cause| file_of_cause(facts, cause))
+}
+
+/// Returns the label of the file of a cause.
+fn file_of_cause(facts: &Facts, cause: &Cause) -> Option<String> {
+    let file = facts.names().file(cause.file)?;
+    file_label_of(facts, cause.file.0 as usize, file)
 }
 
 pub(super) fn cause_databases(facts: &Facts) -> Text {
-    text_of_cause(facts, |cause| {
-        facts.names().file(cause.file)?.database().map(escape)
-    })
+    text_of_its_file(facts, |file| file.database().map(escape))
 }
 
 pub(super) fn cause_roles(facts: &Facts) -> Text {
-    let role = |cause: &Cause| Some(facts.names().file(cause.file)?.role?.as_str().to_owned());
-    text_of_cause(facts, role)
+    text_of_its_file(facts, |file| Some(file.role?.as_str().to_owned()))
 }
 
 pub(super) fn cause_operations(facts: &Facts) -> Text {
@@ -411,39 +405,19 @@ pub(super) fn provenances(facts: &Facts) -> Text {
 }
 
 pub(super) fn stages(_: &Facts) -> Text {
-    let word = |code: u64| {
-        Some(
-            Stage(u8::try_from(code.checked_sub(1)?).ok()?)
-                .as_str()
-                .to_owned(),
-        )
-    };
-    Text::new([at::bits], (0..=bits::STAGE.max()).map(word), |[b]| {
-        bits::STAGE.of(b)
-    })
+    words_of_codes(bits::STAGE, |code| Stage(code).word())
 }
 
 pub(super) fn origins(_: &Facts) -> Text {
-    let word =
-        |code: u64| Some(origin(Origin(u8::try_from(code.checked_sub(1)?).ok()?)).to_owned());
-    Text::new([at::bits], (0..=bits::ORIGIN.max()).map(word), |[b]| {
-        bits::ORIGIN.of(b)
-    })
+    words_of_codes(bits::ORIGIN, |code| Origin(code).word())
 }
 
-/// Returns the word for what a bio's pages belonged to.
-fn origin(origin: Origin) -> &'static str {
-    match origin {
-        Origin::FILE => "file",
-        Origin::BDEV => "bdev",
-        Origin::DIRECT => "direct",
-        Origin::RAW => "raw",
-        Origin::JOURNAL => "journal",
-        Origin::EMPTY => "empty",
-        Origin::NODE => "node",
-        Origin::META => "meta",
-        _ => "unknown",
-    }
+/// Returns the words of a field that has the bundle's codes, each one larger than there; 0 has no word.
+fn words_of_codes(field: Field, word: fn(u8) -> String) -> Text {
+    let word = |code: u64| Some(word(u8::try_from(code.checked_sub(1)?).ok()?));
+    Text::new([at::bits], (0..=field.max()).map(word), move |[b]| {
+        field.of(b)
+    })
 }
 
 /// Returns blkparse's letters for a code of [`bits::RWBS`].

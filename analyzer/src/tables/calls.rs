@@ -11,7 +11,7 @@ use polars::prelude::{
     DataType, IntoColumn, NamedFrom, PolarsError, PolarsResult, Series, TimeUnit,
 };
 
-use super::relations::{BUNDLE, Doc};
+use super::relations::{BUNDLE, Doc, INT64, STRING, docs};
 use super::{Table, numbers, texts};
 use crate::attribute::File;
 use crate::facts::{Facts, package};
@@ -22,51 +22,25 @@ pub const NAME: &str = "calls";
 /// A sentence that describes a row.
 pub const DOC: &str = "A row for each system call by which a file or its metadata was changed or written out, in the order of their returns. Only a data set has this table. It has no rows if the recording has no causes.";
 
-const COLUMNS: [Doc; 15] = [
-    (
-        "time_ns",
-        "int64",
-        "when it returned, ns in the trace's clock",
-    ),
-    (
-        "time_utc",
-        "timestamp[µs, UTC]",
-        "when it returned, by the wall clock; empty if the trace does not have it",
-    ),
-    (
-        "call",
-        "string",
-        "write, splice (also sendfile and copy_file_range), fsync, fdatasync, sync, atomic_commit, unlink, rename, truncate …",
-    ),
-    ("pid", "int64", "thread that called"),
-    ("tgid", "int64", "its process"),
-    ("uid", "int64", "its user"),
-    ("comm", "string", "its name"),
-    ("package", "string", "app of the user, on an Android device"),
-    ("inode", "int64", "inode number of the file"),
-    ("generation", "int64", "i_generation of the file"),
-    (
-        "path",
-        "string",
-        "path of the file, if it is known by the end",
-    ),
-    (
-        "role",
-        "string",
-        "role of the file in SQLite or another store",
-    ),
-    (
-        "bytes",
-        "int64",
-        "bytes that a write or splice passed to the filesystem; empty for other calls and for those that failed",
-    ),
-    (
-        "duration_ns",
-        "int64",
-        "time from the call to its return; empty if the recording does not tell",
-    ),
-    ("error", "int64", "errno; 0 for success"),
-];
+const UTC: &str = "timestamp[µs, UTC]";
+
+const COLUMNS: [Doc; 15] = docs! {
+    "time_ns" INT64 "when it returned, ns in the trace's clock",
+    "time_utc" UTC "when it returned, by the wall clock; empty if the trace does not have it",
+    "call" STRING "write, splice (also sendfile and copy_file_range), fsync, fdatasync, sync, atomic_commit, unlink, rename, truncate …",
+    "pid" INT64 "thread that called",
+    "tgid" INT64 "its process",
+    "uid" INT64 "its user",
+    "comm" STRING "its name",
+    "package" STRING "app of the user, on an Android device",
+    "inode" INT64 "inode number of the file",
+    "generation" INT64 "i_generation of the file",
+    "path" STRING "path of the file, if it is known by the end",
+    "role" STRING "role of the file in SQLite or another store",
+    "bytes" INT64 "bytes that a write or splice passed to the filesystem; empty for other calls and for those that failed",
+    "duration_ns" INT64 "time from the call to its return; empty if the recording does not tell",
+    "error" INT64 "errno; 0 for success",
+};
 
 /// The number of calls in a piece.
 const PIECE: usize = 1 << 16;

@@ -303,10 +303,7 @@ const FEW: usize = 32;
 fn firsts(rows: &DataFrame, keys: &[String]) -> Result<Vec<Option<u64>>> {
     let requests = codes(rows.column(REQUEST)?)?;
     let counts = codes(rows.column(FIRST)?)?;
-    let keys: Vec<Codes> = keys
-        .iter()
-        .map(|name| codes(rows.column(name)?))
-        .collect::<Result<_>>()?;
+    let keys = codes_of(rows, keys)?;
     let mut firsts = Vec::with_capacity(requests.len());
     let mut start = 0_usize;
     for request in requests.chunk_by(|a, b| a == b) {
@@ -326,6 +323,12 @@ fn firsts(rows: &DataFrame, keys: &[String]) -> Result<Vec<Option<u64>>> {
         start = end;
     }
     Ok(firsts)
+}
+
+/// Returns the codes of these columns.
+fn codes_of(rows: &DataFrame, columns: &[String]) -> Result<Vec<Codes>> {
+    let columns = columns.iter();
+    columns.map(|name| codes(rows.column(name)?)).collect()
 }
 
 /// Sums by one grouping, over batches.
@@ -392,11 +395,7 @@ impl Sums {
                 continue;
             }
             let frame = self.whole(part)?;
-            let keys: Vec<Codes> = self
-                .keys
-                .iter()
-                .map(|name| codes(frame.column(name)?))
-                .collect::<Result<_>>()?;
+            let keys = codes_of(&frame, &self.keys)?;
             let sorts = frame.column(SORT)?.u32()?;
             let (counts, bytes) = (frame.column(COUNT)?.u64()?, frame.column(BYTES)?.u64()?);
             for row in 0..frame.height() {
@@ -488,11 +487,7 @@ impl Sorted {
         let rows = rows_of(grouping.by.iter().copied(), filter);
         for view in facts.view(keys.columns(), Part::Spanning, filter, rows) {
             let rows = view?.collect()?;
-            let of_row: Vec<Codes> = keys
-                .all()
-                .iter()
-                .map(|name| codes(rows.column(name)?))
-                .collect::<Result<_>>()?;
+            let of_row = codes_of(&rows, &keys.all())?;
             let is_hidden = |row: usize| {
                 let key: Codes = of_row.iter().map(|codes| codes[row]).collect();
                 !shown.contains(&key)

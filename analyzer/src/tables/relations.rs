@@ -40,6 +40,16 @@ pub enum Relation {
 /// Name, type and description of a column.
 pub(super) type Doc = (&'static str, &'static str, &'static str);
 
+/// The types of columns.
+pub(super) const INT64: &str = "int64";
+pub(super) const STRING: &str = "string";
+
+/// Lists columns, one a line.
+macro_rules! docs {
+    ($($name:literal $ty:ident $doc:literal,)+) => { [$(($name, $ty, $doc),)+] };
+}
+pub(super) use docs;
+
 /// Columns that are equal in all rows of a request, or that are taken from its first row.
 const SAME: [&str; 16] = [
     "time_ns",
@@ -77,124 +87,64 @@ const CAUSES: [&str; 16] = [
     "cause_package",
     "bundle",
 ];
-const OF_REQUESTS: [Doc; 5] = [
-    (
-        "completion",
-        "int64",
-        "number of the completion, as in events",
-    ),
-    ("sector", "int64", "first sector"),
-    ("bytes", "int64", "bytes of all its rows"),
-    ("q2c_ns", "int64", "q2c_ns of the row that waited longest"),
-    ("events", "int64", "number of its rows in events"),
-];
-const SUMS: [Doc; 3] = [
-    (
-        "write_bytes",
-        "int64",
-        "bytes written by its rows of events",
-    ),
-    ("read_bytes", "int64", "bytes read by its rows of events"),
-    ("flushes", "int64", "number of its rows that are flushes"),
-];
+const OF_REQUESTS: [Doc; 5] = docs! {
+    "completion" INT64 "number of the completion, as in events",
+    "sector" INT64 "first sector",
+    "bytes" INT64 "bytes of all its rows",
+    "q2c_ns" INT64 "q2c_ns of the row that waited longest",
+    "events" INT64 "number of its rows in events",
+};
+const SUMS: [Doc; 3] = docs! {
+    "write_bytes" INT64 "bytes written by its rows of events",
+    "read_bytes" INT64 "bytes read by its rows of events",
+    "flushes" INT64 "number of its rows that are flushes",
+};
 pub(super) const BUNDLE: Doc = ("bundle", "string", "the recording that the row comes from");
-const PROCESSES: [Doc; 6] = [
-    (
-        "pid",
-        "int64",
-        "thread; empty in the row for requests of unknown submitters",
-    ),
-    ("tgid", "int64", "its process"),
-    ("uid", "int64", "user of that process"),
-    (
-        "comm",
-        "string",
-        "name of the thread; a thread that was renamed has a row for each name",
-    ),
-    ("process", "string", "comm:tgid, as in events"),
-    ("package", "string", "app of the user, on an Android device"),
-];
-const FILES: [Doc; 7] = [
-    (
-        "inode",
-        "int64",
-        "inode number; empty in the row for blocks of no file",
-    ),
-    ("generation", "int64", "i_generation"),
-    ("path", "string", "path from the filesystem's root"),
-    ("kind", "string", "what its blocks hold"),
-    ("role", "string", "role in SQLite or another store"),
-    ("provenance", "string", "how the name is known"),
-    (
-        "database",
-        "string",
-        "path of the SQLite database that the file is or is a temporary file of",
-    ),
-];
+const PROCESSES: [Doc; 6] = docs! {
+    "pid" INT64 "thread; empty in the row for requests of unknown submitters",
+    "tgid" INT64 "its process",
+    "uid" INT64 "user of that process",
+    "comm" STRING "name of the thread; a thread that was renamed has a row for each name",
+    "process" STRING "comm:tgid, as in events",
+    "package" STRING "app of the user, on an Android device",
+};
+const FILES: [Doc; 7] = docs! {
+    "inode" INT64 "inode number; empty in the row for blocks of no file",
+    "generation" INT64 "i_generation",
+    "path" STRING "path from the filesystem's root",
+    "kind" STRING "what its blocks hold",
+    "role" STRING "role in SQLite or another store",
+    "provenance" STRING "how the name is known",
+    "database" STRING "path of the SQLite database that the file is or is a temporary file of",
+};
 
-const RECORDINGS: [Doc; 14] = [
-    (
-        "begin_unix_ns",
-        "int64",
-        "when the recording began, ns since 1970",
-    ),
-    (
-        "duration_ns",
-        "int64",
-        "from the first completion to the last",
-    ),
-    ("kernel", "string", "its release, as uname -r prints it"),
-    (
-        "machine",
-        "string",
-        "its architecture, as uname -m prints it",
-    ),
-    ("disk", "string", "the kernel's name of the whole disk"),
-    (
-        "sectors",
-        "int64",
-        "length of the traced device, in sectors of 512 bytes",
-    ),
-    ("scheduler", "string", "the disk's scheduler"),
-    ("write_cache", "string", "write back or write through"),
-    ("filesystem", "string", "ext4, f2fs, vfat …"),
-    ("mount_options", "string", "its mount options"),
-    (
-        "events_source",
-        "string",
-        "where the block events come from",
-    ),
-    ("entries_source", "string", "where the entries come from"),
-    ("causes_source", "string", "where the causes come from"),
-    (
-        "lost",
-        "int64",
-        "number of records that were lost; empty if the recorder was killed before it counted them",
-    ),
-];
+const RECORDINGS: [Doc; 14] = docs! {
+    "begin_unix_ns" INT64 "when the recording began, ns since 1970",
+    "duration_ns" INT64 "from the first completion to the last",
+    "kernel" STRING "its release, as uname -r prints it",
+    "machine" STRING "its architecture, as uname -m prints it",
+    "disk" STRING "the kernel's name of the whole disk",
+    "sectors" INT64 "length of the traced device, in sectors of 512 bytes",
+    "scheduler" STRING "the disk's scheduler",
+    "write_cache" STRING "write back or write through",
+    "filesystem" STRING "ext4, f2fs, vfat …",
+    "mount_options" STRING "its mount options",
+    "events_source" STRING "where the block events come from",
+    "entries_source" STRING "where the entries come from",
+    "causes_source" STRING "where the causes come from",
+    "lost" INT64 "number of records that were lost; empty if the recorder was killed before it counted them",
+};
 
-const TRANSACTIONS: [Doc; 8] = [
-    (
-        "start_ns",
-        "int64",
-        "when its first call on the database or its journal began, ns in the trace's clock, as time_ns in events",
-    ),
-    (
-        "end_ns",
-        "int64",
-        "when the last call that belongs to it returned: a call for durability, or a checkpoint that it triggered",
-    ),
-    ("duration_ns", "int64", "end_ns less start_ns"),
-    ("tgid", "int64", "process that committed it"),
-    ("process", "string", "comm:tgid, as in events"),
-    ("database", "string", "path of the database"),
-    (
-        "path",
-        "string",
-        "path of the file whose call committed it: the rollback journal, the WAL, or the database itself",
-    ),
-    ("role", "string", "role of that file"),
-];
+const TRANSACTIONS: [Doc; 8] = docs! {
+    "start_ns" INT64 "when its first call on the database or its journal began, ns in the trace's clock, as time_ns in events",
+    "end_ns" INT64 "when the last call that belongs to it returned: a call for durability, or a checkpoint that it triggered",
+    "duration_ns" INT64 "end_ns less start_ns",
+    "tgid" INT64 "process that committed it",
+    "process" STRING "comm:tgid, as in events",
+    "database" STRING "path of the database",
+    "path" STRING "path of the file whose call committed it: the rollback journal, the WAL, or the database itself",
+    "role" STRING "role of that file",
+};
 
 /// A table in pieces.
 pub type Pieces<'f> = Box<dyn Iterator<Item = Result<Table, PolarsError>> + 'f>;

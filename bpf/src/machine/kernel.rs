@@ -26,6 +26,17 @@ pub fn describe() -> manifest::Kernel {
     }
 }
 
+/// Returns true if a task may be preempted within a program at a raw tracepoint. The kernel skips what else runs the program on that
+/// CPU meanwhile. Seen with 7.2, not with 6.18; no type and no symbol shows it, so the version decides.
+pub fn preempts_probes() -> bool {
+    let release = rustix::system::uname();
+    let release = release.release().to_string_lossy();
+    let major = release
+        .split_once('.')
+        .and_then(|(major, _)| major.parse().ok());
+    major.is_none_or(|major: u32| major >= 7)
+}
+
 /// Kernel lockdown's mode, as `integrity`; None where there is no lockdown.
 pub fn lockdown() -> Option<String> {
     let text = fs::read_to_string("/sys/kernel/security/lockdown").ok()?;

@@ -189,7 +189,7 @@ impl Selection<'_, '_> {
         if !self.bpf.provides().has(Provides::ENTRIES) {
             return (Choice::BLOCK_TRACERS_FIRST, None);
         }
-        match process1::is_seen(self.options.btf.as_deref(), TRIES) {
+        match process1::check_runs_always(self.options.btf.as_deref(), TRIES) {
             Ok(()) => (Choice::PROBES_FIRST, None),
             Err(why) => {
                 let (option, name) = ("source", Choice::Bpf.to_string());

@@ -593,9 +593,8 @@ impl<'s> Reader<'s> {
         };
         // -1 leaves a user or a group as it is.
         let owner = |n| {
-            args.plain(n)
-                .and_then(|id| u32::try_from(id).ok())
-                .unwrap_or(u32::MAX)
+            let id = args.plain(n).and_then(|id| u32::try_from(id).ok());
+            id.unwrap_or(u32::MAX)
         };
         let range = |offset, bytes| -> Result<Range, Skip> {
             Ok(Range {
@@ -603,141 +602,96 @@ impl<'s> Reader<'s> {
                 bytes: wide(bytes, &[])?,
             })
         };
-        let by_path = |path| Target::Path(path);
+        // The first argument of mkdirat and its like is the folder from which the path counts.
+        let at = usize::from(asked.name.trim_end_matches('2').ends_with("at"));
         let call = match asked.name {
             "fsync" => Call::Fsync {
-                file: self.file(asked, 0)?.id,
+                file: self.id(asked)?,
             },
             "fdatasync" => Call::Fdatasync {
-                file: self.file(asked, 0)?.id,
+                file: self.id(asked)?,
             },
             "sync" => Call::Sync,
             "syncfs" => Call::Syncfs {
-                file: self.file(asked, 0)?.id,
+                file: self.id(asked)?,
             },
             "sync_file_range" => Call::SyncRange {
-                file: self.file(asked, 0)?.id,
+                file: self.id(asked)?,
                 range: range(1, 2)?,
                 flags: flags(3, SYNC_RANGE)?,
             },
             "fadvise64" => Call::Fadvise {
-                file: self.file(asked, 0)?.id,
+                file: self.id(asked)?,
                 range: range(1, 2)?,
                 advice: flags(3, FADVISE)?,
             },
             "fallocate" => Call::Fallocate {
-                file: self.file(asked, 0)?.id,
+                file: self.id(asked)?,
                 mode: flags(1, FALLOCATE)?,
                 range: range(2, 3)?,
             },
-            "truncate" => Call::Truncate {
-                target: by_path(self.path(asked, None, 0)?),
-                length: wide(1, &[])?,
-            },
-            "ftruncate" => {
-                let file = self.file(asked, 0)?;
-                file.changed.set(true);
+            "truncate" | "ftruncate" => {
+                if at_file(asked.name, at) {
+                    self.file(asked, 0)?.changed.set(true);
+                }
                 Call::Truncate {
-                    target: Target::File(file.id),
+                    target: self.target(asked, at)?,
                     length: wide(1, &[])?,
                 }
             }
-            "rename" => self.renamed(asked, [None, None], [0, 1], 0)?,
-            "renameat" | "renameat2" => {
-                self.renamed(asked, [Some(0), Some(2)], [1, 3], optional(4, RENAME))?
+            "rename" | "renameat" | "renameat2" => {
+                let [from, to] = self.both(asked, at)?;
+                let flags = optional(4, RENAME);
+                Call::Rename { from, to, flags }
             }
-            "link" => Call::Link {
-                from: self.path(asked, None, 0)?,
-                to: self.path(asked, None, 1)?,
-            },
-            "linkat" => Call::Link {
-                from: self.path(asked, Some(0), 1)?,
-                to: self.path(asked, Some(2), 3)?,
-            },
-            "symlink" => Call::Symlink {
+            "link" | "linkat" => {
+                let [from, to] = self.both(asked, at)?;
+                Call::Link { from, to }
+            }
+            "symlink" | "symlinkat" => Call::Symlink {
                 target: args.string(0).ok_or(Skip::LeftOut(NO_PATH))?,
-                path: self.path(asked, None, 1)?,
+                path: self.path(asked, (at > 0).then_some(1), at + 1)?,
             },
-            "symlinkat" => Call::Symlink {
-                target: args.string(0).ok_or(Skip::LeftOut(NO_PATH))?,
-                path: self.path(asked, Some(1), 2)?,
+            "unlinkat" if wide(2, AT)? & AT_REMOVEDIR != 0 => Call::Rmdir {
+                path: self.path_at(asked, at)?,
             },
-            "unlink" => Call::Unlink {
-                path: self.path(asked, None, 0)?,
+            "unlink" | "unlinkat" => Call::Unlink {
+                path: self.path_at(asked, at)?,
             },
             "rmdir" => Call::Rmdir {
-                path: self.path(asked, None, 0)?,
+                path: self.path_at(asked, at)?,
             },
-            "unlinkat" => match wide(2, AT)? & AT_REMOVEDIR {
-                0 => Call::Unlink {
-                    path: self.path(asked, Some(0), 1)?,
-                },
-                _ => Call::Rmdir {
-                    path: self.path(asked, Some(0), 1)?,
-                },
+            "mkdir" | "mkdirat" => Call::Mkdir {
+                path: self.path_at(asked, at)?,
+                mode: flags(at + 1, MODE)?,
             },
-            "mkdir" => Call::Mkdir {
-                path: self.path(asked, None, 0)?,
-                mode: flags(1, MODE)?,
+            "mknod" | "mknodat" => Call::Mknod {
+                path: self.path_at(asked, at)?,
+                mode: flags(at + 1, MODE)?,
             },
-            "mkdirat" => Call::Mkdir {
-                path: self.path(asked, Some(0), 1)?,
-                mode: flags(2, MODE)?,
+            "chmod" | "fchmod" | "fchmodat" | "fchmodat2" => Call::Chmod {
+                target: self.target(asked, at)?,
+                mode: flags(at + 1, MODE)?,
             },
-            "mknod" => Call::Mknod {
-                path: self.path(asked, None, 0)?,
-                mode: flags(1, MODE)?,
+            "chown" | "lchown" | "fchown" | "fchownat" => Call::Chown {
+                target: self.target(asked, at)?,
+                uid: owner(at + 1),
+                gid: owner(at + 2),
             },
-            "mknodat" => Call::Mknod {
-                path: self.path(asked, Some(0), 1)?,
-                mode: flags(2, MODE)?,
+            "utimensat" | "futimesat" if ["NULL", "\"\""].contains(&args.text(1)) => Call::Utimes {
+                target: Target::File(self.id(asked)?),
             },
-            "chmod" => Call::Chmod {
-                target: by_path(self.path(asked, None, 0)?),
-                mode: flags(1, MODE)?,
-            },
-            "fchmod" => Call::Chmod {
-                target: Target::File(self.file(asked, 0)?.id),
-                mode: flags(1, MODE)?,
-            },
-            "fchmodat" | "fchmodat2" => Call::Chmod {
-                target: by_path(self.path(asked, Some(0), 1)?),
-                mode: flags(2, MODE)?,
-            },
-            "chown" | "lchown" => Call::Chown {
-                target: by_path(self.path(asked, None, 0)?),
-                uid: owner(1),
-                gid: owner(2),
-            },
-            "fchown" => Call::Chown {
-                target: Target::File(self.file(asked, 0)?.id),
-                uid: owner(1),
-                gid: owner(2),
-            },
-            "fchownat" => Call::Chown {
-                target: by_path(self.path(asked, Some(0), 1)?),
-                uid: owner(2),
-                gid: owner(3),
-            },
-            "utime" | "utimes" => Call::Utimes {
-                target: by_path(self.path(asked, None, 0)?),
-            },
-            "utimensat" | "futimesat" => match args.text(1) {
-                "NULL" | "\"\"" => Call::Utimes {
-                    target: Target::File(self.file(asked, 0)?.id),
-                },
-                _ => Call::Utimes {
-                    target: by_path(self.path(asked, Some(0), 1)?),
-                },
+            "utime" | "utimes" | "utimensat" | "futimesat" => Call::Utimes {
+                target: Target::Path(self.path_at(asked, at)?),
             },
             "setxattr" | "lsetxattr" | "fsetxattr" => Call::Setxattr {
-                target: self.attributed(asked)?,
+                target: self.target(asked, at)?,
                 name: args.string(1).ok_or(Skip::LeftOut(NOT_READ))?,
                 bytes: wide(3, &[])?,
                 flags: optional(4, XATTR),
             },
             "removexattr" | "lremovexattr" | "fremovexattr" => Call::Removexattr {
-                target: self.attributed(asked)?,
+                target: self.target(asked, at)?,
                 name: args.string(1).ok_or(Skip::LeftOut(NOT_READ))?,
             },
             "ioctl" if args.text(1).starts_with("FICLONE") && args.text(1) != "FICLONERANGE" => {
@@ -758,22 +712,33 @@ impl<'s> Reader<'s> {
         Ok(Some(call))
     }
 
-    fn attributed(&mut self, asked: &Asked<'_>) -> Result<Target, Skip> {
-        Ok(match asked.name.starts_with('f') {
-            true => Target::File(self.file(asked, 0)?.id),
-            false => Target::Path(self.path(asked, None, 0)?),
-        })
+    /// Returns the open file of the first argument.
+    fn id(&mut self, asked: &Asked<'_>) -> Result<FileId, Skip> {
+        Ok(self.file(asked, 0)?.id)
     }
 
-    fn renamed(
-        &mut self,
-        asked: &Asked<'_>,
-        folders: [Option<usize>; 2],
-        paths: [usize; 2],
-        flags: u32,
-    ) -> Result<Call, Skip> {
-        let from = self.path(asked, folders[0], paths[0])?;
-        let to = self.path(asked, folders[1], paths[1])?;
-        Ok(Call::Rename { from, to, flags })
+    /// Returns the path of argument `at`; if that is not the first one, the first one is its folder.
+    fn path_at(&mut self, asked: &Asked<'_>, at: usize) -> Result<Name, Skip> {
+        self.path(asked, (at > 0).then_some(0), at)
     }
+
+    /// Returns the two paths of a call, each behind its folder if `at` is 1.
+    fn both(&mut self, asked: &Asked<'_>, at: usize) -> Result<[Name; 2], Skip> {
+        let from = self.path_at(asked, at)?;
+        let to = self.path(asked, (at > 0).then_some(2), 1 + 2 * at)?;
+        Ok([from, to])
+    }
+
+    /// Returns what a call changes: the open file of its descriptor, or the file at its path.
+    fn target(&mut self, asked: &Asked<'_>, at: usize) -> Result<Target, Skip> {
+        match at_file(asked.name, at) {
+            true => self.id(asked).map(Target::File),
+            false => self.path_at(asked, at).map(Target::Path),
+        }
+    }
+}
+
+/// Returns true if a call such as fchmod names its file by a descriptor; fchmodat does not.
+fn at_file(name: &str, at: usize) -> bool {
+    at == 0 && name.starts_with('f')
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 
 use crate::error::{Error, Result};
+use crate::machine::kernel;
 
 mod skeleton {
     #![allow(missing_docs, unsafe_code, clippy::all)]
@@ -41,12 +42,15 @@ impl Switches {
     }
 }
 
-/// Succeeds if the kernel runs probes while process 1 is current, which takes some milliseconds. Process 1 is waited for `tries`
-/// times.
+/// Succeeds if the kernel runs every probe to its end, also while process 1 is current, which takes some milliseconds to see.
+/// Process 1 is waited for `tries` times.
 ///
 /// # Errors
-/// It does not; process 1 did not run, so that it is not known; the kernel refuses the program.
-pub(crate) fn is_seen(btf: Option<&Path>, tries: usize) -> Result<()> {
+/// It does not; it may preempt probes; process 1 did not run, so that it is not known; the kernel refuses the program.
+pub(crate) fn check_runs_always(btf: Option<&Path>, tries: usize) -> Result<()> {
+    if kernel::preempts_probes() {
+        return Err(Error::ProbesPreempted);
+    }
     let mut storage = MaybeUninit::uninit();
     let mut builder = skeleton::Process1SkelBuilder::default();
     if let Some(btf) = btf {

@@ -5,7 +5,7 @@ use mostrace_bundle::Manifest;
 use serde::{Deserialize, Serialize};
 
 use crate::analysis::{Analysis, Error};
-use crate::budget::{Measured, Parts};
+use crate::lab::budget::{Measured, Parts};
 use crate::tables::{Grouping, Groups, Label};
 use crate::transactions::{Sure, Transactions};
 

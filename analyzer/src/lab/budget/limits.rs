@@ -277,7 +277,7 @@ fn named<'a>(parts: impl Iterator<Item = (&'a str, u64)>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::budget::{Counted, Kind};
+    use crate::lab::budget::{Counted, Kind};
     use crate::transactions::Count;
 
     fn measured(write_bytes: u64, transactions: Option<u64>) -> Measured {

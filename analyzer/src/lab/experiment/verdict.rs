@@ -89,7 +89,7 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Figures;
+    use crate::lab::experiment::Figures;
 
     const FILE: &str = "name = 'n'\ncommand = 'app {a} {b}'\n[fixed]\nb = '1'\n[matrix]\na = ['x', 'y']\n\
         [[published]]\nfigure = 'writes'\nvalue = 10\ntolerance_percent = 10\nsource = 's'\n\
