@@ -28,7 +28,7 @@ TESTS = $(CARGO) test $(PROFILE) --workspace --no-fail-fast
 GUESTS = guest/able.sh "$(GUEST_PACKAGES)"
 MODULE = kernel-patches/test/able.sh
 
-.PHONY: demo build install deb dist check test tests tests-of-truth tests-in-guests test-all truth truth-guest test-guest test-module test-kernels test-patched lint features book bench bench-record kills soak bench-beside bench-overhead bench-tax \
+.PHONY: demo build install deb dist check test tests tests-of-truth tests-in-guests test-all truth truth-guest test-guest test-module test-kernels test-patched test-health lint features book bench bench-record kills soak bench-beside bench-overhead bench-tax \
 	bench-accuracy report-check test-python wheel test-fleet phone phone-armv7 phone-x86_64 test-arm64 test-arm64-analysis bench-phone samples samples-guest setup setup-test clean
 
 demo: build
@@ -229,6 +229,13 @@ bench-tax: build
 	scripts/bench-tax.sh $(MOSTRACE)
 	$(GUESTS) env GUEST_SCRIPTS=guest/tax/tests GUEST_QEMU="-smp 1 -icount shift=0,sleep=off" GUEST_SILENCE=7200 \
 		guest/run.sh $(MOSTRACE) test all
+
+# The counters of a drive itself: qemu's NVMe, held against nvme-cli.
+test-health: build
+	mkdir -p $(CACHE)
+	truncate -s 512M $(CACHE)/nvme.img
+	guest/able.sh "$(GUEST_PACKAGES) nvme-cli" env GUEST_SCRIPTS=guest/health/tests \
+		GUEST_QEMU="-drive file=$(CACHE)/nvme.img,format=raw,if=none,id=nvm -device nvme,serial=1,drive=nvm" guest/run.sh $(MOSTRACE) 6.12
 
 # How right causes are, in the guests: those of ext4's blocks against a trace of every modification by the kernel's kprobe events; those of f2fs
 # and FAT against writers' folders and a trace of every buffer.
