@@ -136,8 +136,7 @@ test-guest: build
 
 # On the same, with disks that other machines have: NVMe drives, namespaces with several paths, RAID 0 and thin volumes.
 test-disks: build
-	@scripts/setup.sh nvme-cli mdadm
-	$(GUESTS) guest/disks/run.sh $(MOSTRACE) test all
+	guest/able.sh "$(GUEST_PACKAGES) nvme-cli mdadm" guest/disks/run.sh $(MOSTRACE) test all
 
 # The kernel module on the same.
 test-module: build

@@ -43,9 +43,9 @@ static __always_inline void put_cause(void *entry, __u32 size)
 		lose_cause(LOSS_CAUSES_RING);
 }
 
-static __noinline int tell_cgroup(void)
+static __noinline int tell_cgroup(__u64 now)
 {
-	TELL_CGROUP(&causes, RING_CAUSES, lose_cause(LOSS_CAUSES_RING));
+	TELL_CGROUP(&causes, RING_CAUSES, now, lose_cause(LOSS_CAUSES_RING));
 	return 0;
 }
 

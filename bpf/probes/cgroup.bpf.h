@@ -94,29 +94,32 @@ __noinline int cgroup_step(void)
 	return 0;
 }
 
-/* Makes an entry if there is something to tell of the current task's process; else returns NULL. */
-static __always_inline struct mostrace_cgroup *cgroup_news(void)
+/*
+ * Makes an entry if there is something to tell of the current task's process; else returns NULL. This is asked for every bio: the
+ * caller has the time already, and nothing else is read before it is known that there is news.
+ */
+static __always_inline struct mostrace_cgroup *cgroup_news(__u64 now)
 {
 	__u32 zero = 0, tgid = bpf_get_current_pid_tgid() >> 32, slot = tgid & (CGROUP_TOLD - 1);
-	struct task_struct *task = (void *)bpf_get_current_task();
 	struct mostrace_cgroup *entry;
+	struct task_struct *task;
 	struct cgroup_told *told;
 	struct cgroup_place *p;
-	__u64 id, now;
+	__u64 id;
 
-	if (!bpf_core_field_exists(task->cgroups))
+	if (!bpf_core_field_exists(struct task_struct, cgroups))
 		return NULL;
 	told = bpf_map_lookup_elem(&cgroups_told, &slot);
 	if (!told)
 		return NULL;
 	id = bpf_get_current_cgroup_id();
-	now = bpf_ktime_get_ns();
 	if (told->id == id && told->tgid == tgid && now - told->time_ns < CGROUP_AGAIN_NS)
 		return NULL;
 	p = bpf_map_lookup_elem(&cgroup_places, &zero);
 	if (!p)
 		return NULL;
 	*told = (struct cgroup_told){ .id = id, .time_ns = now, .tgid = tgid };
+	task = (void *)bpf_get_current_task();
 	p->node = BPF_CORE_READ(task, cgroups, dfl_cgrp, kn);
 	p->len = 0;
 	entry = (void *)p->out;
@@ -155,9 +158,9 @@ static __always_inline __u64 end_cgroup(struct mostrace_cgroup *entry)
 }
 
 /* Tells it, if there is something to tell. */
-#define TELL_CGROUP(ring, which, lost)									\
+#define TELL_CGROUP(ring, which, now, lost)								\
 	({												\
-		struct mostrace_cgroup *__news = cgroup_news();						\
+		struct mostrace_cgroup *__news = cgroup_news(now);						\
 													\
 		if (__news && bpf_ringbuf_output(ring, __news, end_cgroup(__news), wake_flags(ring, which)))	\
 			lost;										\

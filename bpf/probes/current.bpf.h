@@ -91,7 +91,7 @@ static __always_inline void tell_task(struct mostrace_call *call)
 	call->tgid = id >> 32;
 	call->uid = bpf_get_current_uid_gid();
 	current_comm(call->comm);
-	tell_cgroup();
+	tell_cgroup(call->start_ns);
 }
 
 /* Tells the present as the time of the entry; the flags stay. */

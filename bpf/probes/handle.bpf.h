@@ -260,7 +260,7 @@ static __always_inline void name_task(struct mostrace_handle *entry)
 	entry->tgid = id >> 32;
 	entry->uid = bpf_get_current_uid_gid();
 	current_comm(entry->comm);
-	tell_cgroup();
+	tell_cgroup(entry->head.time_ns);
 }
 
 /*

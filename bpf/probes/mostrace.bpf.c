@@ -114,19 +114,21 @@ static READS_MUCH void tell_queued(const struct work *w, __u32 pid)
 }
 
 #ifndef MOSTRACE_UNTYPED
-static __noinline int tell_cgroup(void)
+static __noinline int tell_cgroup(__u64 now)
 {
-	TELL_CGROUP(&entries, RING_ENTRIES, lose(LOSS_ENTRIES_RING));
+	TELL_CGROUP(&entries, RING_ENTRIES, now, lose(LOSS_ENTRIES_RING));
 	return 0;
 }
 #else
-#define tell_cgroup()
+#define tell_cgroup(now)
 #endif
 
 static __always_inline __u32 see(struct work *w, const struct bio_device *device)
 {
-	tell_cgroup();
-	return see_submitter(&w->ascent.window, &w->who, &w->ascent.direct, &w->ascent.root, device);
+	__u32 pid = see_submitter(&w->ascent.window, &w->who, &w->ascent.direct, &w->ascent.root, device);
+
+	tell_cgroup(w->who.time_ns);
+	return pid;
 }
 
 static __always_inline int queue_bio(struct bio *bio, bool looped)

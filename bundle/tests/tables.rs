@@ -5,7 +5,7 @@ mod common;
 
 use std::path::Path;
 
-use mostrace_bundle::entry::{CallKind, NONE, Step, cp};
+use mostrace_bundle::entry::{CallKind, CgroupRef, NONE, Step, cp};
 use mostrace_bundle::operation::OperationKind;
 use mostrace_bundle::table::{HEADER_LEN, TableReader, header};
 use mostrace_bundle::{Entry, Error};
@@ -36,6 +36,7 @@ fn records() -> Vec<Vec<u8>> {
         common::freed(40),
         common::f2fs(),
         common::fork(),
+        common::cgroup(),
         common::operation(),
     ]
 }
@@ -103,6 +104,12 @@ fn records_come_back_as_they_were() {
                 assert_eq!((f.tgid.get(), f.parent.get()), (8, 7));
                 None
             }
+            Entry::Cgroup(c, path) => {
+                assert_eq!((c.tgid.get(), c.id.get()), (8, 77));
+                let path = CgroupRef { raw: c, path }.whole_path();
+                assert_eq!(path, b"/apps/app");
+                None
+            }
             Entry::Operation(o) => {
                 let kind = OperationKind::of(o.raw.kind.get());
                 assert_eq!((kind, o.raw.result.get()), (OperationKind::Rename, -2));
@@ -111,13 +118,15 @@ fn records_come_back_as_they_were() {
             }
         })
         .collect();
-    let mut expected = vec![None; 13];
+    let mut expected = vec![None; 14];
     expected[1..4].copy_from_slice(&[Some(0), Some(8), Some(255)]);
     assert_eq!(names, expected);
     let sectors: Vec<u64> = entries.iter().map(|e| e.head().sector.get()).collect();
     assert_eq!(
         sectors,
-        [8, 8, 8, 16, 24, 24, NONE, 32, NONE, 40, NONE, NONE, NONE]
+        [
+            8, 8, 8, 16, 24, 24, NONE, 32, NONE, 40, NONE, NONE, NONE, NONE
+        ]
     );
 }
 

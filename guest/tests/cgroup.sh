@@ -26,12 +26,12 @@ fresh_ext4 64
 for name in one two; do dd if=/dev/zero of="$mnt/$name" bs=64k count=40 conv=fsync 2>/dev/null; done
 sync
 cat >work.sh <<END
-in() { sh -c 'echo \$\$ >'"$groups/apps/\$1/cgroup.procs"'; shift; exec "\$@"' "\$@"; }
-in one one dd if=/dev/zero of=$mnt/one bs=64k count=30 oflag=direct conv=notrunc
-in two two dd if=/dev/zero of=$mnt/two bs=64k count=12 oflag=direct conv=notrunc
-in two two dd if=$mnt/one of=/dev/null bs=64k count=20 iflag=direct
-in one one mkdir $mnt/folder
-in two two sh -c 'echo \$\$ >$groups/apps/one/cgroup.procs; exec dd if=/dev/zero of=$mnt/moved bs=4k count=5 conv=fsync'
+put() { sh -c 'echo \$\$ >'"$groups/apps/\$1/cgroup.procs"'; shift; exec "\$@"' "\$@"; }
+put one one dd if=/dev/zero of=$mnt/one bs=64k count=30 oflag=direct conv=notrunc
+put two two dd if=/dev/zero of=$mnt/two bs=64k count=12 oflag=direct conv=notrunc
+put two two dd if=$mnt/one of=/dev/null bs=64k count=20 iflag=direct
+put one one mkdir $mnt/folder
+put two two sh -c 'echo \$\$ >$groups/apps/one/cgroup.procs; exec dd if=/dev/zero of=$mnt/moved bs=4k count=5 conv=fsync'
 END
 step "record"
 mostrace record -d "$loop" -o run.most --entries bpf --sync -- sh work.sh
@@ -45,9 +45,12 @@ for name in one two; do
 		info "$name $op ${theirs:-0}"
 	done
 done
-[ "$(ours cause_cgroup,cause_comm /apps/one,mkdir write_bytes)" -gt 0 ] || fail "mkdir: $(cat by.csv)"
-[ "$(ours cause_cgroup,cause_comm /apps/one,dd write_bytes)" -gt 1966080 ] || fail "one: $(cat by.csv)"
-[ -z "$(ours cause_cgroup,cause_comm /apps/two,mkdir write_bytes)" ] || fail "two: $(cat by.csv)"
+# Before 5.17 there are no causes.
+if ! grep -q '"causes": "none"' run.most/manifest.json; then
+	[ "$(ours cause_cgroup,cause_comm /apps/one,mkdir write_bytes)" -gt 0 ] || fail "mkdir: $(cat by.csv)"
+	[ "$(ours cause_cgroup,cause_comm /apps/one,dd write_bytes)" -gt 1966080 ] || fail "one: $(cat by.csv)"
+	[ -z "$(ours cause_cgroup,cause_comm /apps/two,mkdir write_bytes)" ] || fail "two: $(cat by.csv)"
+fi
 [ "$(ours dirty_cgroup,role /apps/one,other write_bytes)" -eq 20480 ] || fail "moved: $(cat by.csv)"
 remove
 umount "$groups" || true

@@ -73,7 +73,11 @@ pub fn recording_with_losses(device: &Path, causes: Causes, script: &str) -> Rec
                 Entry::Handle(h) => got.handles.push(h),
                 Entry::Dirtied(d) => got.dirtied.push(d),
                 Entry::Call(c) => got.calls.push(c),
-                Entry::Freed(_) | Entry::F2fs(_) | Entry::Fork(_) | Entry::Operation(_) => {}
+                Entry::Freed(_)
+                | Entry::F2fs(_)
+                | Entry::Fork(_)
+                | Entry::Cgroup(..)
+                | Entry::Operation(_) => {}
             }
         }
     }

@@ -5,10 +5,10 @@
 use std::path::{Path, PathBuf};
 
 use mostrace_bundle::entry::{
-    CallKind, Contents, Flags, Home, Jbd2, NONE, Origin, RawCall, RawDirtied, RawDirtier, RawF2fs,
-    RawFile, RawFork, RawFreed, RawHandle, RawHead, RawProcess, Stage, Step, TYPE_CALL,
-    TYPE_DIRTIED, TYPE_DIRTIER, TYPE_F2FS, TYPE_FILE, TYPE_FORK, TYPE_FREED, TYPE_HANDLE,
-    TYPE_PROCESS, What, cp, fork_flags,
+    CallKind, Contents, Flags, Home, Jbd2, NONE, Origin, RawCall, RawCgroup, RawDirtied,
+    RawDirtier, RawF2fs, RawFile, RawFork, RawFreed, RawHandle, RawHead, RawProcess, Stage, Step,
+    TYPE_CALL, TYPE_CGROUP, TYPE_DIRTIED, TYPE_DIRTIER, TYPE_F2FS, TYPE_FILE, TYPE_FORK,
+    TYPE_FREED, TYPE_HANDLE, TYPE_PROCESS, What, cp, fork_flags,
 };
 use mostrace_bundle::manifest::{SCHEMA, State};
 use mostrace_bundle::operation::{OperationKind, OperationRef, RawOperation, TYPE_OPERATION};
@@ -186,6 +186,25 @@ pub fn fork() -> Vec<u8> {
         parent: 7.into(),
     };
     raw.as_bytes().to_vec()
+}
+
+/// The entry of a cgroup two folders below the root.
+pub fn cgroup() -> Vec<u8> {
+    let path = b"app/apps/";
+    let raw = RawCgroup {
+        head: RawHead {
+            flags: Flags(0),
+            ..head(TYPE_CGROUP, 64, NONE)
+        },
+        id: 77.into(),
+        tgid: 8.into(),
+        path_len: 9.into(),
+        pad: 0.into(),
+    };
+    let mut record = raw.as_bytes().to_vec();
+    record.extend(path);
+    record.resize(64, 0);
+    record
 }
 
 /// An operation's entry: a rename.
