@@ -48,7 +48,7 @@ impl Identity {
 
     fn of_stat(stat: &Stat) -> Identity {
         // macOS has other types here.
-        #[allow(clippy::unnecessary_cast)]
+        #[allow(clippy::unnecessary_cast, clippy::as_conversions)]
         Identity(stat.st_dev as u64, stat.st_ino as u64)
     }
 }

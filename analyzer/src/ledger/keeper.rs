@@ -26,6 +26,9 @@ use crate::text::escape;
 /// Reads a drive's own counters; none if it has none.
 pub type Drive = Box<dyn FnMut() -> Gauges + Send>;
 
+/// Whose calls are summed up together: user, name of the task, path of the cgroup, and operation.
+type Caller = (u32, [u8; 16], Option<Box<[u8]>>, &'static str);
+
 /// Gives `tell` each hour when it is over. A segment counts for the hour in which it begins by the wall clock.
 pub struct Keeper<F> {
     every: u64,
@@ -41,7 +44,7 @@ pub struct Keeper<F> {
     /// The segment's shares; they are named at its end, because names may be known late.
     shares: HashMap<(CauseId, Option<Kind>, FileId), Figures>,
     /// The segment's calls.
-    calls: HashMap<(u32, [u8; 16], Option<Box<[u8]>>, &'static str), Figures>,
+    calls: HashMap<Caller, Figures>,
     paths: Paths,
     /// The temporary files of databases, which tell what the files beside them are.
     companions: HashSet<Box<[u8]>>,

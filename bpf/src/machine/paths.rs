@@ -89,7 +89,7 @@ mod tests {
  259       5 nvme1c0n1 6 0 144 4 0 0 0 0 0 4 4 0 0 0 0 0 0
  259       6 nvme0n1p1 6 0 144 4 0 0 0 0 0 4 4 0 0 0 0 0 0
 ";
-        let path = |name: &str, minor| HiddenDisk {
+        let path = |name: &str, minor: u32| HiddenDisk {
             name: name.to_owned(),
             dev: 259 << 20 | minor,
         };

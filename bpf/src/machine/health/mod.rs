@@ -28,7 +28,7 @@ pub struct Drive {
 
 #[derive(Clone, Debug)]
 enum Source {
-    Nvme(nvme::Drive),
+    Nvme(Box<nvme::Drive>),
     Emmc(sysfs::Folder),
     Ufs(sysfs::Folder),
 }
@@ -49,7 +49,7 @@ impl Drive {
         let disk = disk_below(device, DEPTH)?;
         let sysfs = disk.disk_sysfs();
         let source = None
-            .or_else(|| nvme::Drive::find(&disk).map(Source::Nvme))
+            .or_else(|| nvme::Drive::find(&disk).map(|drive| Source::Nvme(Box::new(drive))))
             .or_else(|| sysfs::emmc(&sysfs).map(Source::Emmc))
             .or_else(|| sysfs::ufs(&sysfs).map(Source::Ufs))?;
         Some(Drive {
