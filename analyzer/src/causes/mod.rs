@@ -41,6 +41,8 @@ pub use operation::Operation;
 pub use reason::Reason;
 pub use share::{Share, Sharing, Verdict, Verdicts};
 pub use tables::Tables;
-pub(crate) use tables::{are_whole, is_without_misses};
+pub(crate) use tables::are_whole;
+#[cfg(feature = "analyze")]
+pub(crate) use tables::is_without_misses;
 
 pub(crate) use operation::is_sync;
