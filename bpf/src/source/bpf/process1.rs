@@ -4,14 +4,14 @@
 
 use std::mem::MaybeUninit;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::thread::sleep;
 use std::time::Duration;
 
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 
 use crate::error::{Error, Result};
-use crate::machine::kernel;
+use crate::machine::{kernel, tool};
 
 mod skeleton {
     #![allow(missing_docs, unsafe_code, clippy::all)]
@@ -79,7 +79,9 @@ pub(crate) fn check_runs_always(btf: Option<&Path>, tries: usize) -> Result<()> 
 
 /// Leaves process 1 an orphan to reap.
 fn wake_process_1() {
-    let mut shell = Command::new("sh");
+    let Ok(mut shell) = tool::command("sh") else {
+        return;
+    };
     shell.args(["-c", "sleep 0 &"]);
     let quiet = shell
         .stdin(Stdio::null())
