@@ -70,7 +70,10 @@ impl Handle {
         let is_conversion = raw.kind.get() == EXT4_HT_EXT_CONVERT;
         let lead = match operation {
             _ if flags.has(handle_flags::UNSEEN) => Lead::Nothing,
-            Operation::Unlink if is_eviction && !removes(call) => Lead::Eviction,
+            // An overlay's mount removes files of the filesystem below it.
+            Operation::Unlink if is_eviction && !removes(call) && call != CallKind::Mount => {
+                Lead::Eviction
+            }
             Operation::Allocate if is_conversion && is_kernels => Lead::WrittenPages,
             Operation::Allocate if is_kernels || is_sync(call) => Lead::Pages,
             _ if is_kernels && !operation.is_background() => Lead::Nothing,
