@@ -31,7 +31,7 @@ struct {
 	__type(value, struct cgroup_place);
 } cgroup_places SEC(".maps");
 
-/* What this CPU has told of the last process of each slot. */
+/* For each slot, this holds what this CPU has told of the slot's last process. */
 struct cgroup_told {
 	__u64 id;
 	__u64 time_ns;

@@ -29,7 +29,7 @@ pub struct Days {
 const ENDING: &str = "parquet";
 /// Columns without which a file is no day of a ledger.
 const SINCE_THE_FIRST: [&str; 4] = ["hour", "command", "write_bytes", "watched_ms"];
-/// What the names of columns with the drive's own counters begin with.
+/// The names of columns with the drive's own counters begin with this.
 pub(super) const DRIVE: &str = "drive_";
 /// A day that is being written.
 const UNFINISHED: &str = "unfinished";

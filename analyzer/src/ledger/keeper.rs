@@ -26,7 +26,7 @@ use crate::text::escape;
 /// Reads a drive's own counters; none if it has none.
 pub type Drive = Box<dyn FnMut() -> Gauges + Send>;
 
-/// Whose calls are summed up together: user, name of the task, path of the cgroup, and operation.
+/// The key by which calls are summed up: user, name of the task, path of the cgroup, and operation.
 type Caller = (u32, [u8; 16], Option<Box<[u8]>>, &'static str);
 
 /// Gives `tell` each hour when it is over. A segment counts for the hour in which it begins by the wall clock.

@@ -53,7 +53,7 @@ struct Group {
     bytes: Vec<u64>,
 }
 
-/// What is known of a column of time.
+/// Holds what is known of one column of time.
 #[derive(Serialize)]
 struct Moment {
     watched: bool,

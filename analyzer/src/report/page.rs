@@ -78,12 +78,12 @@ pub fn page(sheets: &[Sheet]) -> Result<String, Error> {
     })
 }
 
-/// What a page is made of, beside the words that its template asks for.
+/// Holds what a page is made of, beside the words that its template asks for.
 pub(super) struct Page<'p> {
     pub template: &'p str,
     /// Its scripts in the order in which they are used.
     pub scripts: &'p [&'p str],
-    /// What they draw, JSON.
+    /// The data that they draw, as JSON.
     pub data: String,
 }
 

@@ -73,7 +73,7 @@ pub fn media(manifest: &Manifest) -> Option<u64> {
     health.grown(MEDIA_BYTES_WRITTEN).filter(|_| is_traced)
 }
 
-/// What the level `media` counts.
+/// Says what the level `media` counts.
 pub const MEDIA: &str = "media: what the drive itself counted from before tracing began until after it ended, for all who use the drive";
 
 #[cfg(test)]
