@@ -210,7 +210,7 @@ class Compacting(Case):
         ended = command("compact", self.table)
         self.assertIn(f"{len(before.files())} files", ended.stdout)
         after = Table(self.table)
-        self.assertEqual((len(before.files()), len(after.files())), (16, 8))
+        self.assertEqual((len(before.files()), len(after.files())), (18, 9))
         self.assert_same_rows(self.data_set_of(2), self.table)
         # Who has read the version before can still add, and cannot compact.
         with self.assertRaisesRegex(MostraceError, "another compaction"):
