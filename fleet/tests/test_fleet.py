@@ -46,6 +46,10 @@ def ingest(folder: Path | str, table: Path, *more: str) -> str:
     return ended.stdout
 
 
+# A recording's tables in the data set, and `sources`, which the fleet adds.
+TABLES = 9
+
+
 class Case(unittest.TestCase):
     def setUp(self):
         self.folder = Path(tempfile.mkdtemp(prefix="mostrace-fleet-test-"))
@@ -210,7 +214,7 @@ class Compacting(Case):
         ended = command("compact", self.table)
         self.assertIn(f"{len(before.files())} files", ended.stdout)
         after = Table(self.table)
-        self.assertEqual((len(before.files()), len(after.files())), (18, 9))
+        self.assertEqual((len(before.files()), len(after.files())), (2 * TABLES, TABLES))
         self.assert_same_rows(self.data_set_of(2), self.table)
         # Who has read the version before can still add, and cannot compact.
         with self.assertRaisesRegex(MostraceError, "another compaction"):
@@ -224,9 +228,9 @@ class Compacting(Case):
         left.write_text("half")
         Table(self.table).vacuum(1)
         self.assertTrue(left.exists())
-        self.assertEqual(len(list(self.table.glob("relation=*/*/*"))), 16 + 16 + 1)
+        self.assertEqual(len(list(self.table.glob("relation=*/*/*"))), 4 * TABLES + 1)
         Table(self.table).vacuum(0)
-        self.assertEqual(len(list(self.table.glob("relation=*/*/*"))), 16)
+        self.assertEqual(len(list(self.table.glob("relation=*/*/*"))), 2 * TABLES)
         self.assert_same_rows(self.plain, self.table)
 
     def data_set_of(self, number: int) -> Path:
