@@ -344,7 +344,7 @@ impl Drop for Cgroups {
     }
 }
 
-/// What each of two cgroups writes and asks for is in rows of its own.
+/// The table has rows of its own for what each of two cgroups writes and asks for.
 fn cgroups_are_told_apart() {
     let disk = disk();
     let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What eMMC and UFS say of their wear, in sysfs.
+//! This module reads from sysfs what eMMC and UFS say of their wear.
 //!
 //! An eMMC has `life_time` and `pre_eol_info` in the folder of its card (`drivers/mmc/core/mmc.c`), which the kernel reads when the card is
 //! found. A UFS has `health_descriptor` in the folder of its controller (`drivers/ufs/core/ufs-sysfs.c`), which it is asked for each time.
