@@ -10,8 +10,8 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use mostrace::ledger::{Days, Figures, Gap, Hour, Key, Reading, Watched};
-use mostrace_bundle::Total;
 use mostrace_bundle::health::{DATA_UNITS_WRITTEN, PERCENTAGE_USED};
+use mostrace_bundle::{Bundle, Total};
 use run::say;
 use rustix::process::{Pid, Signal, kill_process};
 use test_support::loopdev::{LoopExt4, LoopOptions};
@@ -65,11 +65,8 @@ fn sqlite(database: &Path, transactions: &str) {
     assert_eq!(wrote.status, Some(0), "{}", wrote.err);
 }
 
-/// Figures by the labels of their rows.
-type Rows = BTreeMap<Vec<String>, Vec<u64>>;
-
 /// Returns the rows of a table in CSV, without those that are all zeros: the figures by the first columns.
-fn rows(csv: &str, labels: usize, figures: &[&str]) -> Rows {
+fn rows(csv: &str, labels: usize, figures: &[&str]) -> BTreeMap<Vec<String>, Vec<u64>> {
     let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let names = lines.next().unwrap();
     let places = figures.iter().map(|figure| {
@@ -126,31 +123,18 @@ fn hours(folder: &Path) -> String {
     table.out
 }
 
-/// All bytes of a task are the same. Where several of its operations share a block, the byte that does not divide may be
-/// another's in a segment than in the whole.
-fn are_equal_but_for_rounding(ours: &Rows, full: &Rows) {
-    assert!(ours.keys().eq(full.keys()), "{ours:?} {full:?}");
-    for (labels, row) in ours {
-        let apart = row.iter().zip(&full[labels]).map(|(a, b)| a.abs_diff(*b));
-        assert!(apart.max() <= Some(64), "{labels:?} {ours:?} {full:?}");
-    }
-    let of_tasks = |rows: &Rows| {
-        let mut sums = Rows::new();
-        for (labels, row) in rows {
-            let mut labels = labels.clone();
-            if labels.len() == 4 {
-                labels.remove(2);
-            }
-            let sum = sums.entry(labels).or_insert_with(|| vec![0; row.len()]);
-            sum.iter_mut().zip(row).for_each(|(sum, n)| *sum += n);
-        }
-        sums
-    };
-    assert_eq!(of_tasks(ours), of_tasks(full));
+/// How often a comparison is tried: where this machine's kernel keeps probes from seeing a completion, both say that they lost it, and
+/// cannot be compared.
+const TRIES: usize = 5;
+
+fn its_sums_are_those_of_a_recording() {
+    let is_compared = (0..TRIES).any(|_| sums_are_equal_if_nothing_is_lost());
+    assert!(is_compared, "something was lost {TRIES} times");
 }
 
-/// Both record at the same time, and nothing else is written before and after.
-fn its_sums_are_those_of_a_recording() {
+/// Both record at the same time, and nothing else is written before and after. Returns false if the ledger or the recording says that
+/// it lost something.
+fn sums_are_equal_if_nothing_is_lost() -> bool {
     let disk = disk();
     let dir = tempfile::tempdir().unwrap();
     let (folder, recording) = (dir.path().join("ledger"), dir.path().join("full.most"));
@@ -180,6 +164,15 @@ fn its_sums_are_those_of_a_recording() {
     std::thread::sleep(Duration::from_secs(1));
     end(ledger);
 
+    let counted = rows(&hours(&folder), 1, &["kernel_write_bytes", "lost"]);
+    let lost: u64 = counted.values().map(|row| row[1]).sum();
+    let losses = Bundle::open(&recording).unwrap().manifest().losses.clone();
+    let missing = losses["completions"];
+    assert_eq!(missing, losses.values().sum::<u64>(), "{losses:?}");
+    if lost + missing > 0 {
+        println!("once more: the ledger lost {lost}, the recording {missing} completions");
+        return false;
+    }
     let recording = recording.to_str().unwrap();
     for (theirs, ours) in [
         (
@@ -194,10 +187,9 @@ fn its_sums_are_those_of_a_recording() {
         let full = rows(&full, labels, &figures);
         let ours = rows(&shown(&folder, ours), labels, &figures);
         assert!(full.len() >= 4, "{full:?}");
-        are_equal_but_for_rounding(&ours, &full);
+        assert_eq!(ours, full);
     }
     // Nothing that the kernel counted is missing in any hour.
-    let counted = rows(&hours(&folder), 1, &["kernel_write_bytes", "lost"]);
     let written = rows(&shown(&folder, "hour"), 1, &["write_bytes", "zeroed_bytes"]);
     let counted_bytes: u64 = counted.values().map(|row| row[0]).sum();
     let written_bytes: u64 = written.values().flatten().sum();
@@ -205,7 +197,7 @@ fn its_sums_are_those_of_a_recording() {
         counted_bytes <= written_bytes && counted_bytes > 1 << 20,
         "{counted:?} {written:?}"
     );
-    assert!(counted.values().all(|row| row[1] == 0), "{counted:?}");
+    true
 }
 
 fn an_hour_is_there_as_a_whole_or_not_at_all() {

@@ -70,7 +70,7 @@ impl Cgroups {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::path::Path;
 
     use mostrace_bundle::entry::{Flags, NONE, RawCgroup, RawHead, Stage, TYPE_CGROUP};
@@ -80,6 +80,13 @@ mod tests {
     use super::*;
 
     fn cgroups(entries: &[(u64, u32, &str, bool)]) -> Cgroups {
+        let mut cgroups = Cgroups::default();
+        tell(&mut cgroups, entries);
+        cgroups
+    }
+
+    /// Makes entries known: the time (ns), the process, the path from the leaf up, and whether that is cut off.
+    pub(in crate::attribute) fn tell(cgroups: &mut Cgroups, entries: &[(u64, u32, &str, bool)]) {
         let mut table = header().to_vec();
         for &(time_ns, tgid, path, is_cut) in entries {
             let size = (48 + path.len()).next_multiple_of(8);
@@ -106,9 +113,7 @@ mod tests {
             table.resize(begin + size, 0);
         }
         let mut table = TableReader::new(&table[..], Path::new("cgroup"), false).unwrap();
-        let mut cgroups = Cgroups::default();
         cgroups.read(&mut table).unwrap();
-        cgroups
     }
 
     #[test]

@@ -246,7 +246,7 @@ impl Processes {
     /// Returns the number of a thread that an entry names, as it was at `time_ns`.
     pub fn task(&mut self, task: Task, time_ns: u64) -> ProcessId {
         let told = self.told(task, time_ns);
-        if let Some(&id) = self.by_entry.get(&told) {
+        if let Some(id) = self.known(told) {
             if let Some(process) = self.list.get_mut(id.0 as usize) {
                 process.told_ns = process.told_ns.max(time_ns);
             }
@@ -267,6 +267,20 @@ impl Processes {
             self.users.insert(id);
         }
         id
+    }
+
+    /// Returns the number of a thread that an entry named before. Its cgroup may not have been known then: what is told first counts
+    /// for the time before, too.
+    fn known(&mut self, told: Told) -> Option<ProcessId> {
+        if let Some(&id) = self.by_entry.get(&told) {
+            return Some(id);
+        }
+        let (task, of_command, cgroup) = told;
+        let path = self.cgroups.path(cgroup?)?.into();
+        let id = self.by_entry.remove(&(task, of_command, None))?;
+        self.list.get_mut(id.0 as usize)?.cgroup = Some(path);
+        self.by_entry.insert(told, id);
+        Some(id)
     }
 
     fn told(&self, task: Task, time_ns: u64) -> Told {
@@ -336,5 +350,36 @@ impl Processes {
 
     pub fn into_list(self) -> Vec<Process> {
         self.list
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cgroups::tests::tell;
+    use super::*;
+
+    /// A segment may end between the first entry of a process and the one that tells its cgroup.
+    #[test]
+    fn a_process_whose_cgroup_is_told_late_is_one_process() {
+        let task = |pid| Task {
+            pid,
+            tgid: pid,
+            uid: 0,
+            comm: *b"dd\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
+        };
+        let mut processes = Processes::default();
+        let dd = processes.task(task(7), 100);
+        assert_eq!(processes.get(dd).cgroup, None);
+        tell(
+            processes.cgroups_mut(),
+            &[(200, 7, "a/", false), (400, 7, "b/", false)],
+        );
+        for time_ns in [300, 100] {
+            assert_eq!(processes.task(task(7), time_ns), dd);
+        }
+        assert_eq!(processes.get(dd).cgroup.as_deref(), Some(&b"/a"[..]));
+        let moved = processes.task(task(7), 500);
+        assert_eq!(processes.get(moved).cgroup.as_deref(), Some(&b"/b"[..]));
+        assert_ne!(processes.task(task(8), 500), dd);
     }
 }

@@ -18,6 +18,7 @@ use mostrace_bundle::blk_io_trace::action::{
 use mostrace_bundle::blk_io_trace::{Decoded, Event, MAX_RECORD, decode};
 use mostrace_bundle::{Counter, Counters, Folder, Manifest, Total, Totals};
 
+use super::missing::Missing;
 use super::tracing::COMPLETIONS;
 use crate::error::{At, Error, Result, read_line};
 use crate::machine::device::Device;
@@ -25,11 +26,15 @@ use crate::sink::event_files_in;
 
 const SECTOR: u64 = 512;
 
-/// Puts the comparison and the kernel's totals into the manifest. Where the kernel has counted more requests than are in the trace, and than are known to
-/// have been issued without completing, so many completions are lost: of some the issue may have been unseen too.
-pub(super) fn put((counters, totals): (Counters, Option<Totals>), manifest: &mut Manifest) {
+/// Puts the comparison and the kernel's totals into the manifest, and the completions that are missing in all: of some that the kernel
+/// counted, the issue may be missing too.
+pub(super) fn put(
+    (counters, totals): (Counters, Option<Totals>),
+    missing: &mut Missing,
+    manifest: &mut Manifest,
+) {
     if let Some(lost) = manifest.losses.get_mut(COMPLETIONS) {
-        *lost = (*lost).max(counters.requests_missing());
+        *lost = missing.add(*lost, counters.requests_missing());
     }
     manifest.counters = Some(counters);
     manifest.totals = totals;
@@ -353,7 +358,7 @@ mod tests {
         let mut manifest = Manifest::default();
         manifest.losses.insert(COMPLETIONS.into(), issued);
         let counters = Counters::Compared(compare(&readings, &sums, false));
-        put((counters, None), &mut manifest);
+        put((counters, None), &mut Missing::default(), &mut manifest);
         assert!(!manifest.counters.unwrap().agree());
         manifest.losses[COMPLETIONS]
     }
@@ -366,12 +371,16 @@ mod tests {
 
     #[test]
     fn what_was_not_compared_or_not_counted_adds_nothing() {
+        let not_compared = |manifest: &mut Manifest| {
+            let counters = Counters::NotCompared("off".into());
+            put((counters, None), &mut Missing::default(), manifest);
+        };
         let mut manifest = Manifest::default();
         manifest.losses.insert(COMPLETIONS.into(), 4);
-        put((Counters::NotCompared("off".into()), None), &mut manifest);
+        not_compared(&mut manifest);
         assert_eq!(manifest.losses[COMPLETIONS], 4);
         manifest.losses.clear();
-        put((Counters::NotCompared("off".into()), None), &mut manifest);
+        not_compared(&mut manifest);
         assert!(manifest.losses.is_empty());
     }
 }

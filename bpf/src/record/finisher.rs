@@ -13,6 +13,7 @@ use mostrace_bundle::manifest::{Causes, Manifest, State};
 use super::counters;
 use super::journal_copies;
 use super::late::Late;
+use super::missing::Missing;
 use super::output::Finished;
 use super::progress::Packing;
 use super::series::{Open, name_of};
@@ -28,8 +29,8 @@ impl Ended {
         Ended(open)
     }
 
-    /// Finishes the segment. Returns it with its manifest and its path.
-    fn finish(self) -> Result<(Finished, Manifest, PathBuf)> {
+    /// Finishes the segment, ahead of which the segments have `missing`. Returns it with its manifest and its path.
+    fn finish(self, missing: &mut Missing) -> Result<(Finished, Manifest, PathBuf)> {
         let Open {
             output,
             mut manifest,
@@ -43,7 +44,7 @@ impl Ended {
             let lost = unfinished.map(|n| (COMPLETIONS.to_owned(), n.saturating_sub(under_way)));
             manifest.losses.extend(lost);
         }
-        counters::put(readings.compare(bundle.folder()), &mut manifest);
+        counters::put(readings.compare(bundle.folder()), missing, &mut manifest);
         if manifest.sources.causes != "none" {
             manifest.causes = late.read(CAUSES, journal_copies::compare(bundle.folder()));
         }
@@ -63,6 +64,7 @@ pub(super) struct Totals {
     counts: BTreeMap<String, u64>,
     losses: BTreeMap<String, u64>,
     causes: Option<Causes>,
+    missing: Missing,
     /// The counters of the first segment that do not agree with the kernel's.
     differs: Option<Counters>,
     /// The notes about single segments, each with the segment's name.
@@ -127,6 +129,8 @@ pub(super) struct Finisher {
     /// None once there is nothing more to come.
     queue: Option<Sender<Ended>>,
     thread: Option<JoinHandle<Outcome>>,
+    /// None as long as the thread is not known to have ended.
+    outcome: Option<Outcome>,
     keep: Option<u32>,
 }
 
@@ -143,7 +147,7 @@ impl Finisher {
                 let mut totals = Totals::default();
                 let mut kept = VecDeque::new();
                 for segment in ended {
-                    let (finished, manifest, path) = segment.finish()?;
+                    let (finished, manifest, path) = segment.finish(&mut totals.missing)?;
                     totals.add(&manifest, &path);
                     kept.push_back(finished);
                     rotate(&mut kept, keep, 1)?;
@@ -154,6 +158,7 @@ impl Finisher {
         Ok(Finisher {
             queue: Some(queue),
             thread: Some(thread),
+            outcome: None,
             keep,
         })
     }
@@ -182,16 +187,34 @@ impl Finisher {
     }
 
     fn failure(&mut self) -> Result<()> {
-        self.join().map(drop)
+        self.join();
+        self.outcome().map(drop)
     }
 
-    fn join(&mut self) -> Outcome {
+    /// Waits until the segments that ended are finished.
+    fn join(&mut self) {
         drop(self.queue.take());
         match self.thread.take().map(JoinHandle::join) {
             Some(Err(panic)) => std::panic::resume_unwind(panic),
-            Some(Ok(result)) => result,
-            None => Err(Error::malformed("segments", "no longer finished")),
+            Some(Ok(outcome)) => self.outcome = Some(outcome),
+            None => {}
         }
+    }
+
+    fn outcome(&mut self) -> Outcome {
+        let ended = || Err(Error::malformed("segments", "no longer finished"));
+        self.outcome.take().unwrap_or_else(ended)
+    }
+
+    /// Waits until the segments that ended are finished, and returns what they lack; nothing if one of them could not be finished, as
+    /// [`Finisher::end`] will say.
+    pub fn missing(&mut self) -> Missing {
+        self.join();
+        let outcome = self
+            .outcome
+            .as_ref()
+            .and_then(|outcome| outcome.as_ref().ok());
+        outcome.map_or_else(Missing::default, |(totals, _)| totals.missing)
     }
 
     /// Finishes the segments that are left; `last`, which was finished elsewhere, counts as one of them.
@@ -199,7 +222,8 @@ impl Finisher {
     /// # Errors
     /// A segment cannot be written.
     pub fn end(mut self, last: Option<Finished>) -> Result<Totals> {
-        let (totals, mut kept) = self.join()?;
+        self.join();
+        let (totals, mut kept) = self.outcome()?;
         kept.extend(last);
         rotate(&mut kept, self.keep, 0)?;
         Ok(totals)

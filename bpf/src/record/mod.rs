@@ -22,6 +22,7 @@ mod finisher;
 mod journal_copies;
 mod late;
 mod loops;
+mod missing;
 mod naming;
 mod notes;
 mod options;
@@ -37,7 +38,9 @@ mod subject;
 mod tracing;
 
 use command::Start;
+use finisher::Finisher;
 use late::Late;
+use missing::Missing;
 pub use mostrace_bundle::segments::segment;
 pub use options::{Options, Outcome, Segments, Size};
 pub use output::check_output;
@@ -140,7 +143,11 @@ fn capture(
     tracing.stop(manifest)?;
     loops::add(subject, &mut manifest.loops);
     readings.take();
-    counters::put(readings.compare(folder), manifest);
+    let mut missing = series
+        .finisher
+        .as_mut()
+        .map_or_else(Missing::default, Finisher::missing);
+    counters::put(readings.compare(folder), &mut missing, manifest);
     if let (Some(health), Some(drive)) = (&mut manifest.health, &drive) {
         health.after = drive.read();
     }

@@ -45,7 +45,7 @@ pub(super) struct Series<'o> {
     looked: Instant,
     loops: Watch,
     /// The thread that finishes segments, if the recording goes to segments.
-    finisher: Option<Finisher>,
+    pub finisher: Option<Finisher>,
 }
 
 impl<'o> Series<'o> {

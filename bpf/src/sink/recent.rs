@@ -47,10 +47,12 @@ impl Recent {
     }
 
     /// Takes all records in the order in which they came, and the time from which on none is missing: records of several CPUs
-    /// do not come in the order of time. There is room as before.
+    /// do not come in the order of time. There is room as before. What is taken is not missing later: whoever takes the records
+    /// pushes those again that are still of use.
     pub fn take(&mut self) -> (u64, Vec<u8>) {
-        let mut all = std::mem::take(&mut self.older.bytes);
-        all.append(&mut self.newer.bytes);
+        let older = std::mem::take(&mut self.older);
+        let newer = std::mem::take(&mut self.newer);
+        let all = [older.bytes, newer.bytes].concat();
         (self.gone_ns.saturating_add(1), all)
     }
 }
@@ -78,6 +80,18 @@ mod tests {
             prop_assert_eq!(first, usize::try_from(since_ns - 1).ok());
             prop_assert!(recent.take().1.is_empty());
         }
+    }
+
+    #[test]
+    fn what_was_taken_is_not_missing_later() {
+        let mut recent = Recent::new(200);
+        (1..=4).for_each(|time_ns| recent.push(time_ns, &[0; 50]));
+        assert_eq!(recent.take().0, 1);
+        // One record is still of use; the halves are filled anew.
+        (3..=6).for_each(|time_ns| recent.push(time_ns, &[0; 50]));
+        assert_eq!(recent.take(), (1, vec![0; 200]));
+        (5..=9).for_each(|time_ns| recent.push(time_ns, &[0; 50]));
+        assert_eq!(recent.take(), (7, vec![0; 150]));
     }
 
     #[test]
