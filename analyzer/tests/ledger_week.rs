@@ -69,7 +69,8 @@ impl Keeper {
         command
             .arg(&self.mount_point)
             .args(["--every", "2s", "--segment", "0.5"]);
-        self.child = command.stderr(Stdio::null()).spawn().unwrap();
+        // With the test's own output, so that a recorder that ends says why.
+        self.child = command.stdout(Stdio::null()).spawn().unwrap();
     }
 
     fn signal(&self, signal: Signal) {

@@ -279,7 +279,13 @@ fn segments_have_everything_once() {
     if missing == 0 {
         all.iter().for_each(Read::assert_readable_alone);
     }
-    assert_eq!(traced(&whole), fio, "by ftrace");
+    // The tracer of a busy machine may lose events, and then says so.
+    let dropped = whole.manifest.losses["events_tracer"];
+    assert!(
+        traced(&whole) == fio || dropped > 0,
+        "by ftrace: {} of {fio}",
+        traced(&whole)
+    );
     let cut_in_the_middle = all.iter().filter(|s| s.segment().under_way > 0).count();
     println!("{cut_in_the_middle} cuts with requests under way");
 }

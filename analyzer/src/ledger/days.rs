@@ -2,6 +2,7 @@
 //! The files of a ledger, a day each.
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Days as Span, NaiveDate};
@@ -62,13 +63,16 @@ impl Days {
         if path.exists() {
             rows = read(&path)?.vstack(&rows).map_err(&broken)?;
         }
-        let folder = Folder::open(&self.folder)?;
-        let file = folder.replace(UNFINISHED)?;
-        ParquetWriter::new(&file)
+        // In memory first: the writer does not say why it could not write, such as that the disk is full.
+        let mut bytes = Vec::new();
+        ParquetWriter::new(&mut bytes)
             .with_compression(ParquetCompression::Zstd(None))
             .finish(&mut rows)
             .map_err(&broken)?;
-        file.sync_all().map_err(failed(&path))?;
+        let folder = Folder::open(&self.folder)?;
+        let mut file = folder.replace(UNFINISHED)?;
+        let written = file.write_all(&bytes).and_then(|()| file.sync_all());
+        written.map_err(failed(&path))?;
         folder.rename(UNFINISHED, &name)?;
         let folder = File::open(&self.folder).and_then(|folder| folder.sync_all());
         folder.map_err(failed(&self.folder))
