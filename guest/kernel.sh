@@ -18,8 +18,13 @@ MODULES="virtio_pci virtio_blk loop crc32c_generic crc32_generic ext4 f2fs vfat 
 # A set of tests may need others, in a folder of its own.
 MODULES=${GUEST_MODULES:-$MODULES}
 
+# A name that ends in -rt is a kernel with PREEMPT_RT.
 newest() {
-	private apt-cache pkgnames "linux-image-$name." | grep -E -- "-$arch\$" | grep -vE -- '-(cloud|rt)-' |
+	case $name in
+	*-rt) flavour=rt ;;
+	*) flavour= ;;
+	esac
+	private apt-cache pkgnames "linux-image-${name%-rt}." | grep -E -- "[0-9]${flavour:+-$flavour}-$arch\$" |
 		sort -V | tail -n 1
 }
 

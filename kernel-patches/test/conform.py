@@ -17,6 +17,8 @@ import sys
 
 # How far apart the clocks of blktrace and the probes may be for one completion, s.
 APART = 0.1
+# Words for what is not known. From 7.0 on the kernel may skip a probe, and what it would have told is unknown.
+UNKNOWN = ("unknown", "unmapped", "")
 # What both must say alike.
 FACTS = ("class", "kind", "pid", "dirty_pid", "path", "jbd2_tid")
 # The part of all bytes whose cause only one may know: those of the transaction in which the shorter recording began.
@@ -60,8 +62,8 @@ def compare_fact(fact, ours, theirs):
     ours_says, theirs_says = (row[fact].rsplit("/", 1)[-1] for row in (ours, theirs))
     if ours_says == theirs_says:
         return None
-    if not theirs_says or not ours_says:
-        return f"{fact}: only the {'module knows' if ours_says else 'probes know'} it"
+    if theirs_says in UNKNOWN or ours_says in UNKNOWN:
+        return f"{fact}: only the {'module knows' if theirs_says in UNKNOWN else 'probes know'} it"
     # The module has no steps of f2fs: what a checkpoint dirties is of the thread that writes it.
     if fact == "dirty_pid" and ours["kind"].endswith("node") and ours["dirty_pid"] == ours["pid"]:
         return "dirty_pid: module says the checkpoint's own thread"
