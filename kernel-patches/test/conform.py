@@ -23,8 +23,8 @@ UNKNOWN = ("unknown", "unmapped", "")
 FACTS = ("class", "kind", "pid", "dirty_pid", "path", "jbd2_tid")
 # The part of all bytes whose cause only one may know: those of the transaction in which the shorter recording began.
 MOST_BY_ONE = 0.01
-# Two causes must be the same if both are as certain as this.
-CERTAIN = ("exact", "shared")
+# Two causes must be the same if one task is named by both: the one that made every change, or the first.
+CERTAIN = ("exact", "first")
 
 
 def sectors(path):
@@ -81,7 +81,7 @@ def compare_cause(ours, theirs):
     if is_same:
         return "cause: the same"
     if all(k in CERTAIN for k in known):
-        return "WRONG cause: both are certain and differ"
+        return "WRONG cause: each names another task as the first"
     return f"cause: another, module {known[0]}, probes {known[1]}"
 
 
