@@ -34,8 +34,8 @@ fresh_ext4 64 -b 4096
 before=$(counted)
 began=$(date +%s)
 mostrace ledger start ledger -d "$mnt" --every 2s --segment 0.5 2>ledger.err &
-step "the ledger begins"
-until [ -e ledger/lock ]; do usleep 200000; done
+step "the ledger's first hour"
+until ls ledger/*.parquet >/dev/null 2>&1; do usleep 200000; done
 load 12
 jump 86400
 jump -259200
