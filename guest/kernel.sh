@@ -18,14 +18,14 @@ MODULES="virtio_pci virtio_blk loop crc32c_generic crc32_generic ext4 f2fs vfat 
 # A set of tests may need others, in a folder of its own.
 MODULES=${GUEST_MODULES:-$MODULES}
 
-# A name that ends in -rt is a kernel with PREEMPT_RT.
+# A name that ends in -rt is a kernel with PREEMPT_RT, one that ends in -16k has pages of 16 KiB.
 newest() {
 	case $name in
-	*-rt) flavour=rt ;;
-	*) flavour= ;;
+	*-rt) version=${name%-rt} flavour=rt-$arch ;;
+	*-16k) version=${name%-16k} flavour=$arch-16k ;;
+	*) version=$name flavour=$arch ;;
 	esac
-	private apt-cache pkgnames "linux-image-${name%-rt}." | grep -E -- "[0-9]${flavour:+-$flavour}-$arch\$" |
-		sort -V | tail -n 1
+	private apt-cache pkgnames "linux-image-$version." | grep -E -- "[0-9]-$flavour\$" | sort -V | tail -n 1
 }
 
 # From 7.2 on, the image is an empty package that depends on the others.
@@ -58,7 +58,7 @@ modules() {
 
 update "$suite"
 package=$(newest)
-[ -n "$package" ] || { echo "guest: $suite has no package linux-image-$name.*-$arch" >&2; exit 1; }
+[ -n "$package" ] || { echo "guest: $suite has no package for $name" >&2; exit 1; }
 made="$package $MODULES"
 [ "$(cat "$dir/made" 2>/dev/null)" != "$made" ] || exit 0
 echo "guest: fetching $package" >&2

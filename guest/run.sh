@@ -96,7 +96,7 @@ emulate() {
 	# patches itself. If an option is given twice, the last one counts.
 	case $3 in
 	amd64) set -- "$@" qemu-system-x86_64 ttyS0 ;;
-	arm64) set -- "$@" "qemu-system-aarch64 -machine virt -cpu cortex-a57" ttyAMA0 ;;
+	arm64) set -- "$@" "qemu-system-aarch64 -machine virt -cpu cortex-a76" ttyAMA0 ;;
 	esac
 	# shellcheck disable=SC2086 # one word per option
 	exec nice $4 -accel tcg,thread=single -smp 2 -m 2048 -nographic -no-reboot \

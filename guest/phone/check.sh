@@ -114,6 +114,12 @@ for bundle in f2fs-*-bpf.most f2fs-*-ftrace.most f2fs-*-blktrace.most f2fs-*-ker
 	[ ! -s strange.csv ] || fail "$bundle: of $(wc -l <strange.csv) nodes it is not known whose they are: $(head -n 3 strange.csv)"
 done
 
+# Of a 32-bit program nothing is taken for a write.
+if [ -e call32-calls.most ]; then
+	mostrace query call32-calls.most "SELECT comm FROM calls WHERE call = 'write'" --format csv >writers.csv
+	[ "$(sort -u writers.csv | tr '\n' ' ')" = "comm sh " ] || fail "call32-calls.most: writes by: $(sort writers.csv | uniq -c)"
+fi
+
 # The calls that were recorded there return the same here. On the same filesystem they write as much, but for what depends on
 # the moment of a commit.
 same='

@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Called by guest/run.sh: copies the module built for that kernel into a guest's root, and the functions that load and
-# check it.
+# Called by guest/run.sh: copies the module built for that kernel into a guest's root, the functions that load and
+# check it, and a 32-bit program.
 # usage: prepare.sh KERNEL SUITE ROOT
 set -eu
 
 recorder=$(cd "$(dirname "$0")" && pwd)/../../kernel-patches/test
 "$recorder/module.sh" "$1" "$3/lib"
 cat "$recorder/lib.sh" >>"$3/lib/guest.sh"
+"$(dirname "$0")/call32.py" "$3/usr/local/bin/call32"

@@ -17,9 +17,9 @@ apt=$root.apt
 package=$(cat "$cache/guest/$kernel/package")
 headers=linux-headers-${package#linux-image-}
 suite=$(awk -v k="$kernel" '$1 == k { print $2 }' "$here/../../guest/kernels")
-target=${package##*-}
+case $package in *-arm64 | *-arm64-16k) target=arm64 ;; *) target=amd64 ;; esac
 base=${suite%-security}
-case ${kernel%-"$target"} in 5.10) gcc=10 ;; 6.1) gcc=12 ;; 6.12) gcc=14 ;; *) gcc=16 ;; esac
+case $kernel in 5.10*) gcc=10 ;; 6.1 | 6.1-*) gcc=12 ;; 6.12*) gcc=14 ;; *) gcc=16 ;; esac
 case $target in
 amd64) cross='' compiler=gcc-$gcc ;;
 arm64) cross=aarch64-linux-gnu- compiler=gcc-$gcc-aarch64-linux-gnu ;;
