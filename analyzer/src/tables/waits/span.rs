@@ -153,6 +153,7 @@ impl What {
             (Op::Flush, ..) => What::Flush,
             (Op::DeviceFlush, ..) => What::DeviceFlush,
             (Op::Discard | Op::Other, ..) => return None,
+            (op, ..) if op.is_of_zones() => return None,
             (_, Some(Kind::Commit), ..) => What::CommitRecord,
             (_, Some(Kind::FastCommit), ..) => What::FastCommit,
             (_, Some(Kind::Checkpoint), ..) => What::Checkpoint,
