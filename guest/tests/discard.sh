@@ -30,8 +30,14 @@ check_bundle remove.most
 sums remove.most discard discard_bytes >sums
 info "ext4 at the commit: $(tr '\n' ' ' <sums), the kernel counts $theirs"
 [ "$(all)" = "$theirs" ] && [ "$theirs" -ge $((12 << 20)) ] || fail "the kernel counts $theirs: $(cat sums by.csv)"
-[ "$(bytes_of rm,unlink,proportional)" -gt 0 ] && [ "$(bytes_of dd,truncate,proportional)" -gt 0 ] || fail "$(cat sums)"
-[ $(($(bytes_of rm,unlink,proportional) + $(bytes_of dd,truncate,proportional))) = "$theirs" ] || fail "$(cat sums)"
+case $(uname -r) in
+# Here our probes do not tell the journal's handles.
+5.*) [ "$(bytes_of ,,unknown)" = "$theirs" ] || fail "$(cat sums)" ;;
+*)
+	[ "$(bytes_of rm,unlink,proportional)" -gt 0 ] && [ "$(bytes_of dd,truncate,proportional)" -gt 0 ] || fail "$(cat sums)"
+	[ $(($(bytes_of rm,unlink,proportional) + $(bytes_of dd,truncate,proportional))) = "$theirs" ] || fail "$(cat sums)"
+	;;
+esac
 
 step "ext4, fstrim"
 before=$(kernels 14)
@@ -45,7 +51,7 @@ umount "$mnt"
 
 step "a device, blkdiscard and fallocate"
 before=$(kernels 14)
-mostrace record -d "$loop" -o device.most -- sh -c "blkdiscard -o 1048576 -l 8388608 $loop; /usr/local/bin/xfs_io -c 'fzero 16m 4m' $loop"
+mostrace record -d "$loop" -o device.most --source bpf -- sh -c "blkdiscard -o 1048576 -l 8388608 $loop; /usr/local/bin/xfs_io -c 'fzero 16m 4m' $loop"
 theirs=$((($(kernels 14) - before) * 512))
 keep device.most
 sums device.most discard discard_bytes >sums

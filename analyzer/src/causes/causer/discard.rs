@@ -3,7 +3,7 @@
 
 use super::{Causer, user};
 use crate::attribute::{ProcessId, Registry, Row};
-use crate::causes::blame::Weights;
+use crate::causes::blame::{Blame, Weights};
 use crate::causes::{Cause, CauseId, Operation};
 
 use super::background::is_kernels;
@@ -33,12 +33,11 @@ impl<R> Causer<'_, R> {
 
     /// Judges a range that was zeroed without carrying zeros.
     pub(super) fn zero(&mut self, row: &Row, registry: &Registry<'_>) {
-        let blame = self.background(row, registry);
-        match user(row.process, registry) {
-            Some(process) if blame.causers().is_empty() => {
+        match (self.background(row, registry), user(row.process, registry)) {
+            (Blame::Unknown, Some(process)) => {
                 self.one(Some(process), Operation::Zero, row);
             }
-            _ => self.blame(&blame, row.bytes),
+            (blame, _) => self.blame(&blame, row.bytes),
         }
     }
 }

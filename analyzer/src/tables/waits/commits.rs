@@ -11,6 +11,8 @@ use crate::facts::{NONE, NONE_32};
 
 /// The most transactions and commits that are kept; a call waits for one of the latest.
 const KEPT: usize = 64;
+/// The most rows among which the first one of a commit is looked for.
+const BEFORE: usize = 1 << 12;
 
 /// A commit whose record was written; times are in ns.
 #[derive(Clone, Copy, Debug)]
@@ -105,6 +107,7 @@ impl Commits {
         let since = before
             .iter()
             .rev()
+            .take(BEFORE)
             .take_while(|row| row.completed > last_end);
         let own = since.filter(|row| row.pid == span.pid && row.writes && row.queued >= last_end);
         let queued = own.map(|row| row.queued).filter(|&queued| queued != NONE);

@@ -20,6 +20,7 @@ mod span;
 mod split;
 mod view;
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io::Read;
 
@@ -40,6 +41,9 @@ pub use view::{BY, Sums};
 const DISORDER_NS: u64 = 20_000_000;
 /// The most rows that are kept; a call during which more were completed is not divided.
 const KEPT: usize = 1 << 18;
+/// The rows that may be looked at for each row and call that was read, so that a recording of calls that all last from its beginning
+/// to its end is read in bounded time. A thousand threads may wait at once.
+const LOOKS: u64 = 1 << 10;
 /// Length of a thread's name with its NUL.
 const TASK_COMM_LEN: usize = 16;
 
@@ -55,6 +59,8 @@ pub struct Waits<'f, R> {
     steps: Option<TableReader<R>>,
     commits: Commits,
     checkpoints: Checkpoints,
+    /// The number of rows that may still be looked at; None if that was not enough for the current call.
+    looks: Cell<Option<u64>>,
 }
 
 impl<'f, R: Read> Waits<'f, R> {
@@ -74,11 +80,12 @@ impl<'f, R: Read> Waits<'f, R> {
             steps,
             commits: Commits::default(),
             checkpoints: Checkpoints::default(),
+            looks: Cell::new(Some(0)),
         }
     }
 
     /// Returns what a call waited for. None if it is no call for durability, if its time is not known, or if too many requests
-    /// were completed meanwhile.
+    /// were completed meanwhile, or during it and other calls.
     ///
     /// # Errors
     /// Returns an error if a table or a temporary file cannot be read.
@@ -90,8 +97,10 @@ impl<'f, R: Read> Waits<'f, R> {
         if self.forgotten_ns.is_some_and(|last| last >= ask.start_ns) {
             return Ok(None);
         }
+        self.may_look();
         let intervals = self.intervals(&ask);
-        Ok(Some(divide(ask.start_ns, ask.end_ns, &intervals)))
+        let parts = divide(ask.start_ns, ask.end_ns, &intervals);
+        Ok(self.looks.get().map(|_| parts))
     }
 
     /// Reads all tables up to a time, ns.
@@ -112,6 +121,7 @@ impl<'f, R: Read> Waits<'f, R> {
             }
         }
         while let Some(span) = self.spans.next_by(time_ns)? {
+            self.may_look();
             self.commits.see(&span, &self.recent);
             self.recent.push_back(span);
             if self.recent.len() > KEPT {
@@ -122,11 +132,23 @@ impl<'f, R: Read> Waits<'f, R> {
         Ok(())
     }
 
-    /// Returns the rows that were completed in an interval, ns.
+    /// Notes that a row or a call was read.
+    fn may_look(&self) {
+        let looks = self.looks.get().unwrap_or(0);
+        self.looks.set(Some(looks.saturating_add(LOOKS)));
+    }
+
+    /// Returns the rows that were completed in an interval, ns; none if no more may be looked at.
     fn completed(&self, from: u64, to: u64) -> impl DoubleEndedIterator<Item = &Span> {
         let first = self.recent.partition_point(|span| span.completed < from);
         let last = self.recent.partition_point(|span| span.completed <= to);
-        self.recent.range(first..last.max(first))
+        let number = last.saturating_sub(first) as u64;
+        let left = self.looks.get().and_then(|looks| looks.checked_sub(number));
+        self.looks.set(left);
+        match left {
+            Some(_) => self.recent.range(first..last.max(first)),
+            None => self.recent.range(..0),
+        }
     }
 
     /// Returns all that was under way for a call.
