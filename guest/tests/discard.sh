@@ -74,6 +74,7 @@ theirs=$((($(kernels 14) - before) * 512))
 keep f2fs.most
 sums f2fs.most discard discard_bytes >sums
 info "f2fs: $(tr '\n' ' ' <sums), the kernel counts $theirs"
-[ "$(all)" = "$theirs" ] && [ "$theirs" -gt 0 ] || fail "$theirs: $(cat sums)"
-[ $(($(bytes_of fstrim,discard,exact) + $(bytes_of f2fs_discard-7:0,discard,exact))) = "$theirs" ] || fail "$(cat sums)"
+# Its thread goes on when the recording has ended. Its name is longer than the kernel keeps.
+[ "$(all)" -gt 0 ] && [ "$(all)" -le "$theirs" ] || fail "$theirs: $(cat sums)"
+[ $(($(bytes_of fstrim,discard,exact) + $(bytes_of f2fs_discard-7:,discard,exact))) = "$(all)" ] || fail "$(cat sums)"
 remove
