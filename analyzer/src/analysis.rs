@@ -30,16 +30,17 @@ mod together;
 
 use std::path::{Path, PathBuf};
 
-use mostrace_bundle::Manifest;
+use mostrace_bundle::{Manifest, layout};
 use mostrace_map::fs;
 use polars::prelude::PolarsError;
 
 use crate::blktrace;
 use crate::causes::Sharing;
 use crate::facts::{self, Committed, Facts};
-use crate::recording::{self, Recording, Table};
+use crate::recording::{self, Joined, Recording, Table};
 use crate::tables::about;
 use crate::tables::summary::{NO_MAP, Trace};
+use crate::tables::waits::Waits;
 use crate::text::escape;
 use crate::transactions::{self, Database};
 pub use anonymous::{hidden_manifest, shown};
@@ -234,6 +235,19 @@ impl Analysis {
             [one] => one.calls(),
             _ => Ok(None),
         }
+    }
+
+    /// Returns what divides the calls for durability of the recording at index `nth` among what they waited for.
+    ///
+    /// # Errors
+    /// Returns an error if a table cannot be opened.
+    pub fn waits(&self, nth: usize) -> std::result::Result<Waits<'_, Joined>, recording::Error> {
+        let table = |name| match self.recordings.get(nth) {
+            Some(recording) => recording.table(name),
+            None => Ok(None),
+        };
+        let (handles, steps) = (table(layout::HANDLE)?, table(layout::F2FS)?);
+        Ok(Waits::new(&self.facts, nth, handles, steps))
     }
 
     /// Returns what processes asked of their files, with the transactions of SQLite databases; empty without a table of

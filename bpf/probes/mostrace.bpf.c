@@ -14,6 +14,7 @@
 #include "requestevent.bpf.h"
 #include "ring.bpf.h"
 #include "target.bpf.h"
+#include "zone.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -77,8 +78,11 @@ static __always_inline void record(struct work *w, struct bio *bio, __u32 slot, 
 		find_owner(w, slot, looped);
 	end_process(w);
 	/* Discards and zeroes have bytes. */
-	if (!w->process.head.bytes && keep_flush(w, bio))
-		return;
+	if (!w->process.head.bytes) {
+		w->process.opf = numbered(w->process.opf);
+		if (keep_flush(w, bio))
+			return;
+	}
 	put_all(w);
 }
 

@@ -109,6 +109,15 @@ enum mostrace_home {
 	MOSTRACE_HOME_FILESYSTEM = 1,
 };
 
+/* In the low 8 bits of opf: requests that manage zones, whose own numbers differ between kernels. */
+enum mostrace_zone_op {
+	MOSTRACE_ZONE_OPEN = 0x81,
+	MOSTRACE_ZONE_CLOSE = 0x82,
+	MOSTRACE_ZONE_FINISH = 0x83,
+	MOSTRACE_ZONE_RESET = 0x84,
+	MOSTRACE_ZONE_RESET_ALL = 0x85,
+};
+
 /* A system call by which a file or its metadata is changed or written out. */
 enum mostrace_call_kind {
 	MOSTRACE_CALL_OTHER = 0,	/* another call, or no call: a kernel thread's own work */

@@ -192,6 +192,9 @@ pub struct Device {
     pub nr_requests: u32,
     /// `loop/backing_file`; None if it is not a loop device.
     pub backing_file: Option<String>,
+    /// Length of a zone in sectors (`queue/chunk_sectors`); None if the disk has no zones (`queue/zoned`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zone_sectors: Option<u32>,
 }
 
 /// The filesystem on the device.

@@ -304,10 +304,16 @@ impl<'a, R: Read> Attributor<'a, R> {
         let part = completion.parts.first();
         // A flush sequence with data was issued, and has no entry of its own.
         let is_empty_flush = op == Op::Flush && completion.d_ns.is_none();
-        let entry = is_empty_flush
-            .then(|| self.empties.take(completion))
-            .flatten();
+        let entry = match is_empty_flush {
+            true => self.empties.take(completion),
+            false => self.empties.take_of_zones(completion),
+        };
         let note = entry.map(|e| e.note);
+        let told = note.and_then(|note| note.op);
+        if let Some(told) = told {
+            self.rows.tell(told);
+        }
+        let op = told.unwrap_or(op);
         let file = entry.map_or(FileId::NONE, |e| e.file);
         let process = match note {
             Some(note) if note.tells_submitter() => note.process,

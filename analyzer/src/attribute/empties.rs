@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 
 use mostrace_bundle::entry::{RawHead, RawProcess, Stage};
 
-use super::FileId;
 use super::note::Note;
+use super::{FileId, Op};
 use crate::blktrace::{Completion, Part};
 use crate::tally::Tally;
 
@@ -32,6 +32,7 @@ struct Waiting {
     time_ns: u64,
     cpu: u16,
     pid: u32,
+    sector: u64,
     empty: Empty,
 }
 
@@ -68,6 +69,7 @@ impl Empties {
             time_ns,
             cpu: raw.head.cpu.get(),
             pid: raw.pid.get(),
+            sector: raw.head.sector.get(),
             empty,
         });
     }
@@ -79,6 +81,17 @@ impl Empties {
         if let Some(waiting) = self.completed.iter_mut().rfind(before) {
             waiting.empty.file = file;
         }
+    }
+
+    /// Removes and returns the entry of a request that manages zones, which has no bytes either but was issued, as flushes are not.
+    pub fn take_of_zones(&mut self, completion: &Completion<'_>) -> Option<Empty> {
+        let last = self
+            .completed
+            .iter()
+            .rfind(|w| u32::from(w.cpu) == completion.cpu && w.time_ns <= completion.time_ns)?;
+        let is_its =
+            last.sector == completion.sector && last.empty.note.op.is_some_and(Op::is_of_zones);
+        is_its.then(|| self.take_completed(completion)).flatten()
     }
 
     /// Removes and returns the entry of a flush.

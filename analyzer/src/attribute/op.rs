@@ -12,6 +12,12 @@ use crate::blktrace::action::{
 const REQ_OP_DISCARD: u32 = 3;
 const REQ_OP_SECURE_ERASE: u32 = 5;
 const REQ_OP_WRITE_ZEROES: u32 = 9;
+// `enum mostrace_zone_op`: the kernel's own numbers of these differ between versions.
+const ZONE_OPEN: u32 = 0x81;
+const ZONE_CLOSE: u32 = 0x82;
+const ZONE_FINISH: u32 = 0x83;
+const ZONE_RESET: u32 = 0x84;
+const ZONE_RESET_ALL: u32 = 0x85;
 
 /// The operation of a completed request.
 #[derive(
@@ -32,9 +38,19 @@ pub enum Op {
     Discard,
     /// Zeroed a range without carrying zeros.
     WriteZeroes,
-    /// Passthrough, zone management, or unknown.
+    /// Passthrough, zone management of which no entry tells more, or unknown.
     #[default]
     Other,
+    /// Opened a zone.
+    ZoneOpen,
+    /// Closed a zone.
+    ZoneClose,
+    /// Filled a zone up: its write pointer went to its end.
+    ZoneFinish,
+    /// Emptied a zone: its write pointer went back to its start.
+    ZoneReset,
+    /// Emptied all zones.
+    ZoneResetAll,
 }
 
 impl Op {
@@ -66,8 +82,21 @@ impl Op {
         match opf & 0xff {
             REQ_OP_DISCARD | REQ_OP_SECURE_ERASE => Some(Op::Discard),
             REQ_OP_WRITE_ZEROES => Some(Op::WriteZeroes),
+            ZONE_OPEN => Some(Op::ZoneOpen),
+            ZONE_CLOSE => Some(Op::ZoneClose),
+            ZONE_FINISH => Some(Op::ZoneFinish),
+            ZONE_RESET => Some(Op::ZoneReset),
+            ZONE_RESET_ALL => Some(Op::ZoneResetAll),
             _ => None,
         }
+    }
+
+    /// Returns true if it manages zones; it has no bytes.
+    pub const fn is_of_zones(self) -> bool {
+        matches!(
+            self,
+            Op::ZoneOpen | Op::ZoneClose | Op::ZoneFinish | Op::ZoneReset | Op::ZoneResetAll
+        )
     }
 
     /// Returns true if the request's bytes went to or came from the storage.

@@ -236,6 +236,11 @@ impl Weights {
         self.causers.iter().map(|&(causer, _)| causer)
     }
 
+    /// Returns each causer with its blocks.
+    pub fn iter(&self) -> impl Iterator<Item = (CauseId, u64)> {
+        self.causers.iter().copied()
+    }
+
     /// Divides the bytes of a row by the weights; they go to `CauseId::UNKNOWN` if there are none.
     pub fn share(&self, bytes: u32, verdicts: &mut Verdicts) {
         let weights: Vec<u64> = self.causers.iter().map(|&(_, blocks)| blocks).collect();

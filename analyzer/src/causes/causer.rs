@@ -25,11 +25,13 @@ use crate::attribute::{FileId, HashMap, Op, ProcessId, Registry, Request, Row};
 mod background;
 mod checkpoint;
 mod contents;
+mod discard;
 mod flush;
 mod home;
 mod journal;
 
 use checkpoint::Nodes;
+use discard::Freed;
 
 /// The filesystem tells of a part of a write while it is made dirty; both happen within this time, ns.
 const PART_NS: u64 = 100_000;
@@ -57,6 +59,7 @@ pub struct Causer<'a, R> {
     /// The call that forced each commit, by the sector of the commit block.
     commits: HashMap<u64, Option<Call>>,
     nodes: Nodes,
+    freed: Freed,
     /// The filesystem's block size, bytes.
     block: u32,
     verdicts: Verdicts,
@@ -95,6 +98,7 @@ impl<'a, R: Read> Causer<'a, R> {
             since_superblock: Weights::default(),
             commits: HashMap::default(),
             nodes: Nodes::default(),
+            freed: Freed::default(),
             block: BLOCK,
             verdicts: Verdicts::default(),
         }
@@ -180,9 +184,12 @@ impl<R> Causer<'_, R> {
                     None
                 }
                 Op::Flush => self.flush(request, row, registry),
+                op if op == Op::Discard || op.is_of_zones() => {
+                    self.discard(row, registry);
+                    None
+                }
                 Op::WriteZeroes => {
-                    let blame = self.background(row, registry);
-                    self.blame(&blame, row.bytes);
+                    self.zero(row, registry);
                     None
                 }
                 _ => None,

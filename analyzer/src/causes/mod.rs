@@ -11,7 +11,7 @@
 //! rows ── dirtiers, submitters ── Pages ─────────────────────────────────────┘
 //! ```
 //!
-//! A kernel thread is a cause only of work that it does for nobody's call: f2fs's garbage collection, ext4's lazy initialisation
+//! A kernel thread is a cause only of work that it does for nobody's call: f2fs's garbage collection and discards, ext4's lazy initialisation
 //! and quotas. What else it writes is traced back to a task, or its cause is unknown. The shares of a row's causers sum to its bytes. Handles are kept until their transaction is committed, the blocks that they dirtied until these
 //! are written home, and calls for some seconds.
 // A recording may come from anybody: no number in it may make this panic.

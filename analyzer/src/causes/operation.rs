@@ -51,6 +51,10 @@ pub enum Operation {
     OrphanCleanup,
     /// The usage of a user, group or project was brought up to date.
     Quota,
+    /// A range of the disk was declared unused.
+    Discard,
+    /// A range of the disk was zeroed without carrying zeros.
+    Zero,
 }
 
 /// `EXT4_HT_…` of fs/ext4/ext4_jbd2.h.

@@ -9,7 +9,7 @@ use mostrace::export::{Format, Output, to_text, to_value};
 use mostrace::facts::{Column, Filter, catalogue};
 use mostrace::recording::Recording;
 use mostrace::tables::summary::{Summary, Trace};
-use mostrace::tables::{Grouping, Groups, about, percentiles};
+use mostrace::tables::{Grouping, Groups, about, percentiles, waits};
 use mostrace::transactions::Transactions;
 use mostrace_bundle::units;
 use serde_json::{Map, Value, json};
@@ -52,6 +52,8 @@ const MOST_BY: usize = 4;
 ///   mostrace analyze 'day-*.most' --by file                        (equal paths are added up)
 ///   mostrace analyze run.most --by file --where "op = 'write'" --columns file,writes,write_bytes
 ///   mostrace analyze run.most --by class --percentiles
+///   mostrace analyze run.most --waits                              (what each fsync waited for)
+///   mostrace analyze run.most --waits --by process,file
 ///   mostrace analyze run.most --by file --format csv -o files.csv
 ///   mostrace analyze sda --image /dev/sda1 --start-sector 2048     (sda.blktrace.0 …)
 #[derive(clap::Args)]
@@ -80,6 +82,10 @@ pub struct Analyze {
     /// Show what was stored and what reached the device, by process and database and by the layers between
     #[arg(long, conflicts_with_all = ["by", "percentiles"])]
     tree: bool,
+    /// Show what calls for durability (fsync …) waited for: data, metadata, the commit's beginning, the commit, flushes and
+    /// the rest, which sum to their time; --by process, comm, file or role divides them further
+    #[arg(long, conflicts_with_all = ["full", "percentiles", "tree", "every", "where"])]
+    waits: bool,
     /// The columns of the table, in this order
     #[arg(long, value_name = "COLUMN", value_delimiter = ',', requires = "by")]
     columns: Vec<String>,
@@ -106,13 +112,16 @@ impl Analyze {
     /// Runs the command.
     pub fn run(self) -> anyhow::Result<()> {
         let format = self.out.format();
-        let is_one_table = self.every.is_some() || !self.by.is_empty();
+        let is_one_table = self.every.is_some() || !self.by.is_empty() || self.waits;
         if !is_one_table && matches!(format, Format::Csv | Format::CsvSafe | Format::Parquet) {
             let what = "csv and parquet hold one table: choose it with --by";
             return Err(UsageError(what.into()).into());
         }
         if self.by.len() > MOST_BY {
             return Err(UsageError(format!("--by takes at most {MOST_BY} columns")).into());
+        }
+        if self.waits {
+            return self.waits();
         }
         let filter = self.rows.filter()?;
         let filter = filter.as_ref();
@@ -165,6 +174,35 @@ impl Analyze {
             .collect();
         let path = paths.join(" ");
         format!("mostrace analyze {path} --full; mostrace report {path} -o report.html")
+    }
+
+    /// Prints what calls for durability waited for.
+    fn waits(&self) -> anyhow::Result<()> {
+        let names: Vec<&str> = self.by.iter().map(String::as_str).collect();
+        if let Some(name) = names.iter().find(|name| !waits::BY.contains(name)) {
+            let known = waits::BY.join(", ");
+            return Err(UsageError(format!("--waits --by {name}: it goes by {known}")).into());
+        }
+        let mut out = self.out.create()?;
+        let analysis = self.source.read(false, false)?;
+        let mut sums = waits::Sums::new(names);
+        let mut has_calls = false;
+        for (nth, recording) in analysis.recordings().iter().enumerate() {
+            if let Some(mut calls) = recording.calls()? {
+                has_calls = true;
+                sums.add(&analysis.facts, nth, &mut calls, analysis.waits(nth)?)?;
+            }
+        }
+        if !has_calls {
+            log::warn!("no calls: record with causes, which tell them");
+        }
+        let table = out::chosen(&self.columns, sums.table(self.top)?)?;
+        let format = self.out.format();
+        if format == Format::Table && self.columns.is_empty() {
+            let width = out.width();
+            return Ok(out.text(&to_text(&table, width))?);
+        }
+        Ok(format.write_all(&mut out, [Ok::<_, std::convert::Infallible>(table)])?)
     }
 
     /// Prints the tree as text or JSON.

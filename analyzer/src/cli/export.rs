@@ -160,7 +160,7 @@ impl Export {
             let mut analysis = self.source.attribute(vec![recording], true, true)?;
             analysis.find_transactions()?;
             let analysis = hidden(analysis, key);
-            dataset.write(&analysis.facts, analysis.calls()?)?;
+            dataset.write(&analysis.facts, analysis.calls()?, analysis.waits(0)?)?;
         }
         Ok(())
     }

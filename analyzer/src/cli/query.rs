@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `mostrace query`: SQL over the rows and over the tables beside them.
 
-use mostrace::tables::Table;
 use mostrace::tables::query::{self, Asked};
+use mostrace::tables::{Table, calls};
 
 use super::UsageError;
 use super::out::OutArgs;
 use super::source::SourceArgs;
 
-/// Ask in SQL: of events, requests, causes, processes, files, recordings and transactions
+/// Ask in SQL: of events, requests, causes, processes, files, recordings, transactions and calls
 ///
 /// `mostrace schema` describes the tables and their columns; `bundle` is the recording if there are several.
-/// The named columns of events are held in memory for all rows, and so are the other tables that are named.
+/// The named columns of events are held in memory for all rows, and so are the other tables that are named. Calls are
+/// those of one recording.
 ///
 /// Examples:
 ///   mostrace query run.most "SELECT role, sum(bytes) FROM events WHERE op = 'write' GROUP BY role"
 ///   mostrace query run.most "SELECT path, write_bytes FROM files ORDER BY write_bytes DESC LIMIT 10"
 ///   mostrace query 'day-*.most' "SELECT bundle, count(*) AS n FROM requests WHERE op = 'write' GROUP BY bundle"
 ///   mostrace query run.most "SELECT * FROM events ORDER BY d2c_ns DESC LIMIT 10" --json
+///   mostrace query run.most "SELECT * FROM calls WHERE call = 'fsync' ORDER BY wait_flush_ns DESC LIMIT 10"
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Query {
@@ -44,7 +46,12 @@ impl Query {
         if asked.needs_transactions() {
             analysis.find_transactions()?;
         }
-        let answer = query::run(&analysis.facts, &self.sql, &asked);
+        let calls = match analysis.is_of_several() || !asked.calls {
+            true => Vec::new(),
+            false => calls::of(&analysis.facts, analysis.calls()?, analysis.waits(0)?)
+                .collect::<Result<_, _>>()?,
+        };
+        let answer = query::run(&analysis.facts, &self.sql, &asked, calls);
         let answer = answer.map_err(|e| UsageError(format!("{}: {e}", self.sql)))?;
         let answer = Ok::<_, std::convert::Infallible>(Table::from(answer));
         Ok(self.out.format().write_all(&mut out, [answer])?)

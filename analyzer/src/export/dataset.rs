@@ -28,8 +28,9 @@ use super::Format;
 use super::identity::{self, identity};
 use super::output::{Output, WriteError};
 use crate::facts::{Column, Facts, Key, catalogue};
-use crate::recording::{self, Recording};
+use crate::recording::{self, Joined, Recording};
 use crate::tables::relations::Relation;
+use crate::tables::waits::Waits;
 use crate::tables::{Table, calls, query};
 
 /// What stands for an unknown day in a folder's name; Spark, DuckDB and Delta read it as null.
@@ -109,11 +110,16 @@ impl Dataset {
         }))
     }
 
-    /// Writes all tables of a recording.
+    /// Writes all tables of a recording, whose calls are `recorded`; `waits` divides them.
     ///
     /// # Errors
     /// Returns an error if a file cannot be written.
-    pub fn write(mut self, facts: &Facts, recorded: Option<recording::Table>) -> Result<()> {
+    pub fn write<'f>(
+        mut self,
+        facts: &'f Facts,
+        recorded: Option<recording::Table>,
+        waits: Waits<'f, Joined>,
+    ) -> Result<()> {
         let id = &self.id;
         let is_stored = |column: &&Column| !column.derived || column.name == "bundle";
         let all: Vec<&Column> = catalogue::ALL.iter().filter(is_stored).collect();
@@ -125,8 +131,8 @@ impl Dataset {
             let pieces = relation.of(facts).map(|piece| with_id(piece?, id));
             Format::Parquet.write_all(&mut part.output, pieces)?;
         }
-        let pieces =
-            calls::of(facts, recorded).map(|piece| Ok::<_, calls::Error>(with_id(piece?, id)?));
+        let pieces = calls::of(facts, recorded, waits);
+        let pieces = pieces.map(|piece| Ok::<_, calls::Error>(with_id(piece?, id)?));
         Format::Parquet.write_all(&mut self.calls.output, pieces)?;
         self.name_all()
     }

@@ -151,7 +151,7 @@ impl LeftOut {
             Op::Read | Op::Write => return true,
             Op::Flush | Op::DeviceFlush => self.flushes.tally(1),
             Op::Discard | Op::WriteZeroes => self.discards.tally(1),
-            Op::Other => self.others.tally(1),
+            _ => self.others.tally(1),
         }
         false
     }

@@ -66,7 +66,7 @@ impl Log<'_> {
             Op::Write => "write",
             Op::Discard => "trim",
             Op::Flush | Op::DeviceFlush => return Ok(()),
-            Op::WriteZeroes | Op::Other => {
+            _ => {
                 left_out.moves(request);
                 return Ok(());
             }

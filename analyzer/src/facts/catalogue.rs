@@ -210,7 +210,7 @@ pub static ALL: &[Column] = &[
     amount("q2d_ns", |_| number([at::q, at::d], between), "time from the first Q of the row's bios to the last D of the request"),
     amount("d2c_ns", |_| number([at::d, at::time], between), "time from the last D to the completion"),
     id("completion", |_| number([at::request], |[r]| Some(r)), "number of the completion; rows of one request share it"),
-    text("op", op, "write, read, flush (end of a flush sequence), device_flush, discard, write_zeroes, other"),
+    text("op", op, "write, read, flush (end of a flush sequence), device_flush, discard, write_zeroes, other, zone_open, zone_close, zone_finish, zone_reset, zone_reset_all"),
     yes("sync", |_| letter(0), "marked synchronous"),
     yes("fua", |_| letter(1), "written with forced unit access"),
     yes("flush", |_| letter(2), "a flush, or a write with a flush ahead of it"),
@@ -239,7 +239,7 @@ pub static ALL: &[Column] = &[
     caused(id("cause_tgid", |f| labels::cause_number(f, |p| p.tgid), "its process")),
     caused(id("cause_uid", |f| labels::cause_number(f, |p| p.uid), "its user")),
     caused(text("cause_comm", labels::cause_comms, "its name")),
-    caused(text("cause_op", labels::cause_operations, "what it did: write, read, allocate, create, unlink, rename, truncate, fsync, time, xattr, mkdir, checkpoint, gc, mount, other, atomic_write, umount, lazy_init, orphan_cleanup, quota")),
+    caused(text("cause_op", labels::cause_operations, "what it did: write, read, allocate, create, unlink, rename, truncate, fsync, time, xattr, mkdir, checkpoint, gc, mount, other, atomic_write, umount, lazy_init, orphan_cleanup, quota, discard, zero")),
     caused(id("cause_inode", labels::cause_inode, "inode of the file that it was done to")),
     caused(text("cause_path", labels::cause_paths, "path of that file")),
     caused(text("cause_known", labels::cause_known, "how certain the cause is: exact (every change of these bytes since they were last written was seen, and all are of this cause), shared (all causes that changed them are known, and each has a part), first (this cause was seen to change them first; others may have changed them too), set (one of several possible causes), proportional (its part in a whole transaction or checkpoint), unknown")),
@@ -264,6 +264,7 @@ pub static ALL: &[Column] = &[
     derived(caused(text("cause_or_submitter", labels::causes_or_submitters, "as cause_process; if that is unknown, the submitter, marked as such: app:17 (submitter), kworker/u8:1 (submitter), or for a loop device's backing file loop0 (submitter)"))),
     derived(caused(text("cause_or_file", labels::cause_or_files, "as cause_file; if the causing process is unknown, as file"))),
     derived(id("size", |_| number([at::size], |[s]| Some(s)), "as size_bytes")),
+    derived(id("zone", zone, "number of the zone in which its first sector lies, from 0; empty if the disk has no zones")),
     derived(text("bundle", labels::bundles, "the recording that the row comes from, by its label or its file's name; times and the numbers of processes, inodes and completions can be compared only within one recording")),
 ];
 
@@ -298,6 +299,25 @@ fn unix_us(facts: &Facts, change: impl Fn(u64) -> Option<u64> + Send + Sync + 's
         let (mono_ns, unix_ns) = clocks.get(origin as usize).copied().flatten()?;
         change(unix_ns.checked_add(time_ns)?.checked_sub(mono_ns)? / 1000)
     })
+}
+
+/// Returns the zone of each row by its sector.
+fn zone(facts: &Facts) -> Expr {
+    let origins = facts.origins.list.iter();
+    let lengths = origins.map(|origin| origin.manifest.as_ref()?.device.zone_sectors);
+    let lengths: Vec<Option<u32>> = lengths.collect();
+    number(
+        [at::sector, at::origin, at::bits],
+        move |[sector, origin, word]| {
+            let length = lengths.get(origin as usize).copied().flatten()?;
+            // An empty flush is for the whole device.
+            let op = Op::ALL.get(bits::OP.of(word) as usize)?;
+            let has_place = !matches!(op, Op::Flush | Op::DeviceFlush | Op::ZoneResetAll);
+            known(sector)?
+                .checked_div(length.into())
+                .filter(|_| has_place)
+        },
+    )
 }
 
 fn rwbs(_: &Facts) -> Text {

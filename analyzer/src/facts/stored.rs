@@ -27,7 +27,7 @@ pub(crate) mod bits {
     use super::Field;
 
     /// [`Op`](crate::attribute::Op)'s own code.
-    pub const OP: Field = Field::first(3);
+    pub const OP: Field = Field::first(4);
     /// [`Part`](super::Part)'s own code.
     pub const PART: Field = OP.then(2);
     pub const KIND: Field = PART.then(6);

@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 use std::io::Read;
 
-use mostrace_bundle::Error;
 use mostrace_bundle::entry::{CallKind, EntryRef};
 use mostrace_bundle::table::TableReader;
 use serde::Serialize;
@@ -17,12 +16,29 @@ use crate::attribute::File;
 use crate::causes::is_sync;
 use crate::facts::Facts;
 use crate::facts::labels::{file_label, process_labels};
+use crate::tables::calls::Error;
+use crate::tables::waits::{Parts, Wait, Waits};
 use crate::tally::Tally;
 use crate::text::escape;
 use crate::transactions::Span;
 
 /// The most calls for durability, the most other calls, and the most transactions.
 const MOST: usize = 150_000;
+
+/// The columns of the calls; of what a call waited for, the rest is its time less the five parts.
+const COLUMNS: [&str; 11] = [
+    "call",
+    "start",
+    "took",
+    "who",
+    "file",
+    "bytes",
+    "data",
+    "metadata",
+    "commit_start",
+    "commit",
+    "flush",
+];
 
 /// The words of these tables, and what they do not have.
 #[derive(Debug, Default, Serialize)]
@@ -43,6 +59,8 @@ struct Call {
     who: u32,
     file: u32,
     bytes: u64,
+    /// What it waited for; zeros if that is not known.
+    parts: Parts,
 }
 
 /// Names of processes and files, by the numbers that calls have.
@@ -80,12 +98,13 @@ impl<'f> Names<'f> {
     }
 }
 
-/// Reads all calls that succeeded; files have their final names.
+/// Reads all calls that succeeded; files have their final names. `waits` says what those for durability waited for.
 ///
 /// # Errors
-/// Returns an error if the table cannot be read.
+/// Returns an error if a table or a temporary file cannot be read.
 pub(super) fn calls<R: Read>(
     table: &mut TableReader<R>,
+    mut waits: Waits<'_, R>,
     facts: &Facts,
     start_ns: u64,
     dictionary: &mut Dictionary,
@@ -126,13 +145,14 @@ pub(super) fn calls<R: Read>(
             who: *who,
             file: *file,
             bytes: raw.bytes.get(),
+            parts: waits.of(raw)?.unwrap_or_default(),
         });
     }
     // They are stored when they return; the page searches them by their beginning.
     all.sort_by_key(|call| call.start_us);
     let mut words = Words::default();
     let mut kinds: HashMap<u16, u32> = HashMap::new();
-    let mut columns = columns(["call", "start", "took", "who", "file", "bytes"]);
+    let mut columns = columns(COLUMNS);
     for call in all {
         let word: &str = call.kind.into();
         let number = *kinds.entry(call.kind as u16).or_insert_with(|| {
@@ -142,6 +162,7 @@ pub(super) fn calls<R: Read>(
             }
             number
         });
+        let waited = |wait| signed(call.parts.get(wait) / 1000);
         let values = [
             number.into(),
             call.start_us,
@@ -149,6 +170,11 @@ pub(super) fn calls<R: Read>(
             call.who.into(),
             call.file.into(),
             signed(call.bytes),
+            waited(Wait::Data),
+            waited(Wait::Metadata),
+            waited(Wait::CommitStart),
+            waited(Wait::Commit),
+            waited(Wait::Flush),
         ];
         push(&mut columns, values);
     }

@@ -125,7 +125,8 @@ fn calls_of(
     };
     let spans = transactions::spans(&mut first, &facts.names().files)?;
     let transactions = calls::transactions(&spans, facts, start_ns, dictionary, about);
-    let calls = calls::calls(&mut second, facts, start_ns, dictionary, about)?;
+    let waits = analysis.waits(0).map_err(analysis::Error::from)?;
+    let calls = calls::calls(&mut second, waits, facts, start_ns, dictionary, about)?;
     Ok(vec![transactions, calls])
 }
 

@@ -10,6 +10,7 @@ use super::data::{Data, data};
 use super::grid::Grid;
 use crate::analysis::Analysis;
 use crate::facts::Column;
+use crate::tables::calls;
 use crate::tables::diff::Side;
 use crate::tables::sizes::{self, Sizes};
 use crate::tables::summary;
@@ -38,6 +39,15 @@ pub enum Error {
     /// The data cannot be compressed.
     #[error("the page's data: {0}")]
     Compression(#[from] std::io::Error),
+}
+
+impl From<calls::Error> for Error {
+    fn from(error: calls::Error) -> Error {
+        match error {
+            calls::Error::Bundle(error) => Error::Bundle(error),
+            calls::Error::Rows(error) => Error::Rows(error),
+        }
+    }
 }
 
 type Result<T> = std::result::Result<T, Error>;

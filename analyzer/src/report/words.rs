@@ -154,6 +154,7 @@ impl LayerWord {
             Op::DeviceFlush => "flushes by the device",
             Op::Discard => "discards",
             Op::WriteZeroes => "zeroed ranges",
+            op if op.is_of_zones() => "zones managed",
             _ => "other requests",
         };
         LayerWord {

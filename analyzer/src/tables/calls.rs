@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The table `calls` of a data set: what processes asked of the filesystem, call by call. It is what an application's writes are
+//! The table `calls`: what processes asked of the filesystem, call by call. It is what an application's writes are
 //! compared with (bytes passed to write()), and how long it waited for durability.
 
 use std::collections::HashMap;
@@ -12,6 +12,7 @@ use polars::prelude::{
 };
 
 use super::relations::{BUNDLE, Doc, INT64, STRING, docs};
+use super::waits::{Parts, Wait, Waits};
 use super::{Table, numbers, texts};
 use crate::attribute::File;
 use crate::facts::{Facts, package};
@@ -20,11 +21,11 @@ use crate::text::escape;
 /// The table's directory in a data set.
 pub const NAME: &str = "calls";
 /// A sentence that describes a row.
-pub const DOC: &str = "A row for each system call by which a file or its metadata was changed or written out, in the order of their returns. Only a data set has this table. It has no rows if the recording has no causes.";
+pub const DOC: &str = "A row for each system call by which a file or its metadata was changed or written out, in the order of their returns. A query has this table if there is one recording. It has no rows if the recording has no causes.";
 
 const UTC: &str = "timestamp[µs, UTC]";
 
-const COLUMNS: [Doc; 15] = docs! {
+const COLUMNS: [Doc; 21] = docs! {
     "time_ns" INT64 "when it returned, ns in the trace's clock",
     "time_utc" UTC "when it returned, by the wall clock; empty if the trace does not have it",
     "call" STRING "write, splice (also sendfile and copy_file_range), fsync, fdatasync, sync, atomic_commit, unlink, rename, truncate …",
@@ -40,6 +41,12 @@ const COLUMNS: [Doc; 15] = docs! {
     "bytes" INT64 "bytes that a write or splice passed to the filesystem; empty for other calls and for those that failed",
     "duration_ns" INT64 "time from the call to its return; empty if the recording does not tell",
     "error" INT64 "errno; 0 for success",
+    "wait_data_ns" INT64 "of duration_ns, how long a call for durability (fsync, fdatasync, sync, sync_range, msync, a write to a file that was opened with O_SYNC or O_DSYNC …) waited for contents to be written; the six parts sum to duration_ns; empty for other calls",
+    "wait_metadata_ns" INT64 "how long it waited for metadata that it read or wrote itself: f2fs's nodes, the tables of FAT",
+    "wait_commit_start_ns" INT64 "how long it waited until the journal's commit, or f2fs's checkpoint, that it needed began to be written: for an earlier one, for open handles, for the thread",
+    "wait_commit_ns" INT64 "how long it waited for that commit, fast commit or checkpoint itself, without its flushes",
+    "wait_flush_ns" INT64 "how long it waited for flushes of the device's cache: its own, and those of its writes and of the commit",
+    "wait_other_ns" INT64 "the rest: its own work, locks, waking up, and what the recording does not tell",
 };
 
 /// The number of calls in a piece.
@@ -65,6 +72,7 @@ pub fn columns() -> Vec<Doc> {
 pub fn of<'f, R: Read + 'f>(
     facts: &'f Facts,
     mut calls: Option<TableReader<R>>,
+    mut waits: Waits<'f, R>,
 ) -> impl Iterator<Item = Result<Table, Error>> + 'f {
     let files = Files::new(&facts.names().files);
     let mut is_first = true;
@@ -79,7 +87,10 @@ pub fn of<'f, R: Read + 'f>(
         };
         let is_asked = !piece.is_empty() || is_first;
         is_first = false;
-        is_asked.then(|| Ok(table(facts, &files, &piece)?))
+        is_asked.then(|| {
+            let parts: Result<Vec<_>, _> = piece.iter().map(|raw| waits.of(raw)).collect();
+            Ok(table(facts, &files, &piece, &parts?)?)
+        })
     })
 }
 
@@ -97,24 +108,29 @@ fn read<R: Read>(calls: &mut TableReader<R>) -> Result<Vec<RawCall>, mostrace_bu
 }
 
 /// The files with their final names, by inode and generation.
-struct Files<'n>(HashMap<(u64, u32), &'n File>);
+pub(super) struct Files<'n>(HashMap<(u64, u32), &'n File>);
 
 impl<'n> Files<'n> {
-    fn new(files: &'n [File]) -> Files<'n> {
-        let keyed = files.iter().filter_map(|file| {
+    pub fn new(files: impl IntoIterator<Item = &'n File>) -> Files<'n> {
+        let keyed = files.into_iter().filter_map(|file| {
             let key = file.inode.zip(file.generation)?;
             file.path.as_ref().map(|_| (key, file))
         });
         Files(keyed.collect())
     }
 
-    fn of(&self, raw: &RawCall) -> Option<&'n File> {
+    pub fn of(&self, raw: &RawCall) -> Option<&'n File> {
         let key = (raw.ino.get(), raw.generation.get());
         self.0.get(&key).copied()
     }
 }
 
-fn table(facts: &Facts, files: &Files<'_>, calls: &[RawCall]) -> PolarsResult<Table> {
+fn table(
+    facts: &Facts,
+    files: &Files<'_>,
+    calls: &[RawCall],
+    parts: &[Option<Parts>],
+) -> PolarsResult<Table> {
     let number = |name, value: fn(&RawCall) -> Option<u64>| numbers(name, calls.iter().map(value));
     let id = |name, value: fn(&RawCall) -> u32| {
         numbers(name, calls.iter().map(|raw| Some(value(raw).into())))
@@ -132,8 +148,12 @@ fn table(facts: &Facts, files: &Files<'_>, calls: &[RawCall]) -> PolarsResult<Ta
         let name: &str = CallKind::of(raw.kind.get()).into();
         Some(name.to_owned())
     };
+    let waited = |&wait: &Wait| {
+        let part = parts.iter().map(|parts| Some((*parts)?.get(wait)));
+        numbers(&format!("wait_{}_ns", wait.as_str()), part)
+    };
     let bundle = facts.name_of(0);
-    Table::new(vec![
+    let mut columns = vec![
         number("time_ns", |raw| Some(raw.head.time_ns.get())),
         moments(facts, calls)?.into_column(),
         texts("call", calls.iter().map(name)),
@@ -154,8 +174,13 @@ fn table(facts: &Facts, files: &Files<'_>, calls: &[RawCall]) -> PolarsResult<Ta
         number("bytes", written),
         number("duration_ns", duration),
         number("error", |raw| Some(raw.result.get().min(0).unsigned_abs())),
-        texts("bundle", calls.iter().map(|_| Some(bundle.to_owned()))),
-    ])
+    ];
+    columns.extend(Wait::ALL.iter().map(waited));
+    columns.push(texts(
+        "bundle",
+        calls.iter().map(|_| Some(bundle.to_owned())),
+    ));
+    Table::new(columns)
 }
 
 /// Returns the times of the calls by the wall clock.

@@ -22,6 +22,7 @@ pub mod sizes;
 pub mod summary;
 mod totals;
 pub mod tree;
+pub mod waits;
 
 #[cfg(test)]
 mod tests;

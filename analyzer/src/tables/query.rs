@@ -7,6 +7,7 @@ use polars::prelude::{
 use polars::sql::SQLContext;
 
 use super::relations::Relation;
+use super::{Table, calls};
 use crate::facts::{Column, Facts, catalogue, one_line};
 
 /// The name of the table of rows in a query.
@@ -50,7 +51,9 @@ fn unknown_in(error: &PolarsError, asked: &Asked) -> Option<String> {
         Some(rest.split_once(end)?.0)
     })?;
     let of_events = !asked.columns.is_empty() && Column::find(name).is_some();
-    let mut others = asked.relations.iter().flat_map(|one| one.columns());
+    let of_calls = asked.calls.then(calls::columns).unwrap_or_default();
+    let relations = asked.relations.iter().flat_map(|one| one.columns());
+    let mut others = relations.chain(of_calls);
     let is_known = of_events || others.any(|(known, ..)| known == name);
     (!is_known).then(|| name.to_owned())
 }
@@ -70,6 +73,8 @@ pub struct Asked {
     pub columns: Vec<&'static Column>,
     /// The other tables.
     pub relations: Vec<Relation>,
+    /// True if it may use the table of calls.
+    pub calls: bool,
 }
 
 impl Asked {
@@ -81,13 +86,15 @@ impl Asked {
             .copied()
             .filter(|one| has(sql, one.name()));
         let relations: Vec<Relation> = relations.collect();
-        let is_of_events = relations.is_empty() || has(sql, NAME);
+        let calls = has(sql, calls::NAME);
+        let is_of_events = relations.is_empty() && !calls || has(sql, NAME);
         Asked {
             columns: match is_of_events {
                 true => named(sql),
                 false => Vec::new(),
             },
             relations,
+            calls,
         }
     }
 
@@ -116,7 +123,12 @@ impl Asked {
             let columns = one.columns().into_iter().map(|(name, ..)| name);
             (one.name(), columns.collect())
         });
-        let tables = events.into_iter().chain(others);
+        let of_calls = self.calls.then(calls::columns);
+        let of_calls = of_calls.map(|columns| {
+            let names = columns.into_iter().map(|(name, ..)| name);
+            (calls::NAME, names.collect())
+        });
+        let tables = events.into_iter().chain(others).chain(of_calls);
         let words = tables.map(|(name, columns): (&str, Vec<&str>)| {
             format!("the columns of {name} are {}", columns.join(", "))
         });
@@ -124,11 +136,11 @@ impl Asked {
     }
 }
 
-/// Runs a query over the tables that it needs.
+/// Runs a query over the tables that it needs; `calls` are the pieces of that table, none if there is no such table.
 ///
 /// # Errors
 /// Returns an error if the query cannot be understood or a temporary file cannot be read.
-pub fn run(facts: &Facts, sql: &str, asked: &Asked) -> Result<DataFrame, Error> {
+pub fn run(facts: &Facts, sql: &str, asked: &Asked, calls: Vec<Table>) -> Result<DataFrame, Error> {
     let mut context = SQLContext::new();
     if !asked.columns.is_empty() {
         let mut columns = asked.columns.clone();
@@ -141,6 +153,10 @@ pub fn run(facts: &Facts, sql: &str, asked: &Asked) -> Result<DataFrame, Error> 
         let pieces = relation.of(facts);
         let pieces = pieces.map(|piece| piece.map(|table| table.frame.lazy()));
         context.register(relation.name(), one(pieces)?);
+    }
+    if !calls.is_empty() {
+        let pieces = calls.into_iter().map(|table| Ok(table.frame.lazy()));
+        context.register(calls::NAME, one(pieces)?);
     }
     let answer = context.execute(sql).and_then(LazyFrame::collect);
     answer.map_err(|error| match unknown_in(&error, asked) {

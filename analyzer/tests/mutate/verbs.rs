@@ -48,6 +48,9 @@ const VERBS: &[Verb] = verbs! {
     Json: "events" "B" "--json" "--partial";
     Text: "events" "B" "--where" "op = 'write' AND cause_op = 'fsync'" "--columns" "time_utc,file,cause_process,file_offset,rewrite_ns";
     Other: "events" "B" "--format" "parquet" "-o" "F";
+    Text: "analyze" "B" "--waits";
+    Json: "analyze" "B" "--waits" "--by" "process,file" "--top" "5" "--json";
+    Text: "query" "B" "SELECT call, sum(wait_flush_ns) FROM calls GROUP BY call";
     Text: "query" "B" "SELECT role, sum(bytes) FROM events WHERE op = 'write' GROUP BY role";
     Json: "query" "B" "SELECT * FROM events ORDER BY d2c_ns DESC LIMIT 100" "--json";
     Text: "query" "B" "SELECT path, write_bytes FROM files ORDER BY write_bytes DESC";

@@ -147,6 +147,11 @@ impl Device {
             max_sectors_kb: number("max_sectors_kb").unwrap_or_default(),
             nr_requests: number("nr_requests").unwrap_or_default(),
             backing_file: read_line(disk.join("loop/backing_file")).ok(),
+            zone_sectors: read_line(queue.join("zoned"))
+                .ok()
+                .filter(|model| model != "none")
+                .and_then(|_| number("chunk_sectors"))
+                .filter(|&sectors| sectors > 0),
         };
         Ok(Device {
             info,

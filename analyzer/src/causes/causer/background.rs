@@ -68,7 +68,7 @@ fn operation(row: &Row, registry: &Registry<'_>) -> Option<Operation> {
 }
 
 /// Returns true if a process is known to be a kernel thread with a name that begins like this.
-fn is_kernels(process: ProcessId, registry: &Registry<'_>, name: &[u8]) -> bool {
+pub(super) fn is_kernels(process: ProcessId, registry: &Registry<'_>, name: &[u8]) -> bool {
     let comm = registry.process(process).comm.as_deref();
     comm.is_some_and(|comm| comm.starts_with(name)) && !registry.is_user(process)
 }

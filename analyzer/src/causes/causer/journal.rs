@@ -89,12 +89,15 @@ impl<R> Causer<'_, R> {
             journals,
             found,
             homes,
+            freed,
             ..
         } = self;
-        let mut causers = |handle: &Handle| found.causers(handle);
         for mut transaction in journals.committed(place) {
+            let mut causers = |handle: &Handle| found.causers(handle);
             let weights = transaction.weights(self.sharing, &mut causers);
             self.since_superblock.add_all(weights);
+            freed.committed(weights, |causer| found.list.get(causer));
+            let mut causers = |handle: &Handle| found.causers(handle);
             for (home, time_ns, blame) in transaction.blocks(&mut causers) {
                 homes.dirtied(home, time_ns, blame);
             }

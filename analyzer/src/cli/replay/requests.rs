@@ -128,7 +128,7 @@ impl Requests {
             }
             // The device's part of the flushes above.
             attribute::Op::DeviceFlush => return,
-            attribute::Op::Other => {
+            _ => {
                 return self.leave_out("neither reads nor writes, such as passthrough");
             }
         };

@@ -65,7 +65,7 @@ const details = (() => {
       const [start, took] = [calls.start[row], calls.took[row]];
       return [
         h("h2", {}, `${words.about.calls[calls.call[row]]}()`),
-        h("dl", {}, pair("process", words.whos[calls.who[row]].name), pair("file", words.files[calls.file[row]]), pair("began", format.moment(start, 1)), pair("took", format.us(took)), pair("bytes", calls.bytes[row] ? format.bytes(calls.bytes[row]) : null)),
+        h("dl", {}, pair("process", words.whos[calls.who[row]].name), pair("file", words.files[calls.file[row]]), pair("began", format.moment(start, 1)), pair("took", format.us(took)), ...(words.about.durable.includes(calls.call[row]) ? waits.partsOf(calls, row).map((us, at) => (us > 0 ? pair(`waited: ${waits.PARTS[at]}`, format.us(us)) : null)) : []), pair("bytes", calls.bytes[row] ? format.bytes(calls.bytes[row]) : null)),
         h("p", {}, button("Select its time", () => desk.during(start, start + took + 1)), " ", back),
       ];
     };

@@ -34,18 +34,19 @@ const durability = (() => {
     for (let row = store.after(calls.start, from), end = store.after(calls.start, to); row < end; row += 1) {
       if (!durable.has(calls.call[row]) || !passes(desk, row)) continue;
       const key = `${calls.who[row]} ${calls.call[row]} ${words.files[calls.file[row]]}`;
-      if (!groups.has(key)) groups.set(key, { row, times: [] });
+      if (!groups.has(key)) groups.set(key, { row, rows: [], times: [] });
+      groups.get(key).rows.push(row);
       groups.get(key).times.push(calls.took[row]);
     }
-    const rows = [...groups.values()].map(({ row, times }) => {
+    const rows = [...groups.values()].map(({ row, rows: its, times }) => {
       const sorted = Float64Array.from(times).sort();
       const at = (part) => transactions.quantile(sorted, part);
-      return [words.whos[calls.who[row]].name, words.about.calls[calls.call[row]], words.files[calls.file[row]], sorted.length, sorted.reduce((all, value) => all + value, 0), at(0.5), at(0.9), at(0.99), sorted[sorted.length - 1]];
+      return [words.whos[calls.who[row]].name, words.about.calls[calls.call[row]], words.files[calls.file[row]], sorted.length, sorted.reduce((all, value) => all + value, 0), at(0.5), at(0.9), at(0.99), sorted[sorted.length - 1], ...waits.partsOfAll(calls, its)];
     }).sort((a, b) => b[4] - a[4]);
-    const numbers = [["calls", "count"], ["together", "us"], ["50 %", "us"], ["90 %", "us"], ["99 %", "us"], ["longest", "us"]];
+    const numbers = [["calls", "count"], ["together", "us"], ["50 %", "us"], ["90 %", "us"], ["99 %", "us"], ["longest", "us"], ...waits.PARTS.map((name) => [name, "us"])];
     return {
       title: "Calls for durability", rows,
-      columns: [...["process", "call", "file"].map((name) => ({ name, unit: "text" })), ...numbers.map(([name, unit]) => ({ name, unit, bar: name === "together", sum: name === "calls" || name === "together" }))],
+      columns: [...["process", "call", "file"].map((name) => ({ name, unit: "text" })), ...numbers.map(([name, unit]) => ({ name, unit, bar: name === "together", sum: name === "calls" || name === "together" || waits.PARTS.includes(name) }))],
     };
   };
 
@@ -59,7 +60,7 @@ const durability = (() => {
       let fua = 0;
       if (rows.flags) for (let row = desk.result.from; row < desk.result.to; row += 1) if (rows.flags[row] & FLAG.fua && rows.flags[row] & FLAG.first && desk.result.ok[rows.cell[row]] && cells.op[rows.cell[row]] === store.ops.WRITE) fua += 1;
       const known = rows.flags ? ` ${format.some(fua, "write")} with FUA.` : "";
-      note.textContent = `In this selection ${format.some(totals.flush.requests, "flush", "flushes")} ${totals.flush.requests === 1 ? "was" : "were"} asked for, and the device executed ${format.count(totals.device_flush.requests)}: several may share one.${known}`;
+      note.textContent = `In this selection ${format.some(totals.flush.requests, "flush", "flushes")} ${totals.flush.requests === 1 ? "was" : "were"} asked for, and the device executed ${format.count(totals.device_flush.requests)}: several may share one.${known} The last columns divide the time together among what the calls waited for.`;
       if (!store.tables.calls) place.replaceChildren(h("p", { class: "note" }, "This trace has no system calls."));
       else {
         const made = table(desk);

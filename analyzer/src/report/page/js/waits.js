@@ -101,5 +101,15 @@ const waits = (() => {
     return { most, sums: sumsOf };
   };
 
-  return { KINDS, pieces, sums, of, all };
+  /** What a call for durability waited for, in the order of the program's tables; the parts sum to its time. */
+  const PARTS = ["data", "metadata", "commit’s beginning", "commit", "flush", "other"];
+  const COLUMNS = ["data", "metadata", "commit_start", "commit", "flush"];
+  const partsOf = (calls, row) => {
+    const parts = COLUMNS.map((name) => calls[name][row]);
+    return [...parts, Math.max(0, calls.took[row] - parts.reduce((all, value) => all + value, 0))];
+  };
+  /** The same of several calls, added up. */
+  const partsOfAll = (calls, rows) => rows.reduce((all, row) => partsOf(calls, row).map((value, at) => value + all[at]), PARTS.map(() => 0));
+
+  return { KINDS, PARTS, pieces, sums, of, all, partsOf, partsOfAll };
 })();

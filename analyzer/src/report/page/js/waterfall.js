@@ -100,6 +100,8 @@ const waterfall = (() => {
     plot.addEventListener("pointerleave", () => desk.tip(null));
     plot.addEventListener("click", (event) => { const row = hit(event)?.row; if (row !== undefined) desk.details.request(row); });
     const sums = [...one.sums].map((value, kind) => (value > 0 ? `${waits.KINDS[kind]} ${format.us(value)}` : null)).filter(Boolean).join(", ");
+    const durable = one.calls.filter((row) => words.about.durable.includes(calls.call[row]));
+    const parts = waits.partsOfAll(calls, durable).map((us, part) => (us > 0 ? `${waits.PARTS[part]} ${format.us(us)}` : null)).filter(Boolean).join(", ");
     const list = () => ({
       title: "Calls and requests of a transaction", columns: [{ name: "what", unit: "text" }, { name: "file", unit: "text" }, { name: "start", unit: "us" }, { name: "took", unit: "us", bar: true }, { name: "bytes", unit: "bytes", sum: true }, { name: "process", unit: "text" }],
       rows: [
@@ -110,7 +112,7 @@ const waterfall = (() => {
     return h("section", { class: "transaction" },
       h("div", { class: "head" }, h("h3", {}, `${words.about.databases[table.database[at]] ?? "A database"}: ${format.us(one.to - one.from)} at ${format.moment(one.from)}`),
         button("‹ earlier", () => next(-1)), button("later ›", () => next(1)), button("Select its time", () => desk.during(one.from, one.to + 1)), save.menu("this transaction", { table: list, chart: () => ({ title: `Transaction of ${format.us(one.to - one.from)}`, note: sums, source: desk.source(), width: 1000, height: heightOf(), draw: (pen, w) => paintOn(pen, w) }) })),
-      h("p", { class: "note" }, `It waited for: ${sums}. ${format.some(one.calls.length, "call")}, ${format.some(one.rows.length, "part")} of requests, whoever they were for.`),
+      h("p", { class: "note" }, `It waited for: ${sums}. ${parts ? `Its ${format.some(durable.length, "call")} for durability waited for: ${parts}. ` : ""}${format.some(one.calls.length, "call")}, ${format.some(one.rows.length, "part")} of requests, whoever they were for.`),
       h("div", { class: "timed" }, labels, plot));
   };
   return { draw, merged };

@@ -22,3 +22,10 @@ test("each moment is waited for one thing", () => {
 test("a transaction without calls is the program's own time", () => {
   assert.deepStrictEqual(waits.pieces(5, 9, [], [])[0], { from: 5, to: 9, kind: PROGRAM });
 });
+
+test("what a call waited for sums to its time", () => {
+  const calls = { took: [100, 50], data: [10, 0], metadata: [0, 5], commit_start: [20, 0], commit: [30, 0], flush: [25, 45] };
+  assert.deepStrictEqual(waits.partsOf(calls, 0), [10, 0, 20, 30, 25, 15]);
+  assert.deepStrictEqual(waits.partsOfAll(calls, [0, 1]), [10, 5, 20, 30, 70, 15]);
+  assert.strictEqual(waits.PARTS.length, 6);
+});

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What calls for durability waited for: the parts sum to each call's time, in the samples and in a recording, whose calls strace
+//! times as well. Disks whose delays are known are in `guest/disks/tests/delay.sh`.
+
+mod run;
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use serde_json::Value;
+use test_support::loopdev::{LoopExt4, LoopOptions};
+use test_support::{Need, run_one_by_one, tests, tool};
+
+const SAMPLES: [&str; 7] = [
+    "delete",
+    "persist",
+    "truncate",
+    "wal",
+    "f2fs-delete",
+    "f2fs-wal",
+    "fat32-delete",
+];
+const PARTS: [&str; 6] = [
+    "wait_data_ns",
+    "wait_metadata_ns",
+    "wait_commit_start_ns",
+    "wait_commit_ns",
+    "wait_flush_ns",
+    "wait_other_ns",
+];
+const DURABLE: [&str; 3] = ["fsync", "fdatasync", "sync"];
+
+fn main() -> ExitCode {
+    run_one_by_one(tests![
+        the_parts_of_each_call_sum_to_its_time,
+        a_commit_on_a_write_back_disk_is_mostly_flush,
+        the_times_are_those_of_strace needs [
+            Need::Loop,
+            Need::Btf,
+            Need::Ptrace,
+            Need::Tool("strace", "strace"),
+        ],
+    ])
+}
+
+/// Returns the calls of a bundle.
+fn calls(bundle: &str) -> Vec<Value> {
+    let sql = format!(
+        "SELECT call, path, error, duration_ns, {} FROM calls ORDER BY time_ns",
+        PARTS.join(", ")
+    );
+    serde_json::from_str(&run::mostrace(&["query", bundle, &sql, "--json"])).unwrap()
+}
+
+/// Returns the parts of a call; None if it is not divided.
+fn parts(call: &Value) -> Option<Vec<u64>> {
+    PARTS.iter().map(|part| call[part].as_u64()).collect()
+}
+
+fn sample(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sample-traces");
+    let path = folder.join(format!("{name}.most.tar.zst"));
+    path.to_str().unwrap().to_owned()
+}
+
+/// Checks every call of a bundle; returns the sum of each part.
+fn check(bundle: &str) -> Vec<u64> {
+    let calls = calls(bundle);
+    let mut sums = vec![0; PARTS.len()];
+    let mut divided = 0;
+    for call in &calls {
+        let is_durable = DURABLE.contains(&call["call"].as_str().unwrap());
+        let parts = parts(call);
+        assert_eq!(parts.is_some(), is_durable, "{bundle}: {call}");
+        if let Some(parts) = parts {
+            assert_eq!(parts.iter().sum::<u64>(), call["duration_ns"], "{call}");
+            sums.iter_mut()
+                .zip(parts)
+                .for_each(|(sum, part)| *sum += part);
+            divided += 1;
+        }
+    }
+    // The table of sums says the same.
+    let table = run::mostrace(&["analyze", bundle, "--waits", "--by", "file", "--json"]);
+    let rows: Vec<Value> = serde_json::from_str(&table).unwrap();
+    let sum = |column: &str| -> u64 { rows.iter().map(|row| row[column].as_u64().unwrap()).sum() };
+    assert_eq!(PARTS.map(sum).to_vec(), sums, "{bundle}");
+    assert_eq!(sum("calls"), divided, "{bundle}");
+    assert_eq!(sum("duration_ns"), sums.iter().sum::<u64>(), "{bundle}");
+    sums
+}
+
+fn the_parts_of_each_call_sum_to_its_time() {
+    for name in SAMPLES {
+        let sums = check(&sample(name));
+        // ext4 writes its metadata by its journal, FAT has none, and f2fs's checkpoints are not in these recordings.
+        let is_ext4 = !name.contains("f2fs") && !name.contains("fat");
+        assert_eq!(sums[2] > 0 && sums[3] > 0, is_ext4, "{name}: {sums:?}");
+        assert!(
+            sums[0] > 0 && sums[1] > 0 && sums[4] > 0,
+            "{name}: {sums:?}"
+        );
+    }
+}
+
+/// The time of a flush is also that of the flushes that the device executed, one after the other.
+fn a_commit_on_a_write_back_disk_is_mostly_flush() {
+    let sql = "SELECT sum(d2c_ns) AS ns FROM requests WHERE op = 'device_flush'";
+    for name in ["delete", "wal"] {
+        let bundle = sample(name);
+        let answer = run::mostrace(&["query", &bundle, sql, "--json"]);
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        let flushed = check(&bundle)[4] as f64;
+        let executed = answer[0]["ns"].as_f64().unwrap();
+        // One thread makes all the calls: it waits for no flush twice, and hardly any flush is for nobody. A little is the time
+        // between the device's answer and the end of the flush sequence.
+        assert!(
+            (0.9..1.1).contains(&(flushed / executed)),
+            "{name}: {flushed} of {executed}"
+        );
+    }
+}
+
+fn the_times_are_those_of_strace() {
+    let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let [bundle, log] = ["run.most", "strace"].map(|name| folder.path().join(name));
+    let program = env!("CARGO_BIN_EXE_mostrace");
+    let mut record = Command::new(program);
+    record
+        .args(["record", "-d"])
+        .arg(disk.disk())
+        .arg("-o")
+        .arg(&bundle);
+    record
+        .args([
+            "--",
+            "strace",
+            "-f",
+            "-T",
+            "-e",
+            "trace=fsync,fdatasync",
+            "-o",
+        ])
+        .arg(&log);
+    record.args([
+        program,
+        "workload",
+        "sqlite",
+        "--transactions",
+        "100",
+        "--journal",
+        "delete",
+    ]);
+    record.arg(disk.mount_point().join("test.db"));
+    tool::run(&mut record);
+    let log = std::fs::read_to_string(log).unwrap();
+    // 1234 fdatasync(4) = 0 <0.001234>
+    let took = |line: &str| -> Option<f64> {
+        let (_, time) = line.strip_suffix('>')?.rsplit_once('<')?;
+        time.parse().ok()
+    };
+    let theirs: Vec<f64> = log.lines().filter_map(took).collect();
+    let bundle = bundle.to_str().unwrap();
+    check(bundle);
+    let ours = calls(bundle);
+    let ours: Vec<f64> = ours
+        .iter()
+        .filter(|call| call["call"] != "sync" && parts(call).is_some())
+        .map(|call| parts(call).unwrap().iter().sum::<u64>() as f64 / 1e9)
+        .collect();
+    assert_eq!(ours.len(), theirs.len());
+    assert!(ours.len() >= 200, "{} calls", ours.len());
+    for (at, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
+        // strace times from one stop of the process to the next, around the call; it may have to wait for a CPU.
+        assert!(
+            *ours <= theirs + 2e-6 && theirs - ours < 0.1,
+            "call {at}: {ours} s, strace says {theirs} s"
+        );
+    }
+    let sums = [&ours, &theirs].map(|all| all.iter().sum::<f64>());
+    assert!(sums[1] - sums[0] < 0.2 * sums[1] + 0.05, "{sums:?}");
+}
