@@ -40,7 +40,26 @@ taken() {
 		grep -xE 'jbd2_dirty_metadata|iomap_dio_submit_bio|writeback_start_folio' | tr '\n' ' '
 }
 
+# Each recorder runs its command once it records. The first one begins while the tracepoints are hidden; its command is the second
+# one, whose command is the load.
+export tracing events mnt loop recorded
 recorded="--source bpf --entries bpf --causes bpf --files all --no-snapshot"
+{
+	sed -n '/^show()/,/^}/p; /^taken()/,/^}/p' "$0"
+	cat <<'END'
+taken $PPID >by.stock
+show
+mostrace doctor >doctor.told || true
+exec mostrace record -d "$loop" -o told.most $recorded -- sh -eu inner.sh 2>told.log
+END
+} >outer.sh
+{
+	sed -n '/^taken()/,/^}/p' "$0"
+	cat <<'END'
+taken $PPID >by.told
+sh work.sh "$mnt" 2>/dev/null
+END
+} >inner.sh
 
 # check_same
 check_same() {
@@ -48,24 +67,10 @@ check_same() {
 	hide
 	mostrace doctor >doctor.stock || true
 	# shellcheck disable=SC2086 # one word per option
-	mostrace record -d "$loop" -o stock.most $recorded -w 3600 >stock.log 2>&1 &
-	stock=$!
-	until grep -q . stock.log; do usleep 100000; done
-	sleep 3
-	show
-	mostrace doctor >doctor.told || true
-	# shellcheck disable=SC2086
-	mostrace record -d "$loop" -o told.most $recorded -- sh -c 'tail -f /dev/null & echo $PPID >recorder; until [ -e go ]; do usleep 100000; done; kill $!; sh work.sh "$1" 2>/dev/null' sh "$mnt" >told.log 2>&1 &
-	told=$!
-	until [ -s recorder ]; do usleep 100000; done
-	sleep 1
-	info "$type: taken by one $(taken "$stock"), by the other $(taken "$(cat recorder)")"
-	[ -z "$(taken "$stock")" ] || fail "the tracepoints are not hidden"
-	[ "$(taken "$(cat recorder)")" = "$wanted" ] || fail "not $wanted: $(taken "$(cat recorder)")"
-	: >go
-	wait $told || fail "$(cat told.log)"
-	kill -INT $stock
-	wait $stock || fail "$(cat stock.log)"
+	mostrace record -d "$loop" -o stock.most $recorded -- sh -eu outer.sh 2>stock.log || fail "$(cat stock.log told.log)"
+	info "$type: of the tracepoints, one takes: $(cat by.stock); the other: $(cat by.told)"
+	[ -z "$(cat by.stock)" ] || fail "the tracepoints are not hidden"
+	[ "$(cat by.told)" = "$wanted" ] || fail "not $wanted: $(cat by.told)"
 	for each in stock told; do
 		grep -q ', 0 lost' $each.log || fail "$(cat $each.log)"
 		mostrace events $each.most --format csv -o $each.csv 2>events.log || fail "$(cat events.log)"

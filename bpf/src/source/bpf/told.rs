@@ -41,7 +41,7 @@ impl Told {
         Told {
             modifications: has("jbd2/jbd2_dirty_metadata", "int credit;"),
             direct: has("iomap/iomap_dio_submit_bio", "loff_t pos;"),
-            writing: has("writeback/writeback_start_folio", "pgoff_t index;"),
+            writing: has("writeback/writeback_start_folio", " index;"),
         }
     }
 }
@@ -69,7 +69,7 @@ mod tests {
         let told = Told::of(tracefs.path());
         assert!(told.direct && !told.modifications && !told.writing);
         write("jbd2/jbd2_dirty_metadata", "int credit;");
-        write("writeback/writeback_start_folio", "pgoff_t index;");
+        write("writeback/writeback_start_folio", "unsigned long index;");
         let told = Told::of(tracefs.path());
         assert!(told.direct && told.modifications && told.writing);
     }
