@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Records one load twice at once on a patched kernel, by the probes that take the kernel's tracepoints, and by those that take its
-# functions and private structs, as on any other kernel. Their tables must be the same.
+# functions and private structs, as on any other kernel. Their tables must be the same: same.py on the host compares them.
 tracing=/sys/kernel/tracing
 mount -t tracefs none $tracing
 events="jbd2/jbd2_dirty_metadata iomap/iomap_dio_submit_bio writeback/writeback_start_folio"
@@ -22,6 +22,8 @@ for writer in one two three; do
 	) &
 done
 wait
+# Two tasks write the same pages, and either may dirty one of which the other has begun a write.
+fio --name=race --filename="$mnt/race" --size=1m --bs=4k --rw=randwrite --numjobs=2 --io_size=2m --fsync=16 --ioengine=psync >fio.log
 sync
 END
 
