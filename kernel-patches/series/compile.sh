@@ -9,7 +9,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/lib.sh"
 
-ours='block/mostrace/[^:]*|trace/events/(writeback|jbd2)\.h|linux/jbd2\.h|jbd2/[a-z]*\.c|iomap/[a-z-]*\.[ch]|page-writeback\.c'
+ours='block/mostrace/[^:]*|trace/events/(writeback|jbd2)\.h|linux/jbd2\.h|jbd2/transaction\.c|iomap/(trace\.h|direct-io\.c)|page-writeback\.c'
 TOUCHED="fs/iomap/ fs/jbd2/ fs/fs-writeback.o mm/page-writeback.o"
 
 fail() {

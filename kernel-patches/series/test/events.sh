@@ -59,12 +59,16 @@ check_direct() {
 	check_places "$mnt/direct" $((5 * 512))
 }
 
-# check_zeroes: a sector written into a block without data must be surrounded by zeroes.
+# check_zeroes: a sector written into a block without data must be surrounded by zeroes. What the other events tell of it is kept
+# beside, as an example.
 check_zeroes() {
 	fallocate -l 64k "$mnt/allocated"
+	for event in iomap/iomap_dio_rw_begin block/block_bio_queue; do echo 1 >$tracing/events/$event/enable; done
 	trace_on
 	dd if=/dev/urandom of="$mnt/allocated" bs=512 count=1 seek=11 oflag=direct conv=notrunc
 	trace_off iomap_dio_submit_bio "$mnt/allocated"
+	for event in iomap/iomap_dio_rw_begin block/block_bio_queue; do echo 0 >$tracing/events/$event/enable; done
+	cp $tracing/trace /tmp/out/zeroes.trace
 	check_places "$mnt/allocated" 4096
 	[ "$(wc -l <bios)" -eq 3 ] || fail "$type: not zeroes, data, zeroes: $(cat events)"
 }

@@ -41,7 +41,7 @@ run() {
 	esac
 }
 
-# events LOAD / function LOAD: the tracepoints and the function for a load.
+# events LOAD / at_function LOAD: the tracepoints and the function for a load.
 events() {
 	case $1 in
 	sqlite) echo jbd2/jbd2_dirty_metadata jbd2/jbd2_forget ;;
@@ -49,7 +49,7 @@ events() {
 	buffered) echo writeback/writeback_start_folio ;;
 	esac
 }
-function() {
+at_function() {
 	case $1 in
 	sqlite) echo jbd2_journal_dirty_metadata ;;
 	direct) echo iomap_dio_submit_bio ;;
@@ -74,7 +74,7 @@ measure() {
 		count
 		;;
 	kprobe)
-		echo "p:at $(function "$1")" >$tracing/kprobe_events
+		echo "p:at $(at_function "$1")" >$tracing/kprobe_events
 		echo 1 >$tracing/events/kprobes/at/enable
 		run "$1"
 		echo 0 >$tracing/events/kprobes/at/enable
