@@ -12,7 +12,7 @@ RUN_PACKAGES = e2fsprogs blktrace
 TEST_PACKAGES = git python3 fio sqlite3 strace fdisk time util-linux xfsprogs btrfs-progs dosfstools mtools sleuthkit f2fs-tools exfatprogs
 GUEST_PACKAGES = qemu-system-x86 busybox-static cpio kmod xz-utils zstd attr e2fsprogs f2fs-tools dosfstools blktrace \
 	dmsetup lvm2 xfsprogs build-essential fio util-linux python3
-KERNEL_PACKAGES = build-essential flex bison bc libelf-dev libssl-dev git xz-utils
+KERNEL_PACKAGES = build-essential flex bison bc libelf-dev libssl-dev git xz-utils pahole
 
 # The recorder in the kernel: its tests, in the guests too.
 RECORDER = env GUEST_SCRIPTS=kernel-patches/test/tests guest/run.sh $(MOSTRACE)
@@ -28,7 +28,7 @@ TESTS = $(CARGO) test $(PROFILE) --workspace --no-fail-fast
 GUESTS = guest/able.sh "$(GUEST_PACKAGES)"
 MODULE = kernel-patches/test/able.sh
 
-.PHONY: demo build install deb dist check test tests tests-of-truth tests-in-guests test-all truth truth-guest test-guest test-disks test-module test-kernels test-patched lint features book bench bench-record kills soak bench-beside bench-overhead bench-tax \
+.PHONY: demo build install deb dist check test tests tests-of-truth tests-in-guests test-all truth truth-guest test-guest test-disks test-module test-kernels test-patched bench-events lint features book bench bench-record kills soak bench-beside bench-overhead bench-tax \
 	bench-accuracy report-check test-python wheel test-fleet phone phone-armv7 phone-x86_64 test-arm64 test-arm64-analysis bench-phone samples samples-guest setup setup-test clean
 
 demo: build
@@ -165,11 +165,16 @@ bench-phone: build phone
 	guest/able.sh "$(GUEST_PACKAGES) qemu-system-arm" $(MODULE) env GUEST_SCRIPTS=guest/phone/overhead/tests \
 		GUEST_QEMU="-smp 1 -icount shift=0,sleep=off" GUEST_SILENCE=7200 guest/run.sh $(CARGO_TARGET_DIR)/mostrace-aarch64 arm64
 
-# On a 6.1 with the recorder built in, as it is and with the kernel's own checks: builds both kernels.
+# On a 6.12 with the series and the recorder built in, as it is and with the kernel's own checks: builds both kernels.
 test-patched: build
 	guest/able.sh "$(GUEST_PACKAGES) $(KERNEL_PACKAGES)" $(RECORDER) patched
 	guest/able.sh "$(GUEST_PACKAGES) $(KERNEL_PACKAGES)" env GUEST_SCRIPTS=kernel-patches/series/test guest/run.sh \
-		$(MOSTRACE) 6.1-plain
+		$(MOSTRACE) 6.12-plain
+
+# What the upstream patches' tracepoints cost, off and on, in instructions: builds a 6.12 without and one with them.
+bench-events: build
+	guest/able.sh "$(GUEST_PACKAGES) $(KERNEL_PACKAGES)" env GUEST_SCRIPTS=kernel-patches/upstream/overhead \
+		GUEST_QEMU="-smp 1 -icount shift=0,sleep=off" GUEST_SILENCE=7200 guest/run.sh $(MOSTRACE) events
 
 # Capture and analysis each build and pass their tests without the other; the maps need neither. Always of the whole
 # workspace: of one crate alone, cargo gives the dependencies other features, and compiles polars once more.

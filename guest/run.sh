@@ -38,7 +38,7 @@ PACKAGES="busybox-static e2fsprogs blktrace coreutils tar zstd f2fs-tools dosfst
 # fetch KERNEL SUITE ARCHITECTURE: puts its vmlinuz, modules and package name into CACHE/guest/KERNEL.
 fetch() {
 	if [ "$2" = series ]; then
-		"$here/../kernel-patches/series/kernel.sh" "${1#*-}"
+		"$here/../kernel-patches/series/kernel.sh" "$1"
 		ln -sfn "$cache/linux/built/$1"/* "$cache/guest/$1/"
 	else
 		"$here/kernel.sh" "$1" "$2" "$cache/guest/$1" "$3"

@@ -236,9 +236,20 @@ int cause_jbd2_handle_stats(__u64 *ctx)
 }
 
 /*
- * (handle, bh). The first of these programs that can be attached is used; if none can, blocks are found when the
- * handle ends.
+ * (handle, bh, credit): of kernels with the patch of kernel-patches/upstream/jbd2. The credit says whether the handle is the
+ * transaction's first to modify the buffer.
+ *
+ * The first of these three programs that can be attached is used; if none can, blocks are found when the handle ends.
  */
+SEC("raw_tp/jbd2_dirty_metadata")
+int cause_modify_told(__u64 *ctx)
+{
+	struct buffer_head *bh = (struct buffer_head *)ctx[1];
+
+	return modify_buffer(bh, LOAD(bh, b_private), ctx[2]);
+}
+
+/* (handle, bh) */
 SEC("fentry/jbd2_journal_dirty_metadata")
 int cause_modify_fentry(__u64 *ctx)
 {

@@ -20,7 +20,7 @@ static __always_inline bool find_direct(struct ascent *a, struct run *run)
 
 	if (!root->end_io)
 		return false;
-	if (is_iomap(root)) {
+	if ((!a->has_plain && a->direct.file) || is_iomap(root)) {
 		if (a->has_plain || !a->direct.file)
 			see_direct(w, &a->direct, root);
 		OPEN(w, struct file, a->direct.file);

@@ -7,6 +7,10 @@
  *
  * A page may be dirtied again while it is being written. What a bio writes was dirtied before the bio was queued. A
  * page that two tasks dirtied before its entries were made has two dirtiers, and then neither is reported.
+ *
+ * With the patch of kernel-patches/upstream/writeback the kernel tells when the write of a file's folio begins
+ * (writeback_start_folio): what dirtied it until then is being written, and what dirties it from then on is not. The entry
+ * then moves from one table to another, and both dirtiers are known.
  */
 #ifndef MOSTRACE_DIRTIER_BPF_H
 #define MOSTRACE_DIRTIER_BPF_H
@@ -50,6 +54,17 @@ struct {
 	__type(key, __u64);
 	__type(value, struct dirty_page);
 } dirty_pages SEC(".maps");
+
+/* True if the kernel tells when the write of a folio begins. */
+const volatile bool tells_writing;
+
+/* The dirtiers of the files' folios that are being written, or were written last. User space makes it smaller otherwise. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1 << 15);
+	__type(key, __u64);
+	__type(value, struct dirty_page);
+} writing_pages SEC(".maps");
 
 /*
  * What was remembered, and what of it was taken by a bio or dropped ahead of that. The difference is the number of
@@ -345,6 +360,29 @@ int mostrace_dirty_page(__u64 *ctx)
 	return dirty_folio(page_head(ctx[0]), (struct address_space *)ctx[1]);
 }
 
+/*
+ * The write of a folio begins. A part that could not be written the time before is written now, and has the dirtier that it
+ * had. The buffers of a device's own folio may also be written one by one, which begins no write of the folio.
+ */
+static __always_inline int begin_writing(__u64 head, struct address_space *mapping)
+{
+	struct dirty_page *page = bpf_map_lookup_elem(&dirty_pages, &head);
+
+	if (!page || page->mapping != (__u64)mapping || is_bdev(LOAD(mapping, host)))
+		return 0;
+	bpf_map_update_elem(&writing_pages, &head, page, BPF_ANY);
+	forget_dirt(head, page);
+	return 0;
+}
+
+/* Returns what is known of the dirtier of what is being written. */
+static __always_inline struct dirty_page *dirt_of(__u64 key, bool has_begun)
+{
+	if (has_begun)
+		return bpf_map_lookup_elem(&writing_pages, &key);
+	return bpf_map_lookup_elem(&dirty_pages, &key);
+}
+
 static __always_inline int drop_dirt(__u64 key)
 {
 	struct dirty_page *page = bpf_map_lookup_elem(&dirty_pages, &key);
@@ -394,7 +432,7 @@ int mostrace_drop_folio(__u64 *ctx)
 /* Makes the dirtier entry of a run that ends at sector `end`. */
 static __always_inline void put_dirtier(struct work *w, const struct dirty_run *run, __u64 end)
 {
-	struct dirty_page *page = bpf_map_lookup_elem(&dirty_pages, &run->key);
+	struct dirty_page *page = dirt_of(run->key, run->has_begun);
 	struct mostrace_dirtier *d;
 
 	/* The page was forgotten or dirtied by another task since. */
@@ -435,16 +473,22 @@ static __always_inline void find_place(const struct work *w, const struct folio_
 	place->is_buffer = false;
 }
 
+/* Returns true if the kernel told when this write began. */
+static __always_inline bool has_begun(const struct work *w)
+{
+	return tells_writing && w->walk.origin != MOSTRACE_ORIGIN_BDEV;
+}
+
 /* Returns the dirtier, and the flags of its entry; 0 if it is not known. */
 static __always_inline __u32 dirtier_of(const struct work *w, const struct dirty_place *place, __u32 *flags)
 {
-	struct dirty_page *page = bpf_map_lookup_elem(&dirty_pages, &place->key);
+	struct dirty_page *page = dirt_of(place->key, has_begun(w));
 
 	if (!page || page->dirty_ns > w->who.time_ns || page->mapping != place->mapping ||
 	    page->index != place->index)
 		return 0;
-	/* In this order: user space counts what waits while this goes on. */
-	if (waits(page))
+	/* In this order: user space counts what waits while this goes on. What is being written was counted when that began. */
+	if (!has_begun(w) && waits(page))
 		count_dirt(DIRT_SETTLED);
 	page->taken_ns = w->who.time_ns;
 	*flags = page->flags | (w->walk.is_mapped ? MOSTRACE_MAPPED : 0);
@@ -469,6 +513,7 @@ static __always_inline void step_dirtier(struct work *w, const struct folio_view
 		run->key = place.key;
 		run->pid = pid;
 		run->flags = flags;
+		run->has_begun = has_begun(w);
 	}
 	run->bytes += chunk;
 }

@@ -216,26 +216,21 @@ static __always_inline bool is_known_modifier(const struct mostrace_handle *hand
 }
 
 /*
- * A buffer is about to be modified. jbd2 counts it for the handle if no handle of the transaction modified it before;
- * later modifications are reported too, once for each purpose.
+ * A buffer is modified. jbd2 counts it for the handle if no handle of the transaction modified it before; later
+ * modifications are reported too, once for each purpose.
  */
-static __always_inline int modify(struct buffer_head *bh)
+static __always_inline int modify_buffer(struct buffer_head *bh, struct journal_head *jh, bool is_first)
 {
-	struct journal_head *jh = LOAD(bh, b_private);
 	struct mostrace_dirtied entry = {};
 	struct claim claim;
 	struct handle *h;
-	bool is_first;
 
-	if (!jh)
-		return 0;
 	h = current_handle();
 	if (!h || h->state != HANDLE_OPEN)
 		return 0;
 	entry.handle = h->entry.id;
 	entry.tid = h->entry.tid;
 	claim = claim_of(&entry, bh);
-	is_first = !BPF_CORE_READ(jh, b_modified);
 	if (is_known_modifier(&h->entry, &claim) && !is_first)
 		return 0;
 	entry.head = cause_head(MOSTRACE_DIRTIED, sizeof(entry), bpf_ktime_get_ns());
@@ -250,6 +245,14 @@ static __always_inline int modify(struct buffer_head *bh)
 		put_dirtied(&entry, bh, &claim);
 	}
 	return 0;
+}
+
+/* A buffer is about to be modified, as a program at the function sees it. */
+static __always_inline int modify(struct buffer_head *bh)
+{
+	struct journal_head *jh = LOAD(bh, b_private);
+
+	return jh ? modify_buffer(bh, jh, !BPF_CORE_READ(jh, b_modified)) : 0;
 }
 
 static __always_inline void name_task(struct mostrace_handle *entry)

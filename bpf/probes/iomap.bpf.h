@@ -5,6 +5,7 @@
 
 #include "bio.bpf.h"
 #include "mostrace.h"
+#include "told.bpf.h"
 
 /* f2fs of 7.x measures a bio's time in a context of its own, which holds iomap's. */
 static __always_inline bool is_f2fs_counted(const struct bio_view *root)
@@ -29,12 +30,6 @@ static __always_inline struct iomap_dio *iomap_dio_of(const struct bio_view *roo
 		return (void *)BPF_CORE_READ(counted, post_read_ctx);
 	return root->private;
 }
-
-/* The file of a direct IO's bio for which is_iomap is true. */
-struct direct {
-	struct file *file;	/* NULL: not looked up */
-	struct inode *inode;
-};
 
 static __always_inline void see_direct(struct window *w, struct direct *direct, const struct bio_view *root)
 {
@@ -62,8 +57,8 @@ const volatile bool size_lags;
 
 /*
  * Returns the file position of a direct IO's bio that is being queued, which begins `sector` sectors into its
- * filesystem; MOSTRACE_NONE if it is not such a bio, or if the position is not known. ki_pos is moved only at the end
- * of the whole dio; dio->size is the number of bytes up to here.
+ * filesystem; MOSTRACE_NONE if it is not such a bio, or if the position is not known. If no tracepoint tells it, it is
+ * worked out: ki_pos is moved only at the end of the whole dio; dio->size is the number of bytes up to here.
  *
  * A write that ends within a block is padded with zeros up to the block's end, and likewise in front; these bios do not
  * count in dio->size. A block is laid out on the disk as in the file, so the place in its block at which a bio begins
@@ -76,6 +71,11 @@ static READS_MUCH __u64 direct_pos(struct window *w, struct direct *direct, cons
 	struct kiocb *iocb;
 
 	direct->file = 0;
+	if (tells_direct) {
+		begin = told_pos(w, direct, root->bio, sector);
+		if (direct->file)
+			return begin;
+	}
 	if (!is_iomap(root))
 		return MOSTRACE_NONE;
 	OPEN(w, struct iomap_dio, iomap_dio_of(root));

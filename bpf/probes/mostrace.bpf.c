@@ -210,6 +210,20 @@ static __always_inline int remap_bio(struct bio *bio, __u32 from, bool looped)
 PROGRAMS(, true)
 PROGRAMS(_unrolled, false)
 
+/* (iocb, bio, pos): of kernels with the patch. */
+SEC("raw_tp/iomap_dio_submit_bio")
+int mostrace_told_direct(__u64 *ctx)
+{
+	return tell_direct((struct kiocb *)ctx[0], (struct bio *)ctx[1], ctx[2]);
+}
+
+/* (folio, mapping): of kernels with the patch. */
+SEC("raw_tp/writeback_start_folio")
+int mostrace_told_writing(__u64 *ctx)
+{
+	return begin_writing(ctx[0], (struct address_space *)ctx[1]);
+}
+
 /*
  * A bio of a disk without requests, or of a disk above, has ended; its memory may be reused from here on. (q, bio) in
  * every kernel.

@@ -126,9 +126,9 @@ static __always_inline __u32 see_submitter(struct window *w, struct submitter *s
 	s->tgid = id >> 32;
 	see_task(s);
 	if (is_worker(s) && in_throttle()) {
-		/* iomap has moved on meanwhile. */
+		/* iomap has moved on meanwhile; only what it told before still holds. */
 		direct->file = 0;
-		s->direct_pos = MOSTRACE_NONE;
+		s->direct_pos = tells_direct ? told_pos(w, direct, v->bio, v->sector - d->start) : MOSTRACE_NONE;
 		submitter_of_throttled(s, v);
 	} else {
 		s->direct_pos = direct_pos(w, direct, v, v->sector - d->start);

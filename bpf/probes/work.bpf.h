@@ -27,7 +27,7 @@ struct dirty_run {
 	__u32 bytes;
 	__u32 pid;
 	__u32 flags;		/* flags of its entry */
-	__u32 pad;
+	bool has_begun;		/* it is in writing_pages */
 };
 
 /* A walk over a bio's pages; the runs end at `sector`. */

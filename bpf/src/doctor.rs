@@ -13,7 +13,7 @@ use crate::machine::kernel::{self, Symbols};
 use crate::machine::mounts::Mount;
 use crate::machine::tool;
 use crate::machine::{queue, tracefs};
-use crate::source::bpf::process1;
+use crate::source::bpf::{Told, process1};
 use crate::source::recorder::{self, KernelPaths};
 use crate::source::tracefs::{BLOCK_EVENTS, check};
 
@@ -51,6 +51,7 @@ impl Check {
 
 /// Makes all checks, those of a device only if one is given.
 pub fn examine(device: Option<&Path>) -> Vec<Check> {
+    let told = Told::read();
     let mut checks = vec![
         Check::new("root", root(), "record needs it; analyze does not"),
         Check::new("kernel", Ok(kernel::describe().release), ""),
@@ -83,9 +84,11 @@ pub fn examine(device: Option<&Path>) -> Vec<Check> {
         ),
         Check::new(
             "each modification",
-            modifications(),
+            modifications(told),
             "in ext4's journal a cause is `first` where it could be `exact` or `shared`",
         ),
+        Check::new("direct IO", Ok(direct_files(told)), ""),
+        Check::new("dirtiers", Ok(dirtiers(told)), ""),
         Check::new(
             "recorded calls",
             recorded_calls(),
@@ -228,15 +231,35 @@ fn causes() -> Result<String, String> {
     }
 }
 
-/// Returns how a program is attached to `jbd2_journal_dirty_metadata`, which every modification of a journalled block passes.
-fn modifications() -> Result<String, String> {
+/// Returns what tells every modification of a journalled block: a tracepoint, or a program at `jbd2_journal_dirty_metadata`.
+fn modifications(told: Told) -> Result<String, String> {
     let kprobes = Path::new("/sys/bus/event_source/devices/kprobe");
-    if crate::source::bpf::has_fentry() {
+    if told.modifications {
+        Ok("of journalled blocks, by the tracepoint jbd2_dirty_metadata".into())
+    } else if crate::source::bpf::has_fentry() {
         Ok("of journalled blocks, by fentry".into())
     } else if kprobes.exists() {
         Ok("of journalled blocks, by a kprobe".into())
     } else {
         Err("the kernel accepts neither fentry nor kprobes".into())
+    }
+}
+
+/// Returns what tells the file of a bio of iomap's direct IO.
+fn direct_files(told: Told) -> String {
+    match told.direct {
+        true => "of iomap, by the tracepoint iomap_dio_submit_bio".into(),
+        false => "of iomap, from its private structs".into(),
+    }
+}
+
+/// Returns what tells a dirtied page's dirtier while the page is being written.
+fn dirtiers(told: Told) -> String {
+    match told.writing {
+        true => "before and after a write begins, by the tracepoint writeback_start_folio".into(),
+        false => {
+            "not of a page that two tasks dirty around the moment at which its write begins".into()
+        }
     }
 }
 

@@ -92,6 +92,13 @@ static void __maybe_unused on_begin(void *data, dev_t dev, tid_t tid, unsigned i
 	mostrace_handle_begun(dev, tid, type);
 }
 
+/* The series adds the handle's id. */
+static void __maybe_unused on_begin_id(void *data, dev_t dev, tid_t tid, unsigned int type,
+				       unsigned int line_no, int requested, unsigned int id)
+{
+	mostrace_handle_begun(dev, tid, type);
+}
+
 static void __maybe_unused on_restart_long(void *data, dev_t dev, unsigned long tid,
 					   unsigned int type, unsigned int line_no, int requested)
 {
@@ -100,6 +107,12 @@ static void __maybe_unused on_restart_long(void *data, dev_t dev, unsigned long 
 
 static void __maybe_unused on_restart(void *data, dev_t dev, tid_t tid, unsigned int type,
 				      unsigned int line_no, int requested)
+{
+	mostrace_handle_restarted(dev, tid);
+}
+
+static void __maybe_unused on_restart_id(void *data, dev_t dev, tid_t tid, unsigned int type,
+					 unsigned int line_no, int requested, unsigned int id)
 {
 	mostrace_handle_restarted(dev, tid);
 }
@@ -126,10 +139,21 @@ static void __maybe_unused on_end_long(void *data, dev_t dev, unsigned long tid,
 	on_end(data, dev, tid, type, line_no, interval, sync, requested, dirtied);
 }
 
-/* For kernels that have this tracepoint. */
-static void on_modify(void *data, handle_t *handle, struct journal_head *jh)
+static void __maybe_unused on_end_id(void *data, dev_t dev, tid_t tid, unsigned int type,
+				     unsigned int line_no, int interval, int sync, int requested,
+				     int dirtied, unsigned int id)
 {
-	mostrace_handle_modifies(handle, jh);
+	on_end(data, dev, tid, type, line_no, interval, sync, requested, dirtied);
+}
+
+/*
+ * For kernels that have this tracepoint. The credit is 1 if the handle is the first of its
+ * transaction to modify the buffer.
+ */
+static void on_modify(void *data, handle_t *handle, struct buffer_head *bh, int credit)
+{
+	if (credit)
+		mostrace_handle_modifies(handle, bh2jh(bh));
 }
 
 #define TAKES(tp, ...) __builtin_types_compatible_p(typeof(trace_##tp), void (__VA_ARGS__))
@@ -138,11 +162,20 @@ static void on_modify(void *data, handle_t *handle, struct journal_head *jh)
 #define STATS_LONG	TAKES(jbd2_handle_stats, dev_t, unsigned long, unsigned int, unsigned int, int,	\
 			      int, int, int)
 
+#define START_ID	TAKES(jbd2_handle_start, dev_t, tid_t, unsigned int, unsigned int, int,	\
+			      unsigned int)
+#define STATS_ID	TAKES(jbd2_handle_stats, dev_t, tid_t, unsigned int, unsigned int, int, int,	\
+			      int, int, unsigned int)
+
+/* Chooses the function for the type that the tracepoint has. */
+#define OF_HANDLE(has_long, with_long, has_id, with_id, without)				\
+	__builtin_choose_expr(has_long, with_long, __builtin_choose_expr(has_id, with_id, without))
+
 static_assert(TAKES(sys_enter, struct pt_regs *, long));
 static_assert(TAKES(sys_exit, struct pt_regs *, long));
 static_assert(TAKES(sched_process_free, struct task_struct *));
-static_assert(START_LONG || TAKES(jbd2_handle_start, dev_t, tid_t, unsigned int, unsigned int, int));
-static_assert(STATS_LONG || TAKES(jbd2_handle_stats, dev_t, tid_t, unsigned int, unsigned int, int,
+static_assert(START_LONG || START_ID || TAKES(jbd2_handle_start, dev_t, tid_t, unsigned int, unsigned int, int));
+static_assert(STATS_LONG || STATS_ID || TAKES(jbd2_handle_stats, dev_t, tid_t, unsigned int, unsigned int, int,
 				  int, int, int));
 static_assert(TAKES(ext4_mark_inode_dirty, struct inode *, unsigned long));
 static_assert(TAKES(ext4_unlink_enter, struct inode *, struct dentry *));
@@ -173,9 +206,12 @@ static struct probe {
 	{ "ext4_mark_inode_dirty", on_mark_inode_dirty },
 	{ "ext4_unlink_enter", on_unlink },
 	{ "ext4_sync_file_enter", on_sync_file },
-	{ "jbd2_handle_start", __builtin_choose_expr(START_LONG, on_begin_long, on_begin) },
-	{ "jbd2_handle_restart", __builtin_choose_expr(START_LONG, on_restart_long, on_restart) },
-	{ "jbd2_handle_stats", __builtin_choose_expr(STATS_LONG, on_end_long, on_end) },
+	{ "jbd2_handle_start",
+	  OF_HANDLE(START_LONG, on_begin_long, START_ID, on_begin_id, on_begin) },
+	{ "jbd2_handle_restart",
+	  OF_HANDLE(START_LONG, on_restart_long, START_ID, on_restart_id, on_restart) },
+	{ "jbd2_handle_stats",
+	  OF_HANDLE(STATS_LONG, on_end_long, STATS_ID, on_end_id, on_end) },
 	{ "jbd2_dirty_metadata", on_modify },
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The probes: one function for each tracepoint. */
 #include <linux/build_bug.h>
+#include <linux/fs.h>
 #include <linux/string.h>
 #include <linux/tracepoint.h>
 #include <trace/events/block.h>
@@ -75,13 +76,14 @@ static void on_dirty_buffer(void *data, struct buffer_head *bh)
 }
 
 /* For kernels that have the tracepoints of the series. */
-static void on_bio_file(void *data, struct bio *bio, struct file *file, loff_t pos)
+static void on_bio_file(void *data, struct kiocb *iocb, struct bio *bio, loff_t pos)
 {
-	mostrace_bio_file(bio, file, pos);
+	mostrace_bio_file(bio, iocb->ki_filp, pos);
 }
 
 /* This one is also for such kernels. */
-static void __maybe_unused on_start_page(void *data, struct page *page)
+static void __maybe_unused on_start_page(void *data, struct page *page,
+					 struct address_space *mapping)
 {
 	mostrace_begin_write(mostrace_head(page));
 }
@@ -92,7 +94,7 @@ static void on_dirty_folio(void *data, struct folio *folio, struct address_space
 	mostrace_dirty(&folio->page, mapping);
 }
 
-static void on_start_folio(void *data, struct folio *folio)
+static void on_start_folio(void *data, struct folio *folio, struct address_space *mapping)
 {
 	mostrace_begin_write(&folio->page);
 }
@@ -136,7 +138,7 @@ static struct probe {
 	{ "block_split", __builtin_choose_expr(SPLIT_Q, on_split_q, on_split) },
 	{ "block_bio_remap", __builtin_choose_expr(BIO_REMAP_Q, on_bio_remap_q, on_bio_remap) },
 	{ "block_bio_complete", on_bio_complete },
-	{ "block_bio_file", on_bio_file, .optional = true },
+	{ "iomap_dio_submit_bio", on_bio_file, .optional = true },
 	{ "block_dirty_buffer", on_dirty_buffer, .optional = true },
 	{ "mm_filemap_delete_from_page_cache",
 	  __builtin_choose_expr(DROP_PAGE, on_drop_page, on_drop_folio), .optional = true },

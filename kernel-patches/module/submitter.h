@@ -18,7 +18,7 @@ struct mostrace_submitter {
 	const struct bio_vec *bvec;	/* where the data begins, bvec_done bytes in; NULL: none */
 	u32 bvec_done;
 	u8 flags;	/* enum mostrace_flags */
-	bool queued;	/* false if set by block_bio_file, which comes before the bio is queued */
+	bool queued;	/* false if set by iomap_dio_submit_bio, which comes before the bio is queued */
 };
 
 /* The value for a submitter that is not known. */

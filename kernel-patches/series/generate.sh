@@ -33,11 +33,11 @@ block and its home, or the metadata. The entries are handed to the one
 reader of /dev/mostrace.
 
 It hooks into tracepoints, and only while the device is open. Nothing of
-it runs before, no struct changes, and no other code calls it. The
-kernels that have BTF and BPF can do the same with BPF probes; this is
-for those that have not.
+it runs before, no struct changes, and no other code calls it.
 
-Signed-off-by: mostrace maintainers <maintainers@users.noreply.mostrace.example>
+This is for people who build their own kernel, without BPF, and it is not
+meant for the kernel's own tree: where there are BPF and BTF, programs at
+the same tracepoints record the same.
 
 END
 }
@@ -49,6 +49,7 @@ generate() {
 	for file in "$here"/../module/*.[ch] "$here"/../module/Kbuild "$here"/../module/Kconfig; do
 		install -m 644 "$file" "$work/tree/block/mostrace/"
 	done
+	install -D -m 644 "$here/../module/dev-mostrace" "$work/tree/Documentation/ABI/testing/dev-mostrace"
 	git -C "$work/tree" add -A
 	message
 	git -C "$work/tree" diff --cached --abbrev=12

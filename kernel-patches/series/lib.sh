@@ -2,26 +2,36 @@
 # To be sourced, with $here set: functions shared by the scripts that build patched kernels.
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/mostrace/linux
 
-# series KERNEL: puts all its patches into CACHE/KERNEL/series.
+upstream=$here/../upstream
+
+# series KERNEL [SET]: puts the patches of a set into CACHE/KERNEL/series: all of the series (by default), the three
+# upstream patches (`upstream`), one of them (jbd2, iomap, writeback), or none.
 series() {
-	rm -rf "$cache/$1/series"
-	"$here/generate.sh" "$1" "$cache/$1/series"
+	to=$cache/$1/series
+	rm -rf "$to"
+	mkdir -p "$to"
+	case ${2:-series} in
+	series) "$here/generate.sh" "$1" "$to" ;;
+	upstream) cp "$upstream"/*/"$1"/0001-*.patch "$to/" ;;
+	none) ;;
+	*) cp "$upstream/$2/$1"/0001-*.patch "$to/" ;;
+	esac
 }
 
-# patched KERNEL: puts its source with the series applied into CACHE/KERNEL/source, and locks it against other builds.
+# patched KERNEL [SET]: puts its source with the set applied into CACHE/KERNEL/source, and locks it against other builds.
 patched() {
 	mkdir -p "$cache/$1"
 	exec 8>"$cache/$1/lock"
 	flock 8
 	"$here/source.sh" "$1" "$cache/$1"
-	"$here/apply.sh" "$1"
+	"$here/apply.sh" "$1" "${2:-series}"
 }
 
 # kbuild KERNEL BUILD MAKE-ARGUMENT…: runs make for the kernel, with the build in another folder.
 kbuild() {
 	source=$cache/$1/source build=$2
 	shift 2
-	LC_ALL=C nice make -s -j2 -C "$source" O="$build" "$@"
+	LC_ALL=C make -s -j2 -C "$source" O="$build" "$@"
 }
 
 # configure KERNEL BUILD FRAGMENT…: enables what the fragments list, and nothing else.

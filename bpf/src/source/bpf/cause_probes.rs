@@ -13,6 +13,7 @@ use super::calls;
 use super::object::{ATOMIC, FUNCTION, attach, log_libbpf, per_cpu_sum, recursion_misses};
 use super::ring_size::RingSize;
 use super::stream::Stream;
+use super::told::Told;
 use crate::error::{Error, Result};
 use crate::machine::device::Device;
 use crate::machine::filesystem;
@@ -166,6 +167,8 @@ impl<'o> CauseProbes<'o> {
             .exists();
         let functions = Functions::of(device);
         let has_atomic = functions.is_some() && has_started_inodes;
+        // Where a task may be preempted within a program at a tracepoint, the function's program tells more.
+        let is_told = Told::read().modifications && !(has_atomic && kernel::preempts_probes());
         for mut program in open.open_object_mut().progs_mut() {
             let is_function = program.name().as_encoded_bytes().starts_with(FUNCTION);
             let is_uring = program
@@ -173,12 +176,18 @@ impl<'o> CauseProbes<'o> {
                 .as_encoded_bytes()
                 .starts_with(b"cause_uring_");
             let wanted = !is_uring || uring.iter().any(|name| program.name() == *name);
-            let is_refused = program.name() == "cause_modify_fentry" && !has_fentry();
+            let is_refused = match program.name().as_encoded_bytes() {
+                b"cause_modify_told" => !is_told,
+                b"cause_modify_fentry" => !has_fentry(),
+                b"cause_atomic_modify" => is_told,
+                _ => false,
+            };
             let is_idle = program.name().as_encoded_bytes().ends_with(b"_fork") && !has_command;
             let is_atomic = program.name().as_encoded_bytes().starts_with(ATOMIC);
             let has_functions = functions.is_some() || !is_function;
-            let is_told = has_atomic || !is_atomic;
-            program.set_autoload(wanted && has_functions && is_told && !is_refused && !is_idle);
+            let has_what_it_takes = has_atomic || !is_atomic;
+            let has_all = wanted && has_functions && has_what_it_takes;
+            program.set_autoload(has_all && !is_refused && !is_idle);
         }
         let skel = open.load().map_err(Error::bpf)?;
         memory::give_back();

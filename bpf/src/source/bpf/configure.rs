@@ -9,6 +9,7 @@ use libbpf_rs::btf::Btf;
 use super::calls;
 use super::form::entries::Form;
 use super::object::map_to_open;
+use super::told::Told;
 use crate::error::{Error, Result};
 use crate::machine::device::Device;
 use crate::machine::filesystem;
@@ -29,7 +30,11 @@ pub(super) fn configure<'o>(
     fill_constants(open, device, btf)?;
     let mut notes = fill_above(open, &above)?;
     notes.extend(fill_symbols(open, &symbols)?);
-    choose_programs(open, btf, &Needs::of(device))?;
+    let told = Told::read();
+    let constants = open.constants()?;
+    constants.tells_direct = told.direct;
+    constants.tells_writing = told.writing;
+    choose_programs(open, btf, &Needs::of(device, told))?;
     Ok(notes)
 }
 
@@ -43,10 +48,11 @@ struct Needs {
     tells_drops: bool,
     /// Several of its blocks may share a page.
     shares_pages: bool,
+    told: Told,
 }
 
 impl Needs {
-    fn of(device: &Device) -> Needs {
+    fn of(device: &Device, told: Told) -> Needs {
         let kinds = filesystem::kinds(device);
         let is_mounted = filesystem::mounted(device).is_some();
         Needs {
@@ -54,6 +60,7 @@ impl Needs {
             has_bios_alone: !device.has_requests(),
             tells_drops: !kinds.is_empty() && kinds.iter().all(|kind| is_ext4(kind)),
             shares_pages: !(is_mounted && filesystem::has_whole_pages(device)),
+            told,
         }
     }
 
@@ -67,6 +74,8 @@ impl Needs {
                 self.tells_drops
             }
             b"mostrace_dirty_buffer" => self.shares_pages,
+            b"mostrace_told_direct" => self.told.direct,
+            b"mostrace_told_writing" => self.told.writing,
             _ => true,
         }
     }
@@ -89,9 +98,15 @@ fn choose_programs<'o>(open: &mut impl Form<'o>, btf: &Btf<'_>, needs: &Needs) -
         let asked = is_for(looped, &name, &names) && has_dirtier(btf, &name);
         program.set_autoload(asked && needs.include(&name));
     }
-    if !needs.is_below {
-        let mut submitters = map_to_open(open, "submitters")?;
-        submitters.set_max_entries(1).map_err(Error::bpf)?;
+    for (map, is_used) in [
+        ("submitters", needs.is_below),
+        ("told_directs", needs.told.direct),
+        ("writing_pages", needs.told.writing),
+    ] {
+        if !is_used {
+            let mut map = map_to_open(open, map)?;
+            map.set_max_entries(1).map_err(Error::bpf)?;
+        }
     }
     Ok(())
 }

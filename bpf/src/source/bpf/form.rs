@@ -109,6 +109,8 @@ forms!(
         page_shift,
         trace_completion_bit,
         size_lags,
+        tells_direct,
+        tells_writing,
         blind
     ]
 );

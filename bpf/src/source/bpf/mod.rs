@@ -39,6 +39,7 @@ mod reader;
 mod ring;
 mod ring_size;
 mod stream;
+mod told;
 
 use block_events::BlockEvents;
 pub(crate) use cause_probes::has_fentry;
@@ -49,6 +50,7 @@ use loader::ProbeLoader;
 use operations::Operations;
 pub use ring_size::RingSize;
 use stream::Stream;
+pub(crate) use told::Told;
 
 /// The attached probes.
 pub(crate) struct BpfSource<'o> {

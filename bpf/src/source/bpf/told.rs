@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The tracepoints that a kernel with the patches of `kernel-patches/upstream` has. The probes take what these tell before they
+//! look at the kernel's functions, and before they guess at its private structs.
+
+use std::fs;
+use std::path::Path;
+
+use crate::machine::kernel;
+use crate::machine::mounts::Mount;
+
+/// What the kernel tells by tracepoints of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Told {
+    /// Every modification of a journal's buffer (`jbd2_dirty_metadata`).
+    pub modifications: bool,
+    /// The file of every bio of iomap's direct IO (`iomap_dio_submit_bio`).
+    pub direct: bool,
+    /// The folio whose write begins (`writeback_start_folio`).
+    pub writing: bool,
+}
+
+impl Told {
+    /// Looks for the tracepoints of this kernel. Without tracefs there are none.
+    pub fn read() -> Told {
+        let Ok(mount) = Mount::tracefs() else {
+            return Told::default();
+        };
+        let mut told = Told::of(mount.path());
+        mount.undo();
+        // A run that the kernel skips would leave a page with the dirtier of the write before.
+        told.writing &= !kernel::preempts_probes();
+        told
+    }
+
+    /// Looks for them below a folder like tracefs. An event of the same name that lacks the field is another one.
+    fn of(tracefs: &Path) -> Told {
+        let has = |event: &str, field: &str| {
+            let format = tracefs.join("events").join(event).join("format");
+            fs::read_to_string(format).is_ok_and(|format| format.contains(field))
+        };
+        Told {
+            modifications: has("jbd2/jbd2_dirty_metadata", "int credit;"),
+            direct: has("iomap/iomap_dio_submit_bio", "loff_t pos;"),
+            writing: has("writeback/writeback_start_folio", " index;"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_counts_if_it_has_the_field() {
+        let tracefs = tempfile::tempdir().unwrap();
+        assert_eq!(Told::of(tracefs.path()), Told::default());
+        let write = |event: &str, field: &str| {
+            let folder = tracefs.path().join("events").join(event);
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(
+                folder.join("format"),
+                format!("\tfield:{field}\toffset:8;\n"),
+            )
+            .unwrap();
+        };
+        // Another project's event of this name, which passes the handle alone.
+        write("jbd2/jbd2_dirty_metadata", "u64 block;");
+        write("iomap/iomap_dio_submit_bio", "loff_t pos;");
+        let told = Told::of(tracefs.path());
+        assert!(told.direct && !told.modifications && !told.writing);
+        write("jbd2/jbd2_dirty_metadata", "int credit;");
+        write("writeback/writeback_start_folio", "unsigned long index;");
+        let told = Told::of(tracefs.path());
+        assert!(told.direct && told.modifications && told.writing);
+    }
+}
