@@ -148,10 +148,12 @@ test-kernels: build
 	$(GUESTS) $(MODULE) env MOSTRACE=$(MOSTRACE) GUEST_SCRIPTS=guest/phone/tests guest/run.sh $(MOSTRACE) 5.10
 	$(GUESTS) $(MODULE) $(RECORDER) test all kernels
 
-# The phone's recorder on Debian's 6.1 and 6.12 for arm64, and what it recorded analysed here.
+# The phone's recorder on Debian's 6.1 and 6.12 for arm64, and on 6.12 with pages of 16 KiB, and what it recorded analysed here.
 test-arm64: build phone
 	guest/able.sh "$(GUEST_PACKAGES) qemu-system-arm" $(MODULE) env MOSTRACE=$(MOSTRACE) GUEST_SCRIPTS=guest/phone/tests \
 		guest/run.sh $(CARGO_TARGET_DIR)/mostrace-aarch64 arm64
+	guest/able.sh "$(GUEST_PACKAGES) qemu-system-arm" $(MODULE) env MOSTRACE=$(MOSTRACE) GUEST_SCRIPTS=guest/phone/tests \
+		GUEST_TESTS="ext4 call32" guest/run.sh $(CARGO_TARGET_DIR)/mostrace-aarch64 arm64-16k
 
 # What the analyser says there of a recording that was made there, and what it says here of the same. Builds the analyser for arm64, polars too: a
 # quarter of an hour and more.

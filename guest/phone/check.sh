@@ -62,12 +62,23 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 for bundle in "$out"/*.most; do cp -r "$bundle" .; done
-for test in ext4 f2fs; do
+# f2fs's blocks are as large as the kernel's pages. Where these have 16 KiB, its tests are not run, because its tools make such blocks
+# from 1.16 on.
+filesystems="ext4 f2fs"
+[ -e f2fs-delete-bpf.most ] || filesystems=ext4
+for test in $filesystems; do
 	sqlite $test delete -journal 100 'db|rollback_journal'
 	sqlite $test wal -wal 50 wal
 	plain $test-delete-tracefs.most $test-delete-bpf.most 'db|rollback_journal'
 	plain $test-wal-tracefs.most $test-wal-bpf.most wal
 done
+# Of a 32-bit program nothing is taken for a write.
+if [ -e call32-calls.most ]; then
+	mostrace query call32-calls.most "SELECT comm FROM calls WHERE call = 'write'" --format csv >writers.csv
+	[ "$(sort -u writers.csv | tr '\n' ' ')" = "comm sh " ] || fail "call32-calls.most: writes by: $(sort writers.csv | uniq -c)"
+fi
+
+[ "$filesystems" != ext4 ] || exit 0
 # The same checks for recordings below mapped devices.
 for type in ext4 f2fs; do
 	for journal in delete wal; do
@@ -113,12 +124,6 @@ for bundle in f2fs-*-bpf.most f2fs-*-ftrace.most f2fs-*-blktrace.most f2fs-*-ker
 	awk -F, -v k="$kind" '$k == "node"' events.csv >strange.csv
 	[ ! -s strange.csv ] || fail "$bundle: of $(wc -l <strange.csv) nodes it is not known whose they are: $(head -n 3 strange.csv)"
 done
-
-# Of a 32-bit program nothing is taken for a write.
-if [ -e call32-calls.most ]; then
-	mostrace query call32-calls.most "SELECT comm FROM calls WHERE call = 'write'" --format csv >writers.csv
-	[ "$(sort -u writers.csv | tr '\n' ' ')" = "comm sh " ] || fail "call32-calls.most: writes by: $(sort writers.csv | uniq -c)"
-fi
 
 # The calls that were recorded there return the same here. On the same filesystem they write as much, but for what depends on
 # the moment of a commit.
