@@ -19,6 +19,9 @@ enum handle_state {
 
 struct handle {
 	struct mostrace_handle entry;
+	/* The buffer that it modified last, and what for: it often is the same again. */
+	__u64 last_buffer;
+	__u64 last_purpose;
 	__u32 handles;		/* t_handle_count when the handle joined */
 	bool told;		/* an entry of a block refers to it */
 	bool unborn;		/* its filesystem was being mounted when ext4 announced it */
@@ -135,6 +138,7 @@ static __always_inline void join(struct handle *h, __u32 tid)
 
 	h->entry.tid = tid;
 	h->entry.id = new_handle_id();
+	h->last_buffer = 0;
 	h->handles = BPF_CORE_READ(transaction, t_handle_count.counter);
 	/* Of two handles that begin at once, each may see both; then neither is said to be the first. */
 	if (is_attached && h->handles == 1)
@@ -203,11 +207,11 @@ struct {
 } modifiers SEC(".maps");
 
 /* Returns true if the block was modified for the same purpose before. */
-static __always_inline bool is_known_modifier(const struct mostrace_handle *handle, const struct claim *claim)
+static __always_inline bool is_known_modifier(__u64 purpose, const struct claim *claim)
 {
 	struct modifier modifier = {
 		.claim = *claim,
-		.purpose = purpose_so_far(handle),
+		.purpose = purpose,
 		.pid = bpf_get_current_pid_tgid(),
 	};
 	__u8 told = 1;
@@ -228,17 +232,24 @@ static __always_inline int modify(struct buffer_head *bh)
 	struct claim claim;
 	struct handle *h;
 	bool is_first;
+	__u64 purpose;
 
 	if (!jh)
 		return 0;
 	h = current_handle();
 	if (!h || h->state != HANDLE_OPEN)
 		return 0;
+	is_first = !BPF_CORE_READ(jh, b_modified);
+	purpose = purpose_so_far(&h->entry);
+	/* A buffer that was freed and has become another block's meanwhile is modified for the first time. */
+	if (!is_first && h->last_buffer == (__u64)bh && h->last_purpose == purpose)
+		return 0;
+	h->last_buffer = (__u64)bh;
+	h->last_purpose = purpose;
 	entry.handle = h->entry.id;
 	entry.tid = h->entry.tid;
 	claim = claim_of(&entry, bh);
-	is_first = !BPF_CORE_READ(jh, b_modified);
-	if (is_known_modifier(&h->entry, &claim) && !is_first)
+	if (is_known_modifier(purpose, &claim) && !is_first)
 		return 0;
 	entry.head = cause_head(MOSTRACE_DIRTIED, sizeof(entry), bpf_ktime_get_ns());
 	entry.head.flags = BPF_CORE_READ(jh, b_transaction) == current_transaction() ?

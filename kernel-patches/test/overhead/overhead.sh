@@ -57,10 +57,10 @@ run() {
 	esac
 }
 
-# recorder_ns: prints the CPU time that each thread of the recorder has had, ns.
+# recorder_ns WHEN: prints the CPU time that each thread of the recorder has had, ns, and its share of user and system time, ticks.
 recorder_ns() {
 	for thread in /proc/$PPID/task/*; do
-		echo "thread $(cat "$thread/comm") $(cut -d' ' -f1 "$thread/schedstat")"
+		echo "thread $1 $(cat "$thread/comm") $(cut -d' ' -f1 "$thread/schedstat") $(cut -d' ' -f14,15 "$thread/stat")"
 	done
 }
 
@@ -71,8 +71,9 @@ under_record() {
 	export fio_writes transactions programs
 	{
 		sed -n '/^busy()/,/^}/p; /^run.*()/,/^}/p; /^recorder_ns()/,/^}/p' "$0"
+		[ -z "$programs" ] || echo "recorder_ns before >programs.log"
 		echo "run $workload"
-		[ -z "$programs" ] || echo "recorder_ns >programs.log; programs >>programs.log"
+		[ -z "$programs" ] || echo "recorder_ns after >>programs.log; programs >>programs.log"
 	} >workload.sh
 	mostrace record -d "$dev" -o record.most --no-snapshot "$@" -- sh -eu workload.sh 2>record.log || fail "$(cat record.log)"
 	grep -q ', 0 lost' record.log || fail "$(cat record.log)"
