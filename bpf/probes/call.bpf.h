@@ -137,7 +137,11 @@ static __always_inline bool is_recorded(__u16 how)
 	return how & (CALL_KIND | CALL_IOCTL) && !(how & CALL_INSIDE);
 }
 
-static __always_inline int remember_call(struct pt_regs *regs, __u16 how, struct task_struct *task)
+/*
+ * Remembers a call that begins. Returns it, or NULL if it is not to be recorded. If `was_open` is given, it says afterwards whether
+ * the task's call before has not ended yet; it is given up.
+ */
+static __always_inline struct call *remember_call(struct pt_regs *regs, __u16 how, struct task_struct *task, bool *was_open)
 {
 	__u16 kind = how & CALL_IOCTL ? kind_of_ioctl(call_argument(regs, 1)) : how & CALL_KIND;
 	struct file *file = 0;
@@ -153,13 +157,15 @@ static __always_inline int remember_call(struct pt_regs *regs, __u16 how, struct
 	call = room_for_call();
 	if (!call)
 		return 0;
+	if (was_open)
+		*was_open = call->entry.kind != MOSTRACE_CALL_OTHER;
 	*call = (struct call){ .entry.kind = kind, .entry.offset = MOSTRACE_NONE };
 	if (file)
 		tell_file(call, file);
 	find_range(call, how, regs);
 	call->entry.start_ns = bpf_ktime_get_ns();
 	tell_task(&call->entry);
-	return 0;
+	return call;
 }
 
 static __always_inline int begin_call(struct pt_regs *regs, long number)
@@ -167,7 +173,9 @@ static __always_inline int begin_call(struct pt_regs *regs, long number)
 	struct task_struct *task = (void *)bpf_get_current_task_btf();
 	__u16 how = kind_of_number(number);
 
-	return is_recorded(how) && !is_compat(task) ? remember_call(regs, how, task) : 0;
+	if (is_recorded(how) && !is_compat(task))
+		remember_call(regs, how, task, 0);
+	return 0;
 }
 
 /*
@@ -218,18 +226,12 @@ static __always_inline void tell_result(struct call *call, long result)
 	}
 }
 
-static __always_inline int end_call(struct pt_regs *regs, long result)
+/* Ends the task's call, and puts its entry. */
+static __always_inline void finish_call(struct call *call, long result)
 {
-	struct mostrace_call *entry;
-	struct call *call;
+	struct mostrace_call *entry = &call->entry;
 	struct file *file;
 
-	if (!is_recorded(kind_of_number(call_number(regs))))
-		return 0;
-	call = current_call();
-	if (!call)
-		return 0;
-	entry = &call->entry;
 	if (call->is_ours) {
 		entry->head = cause_head(MOSTRACE_CALL, sizeof(*entry), bpf_ktime_get_ns());
 		entry->result = result;
@@ -247,6 +249,17 @@ static __always_inline int end_call(struct pt_regs *regs, long result)
 		put_call(call);
 	}
 	entry->kind = MOSTRACE_CALL_OTHER;
+}
+
+static __always_inline int end_call(struct pt_regs *regs, long result)
+{
+	struct call *call;
+
+	if (!is_recorded(kind_of_number(call_number(regs))))
+		return 0;
+	call = current_call();
+	if (call)
+		finish_call(call, result);
 	return 0;
 }
 

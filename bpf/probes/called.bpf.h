@@ -9,12 +9,6 @@
 #include "causes.bpf.h"
 #include "path.bpf.h"
 
-struct called_file {
-	__u64 ino;
-	__u32 generation;
-	__u32 s_dev;
-};
-
 /* Files that were named; one that is forgotten is named again. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -53,25 +47,33 @@ static __always_inline void tell_called(struct called_path *p, const struct call
 		put_cause(f, size);
 }
 
+static __always_inline bool is_same_file(const struct called_file *a, const struct called_file *b)
+{
+	return a->ino == b->ino && a->generation == b->generation && a->s_dev == b->s_dev;
+}
+
 /* Records the name of a regular file that a call refers to, unless that was done before. */
 static __always_inline void name_called(struct inode *inode, struct dentry *dentry)
 {
 	struct called_file file = {
 		.ino = inode_ino(inode),
-		.generation = BPF_CORE_READ(inode, i_generation),
-		.s_dev = BPF_CORE_READ(inode, i_sb, s_dev),
+		.generation = LOAD(inode, i_generation),
+		.s_dev = LOAD(inode, i_sb, s_dev),
 	};
-	struct called_path *p;
 	__u32 zero = 0;
+	struct called_path *p = bpf_map_lookup_elem(&called_paths, &zero);
 	__u8 one = 1;
 
-	if (bpf_map_lookup_elem(&called, &file) || (BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFREG)
+	/* Most calls follow one for the same file. */
+	if (!p || is_same_file(&p->last, &file))
 		return;
-	p = bpf_map_lookup_elem(&called_paths, &zero);
-	if (!p || !find_called_path(p, dentry))
-		return;
-	tell_called(p, &file, inode, dentry);
-	bpf_map_update_elem(&called, &file, &one, BPF_ANY);
+	if (!bpf_map_lookup_elem(&called, &file)) {
+		if ((LOAD(inode, i_mode) & S_IFMT) != S_IFREG || !find_called_path(p, dentry))
+			return;
+		tell_called(p, &file, inode, dentry);
+		bpf_map_update_elem(&called, &file, &one, BPF_ANY);
+	}
+	p->last = file;
 }
 
 #endif

@@ -44,12 +44,10 @@ static __always_inline int end_function(long result)
 	return end_call(callers_registers(task), result);
 }
 
-/* Returns true if the task is in a system call of its own that writes; splice and the like have their own functions. */
-static __always_inline bool is_write_call(struct task_struct *task)
+/* Returns true for the task's own call `how` if it writes; splice and the like have their own functions. */
+static __always_inline bool is_write_call(struct task_struct *task, __u16 how)
 {
-	if (task->flags & PF_NO_CALL)
-		return false;
-	return (kind_of_number(call_number(callers_registers(task))) & CALL_KIND) == MOSTRACE_CALL_WRITE;
+	return !(task->flags & PF_NO_CALL) && (how & CALL_KIND) == MOSTRACE_CALL_WRITE;
 }
 
 /*
@@ -59,20 +57,24 @@ static __always_inline bool is_write_call(struct task_struct *task)
 static __always_inline int begin_write(struct kiocb *iocb)
 {
 	struct task_struct *task = (void *)bpf_get_current_task_btf();
-	struct file *file = BPF_CORE_READ(iocb, ki_filp);
-	struct call *call;
+	struct pt_regs *regs = callers_registers(task);
+	__u16 how = kind_of_number(call_number(regs));
+	bool was_open = false;
+	struct call *call = 0;
+	struct file *file;
 
-	if (!is_write_call(task))
+	if (!is_write_call(task, how))
 		return 0;
+	file = LOAD(iocb, ki_filp);
 	/* The function is that of all filesystems of its type. */
-	if (!is_traced_filesystem(BPF_CORE_READ(file, f_inode, i_sb, s_dev))) {
+	if (is_traced_filesystem(LOAD(file, f_inode, i_sb, s_dev)) && !is_compat(task))
+		call = remember_call(regs, how, task, &was_open);
+	if (!call) {
 		check_ended();
 		return 0;
 	}
-	begin_function();
-	call = current_call();
-	if (!call)
-		return 0;
+	if (was_open)
+		lose_cause(LOSS_CAUSES_TASKS);
 	if (file == call->file)
 		call->iocb = iocb;
 	else
@@ -87,13 +89,16 @@ static __always_inline int end_write(long result)
 	struct kiocb *iocb;
 	struct call *call;
 
+	if (!is_write_call(task, kind_of_number(call_number(callers_registers(task)))))
+		return 0;
 	call = current_call();
-	if (!call || !is_write_call(task))
+	if (!call)
 		return 0;
 	iocb = call->iocb;
 	if (iocb && result > 0)
-		call->written_to = BPF_CORE_READ(iocb, ki_pos);
-	return end_function(result);
+		call->written_to = LOAD(iocb, ki_pos);
+	finish_call(call, result);
+	return 0;
 }
 
 #endif

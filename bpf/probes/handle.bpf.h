@@ -19,6 +19,9 @@ enum handle_state {
 
 struct handle {
 	struct mostrace_handle entry;
+	/* The buffer that it modified last, and what for: it often is the same again. */
+	__u64 last_buffer;
+	__u64 last_purpose;
 	__u32 handles;		/* t_handle_count when the handle joined */
 	bool told;		/* an entry of a block refers to it */
 	bool unborn;		/* its filesystem was being mounted when ext4 announced it */
@@ -135,6 +138,7 @@ static __always_inline void join(struct handle *h, __u32 tid)
 
 	h->entry.tid = tid;
 	h->entry.id = new_handle_id();
+	h->last_buffer = 0;
 	h->handles = BPF_CORE_READ(transaction, t_handle_count.counter);
 	/* Of two handles that begin at once, each may see both; then neither is said to be the first. */
 	if (is_attached && h->handles == 1)
@@ -203,16 +207,18 @@ struct {
 } modifiers SEC(".maps");
 
 /* Returns true if the block was modified for the same purpose before. */
-static __always_inline bool is_known_modifier(const struct mostrace_handle *handle, const struct claim *claim)
+static __always_inline bool is_known_modifier(__u64 purpose, const struct claim *claim)
 {
 	struct modifier modifier = {
 		.claim = *claim,
-		.purpose = purpose_so_far(handle),
+		.purpose = purpose,
 		.pid = bpf_get_current_pid_tgid(),
 	};
 	__u8 told = 1;
 
-	return bpf_map_update_elem(&modifiers, &modifier, &told, BPF_NOEXIST) == -EEXIST;
+	/* Most are known. To add one that is there takes five times as long as to look it up: room is made for it first. */
+	return bpf_map_lookup_elem(&modifiers, &modifier) ||
+	       bpf_map_update_elem(&modifiers, &modifier, &told, BPF_NOEXIST) == -EEXIST;
 }
 
 /*
@@ -224,14 +230,21 @@ static __always_inline int modify_buffer(struct buffer_head *bh, struct journal_
 	struct mostrace_dirtied entry = {};
 	struct claim claim;
 	struct handle *h;
+	__u64 purpose;
 
 	h = current_handle();
 	if (!h || h->state != HANDLE_OPEN)
 		return 0;
+	purpose = purpose_so_far(&h->entry);
+	/* A buffer that was freed and has become another block's meanwhile is modified for the first time. */
+	if (!is_first && h->last_buffer == (__u64)bh && h->last_purpose == purpose)
+		return 0;
+	h->last_buffer = (__u64)bh;
+	h->last_purpose = purpose;
 	entry.handle = h->entry.id;
 	entry.tid = h->entry.tid;
 	claim = claim_of(&entry, bh);
-	if (is_known_modifier(&h->entry, &claim) && !is_first)
+	if (is_known_modifier(purpose, &claim) && !is_first)
 		return 0;
 	entry.head = cause_head(MOSTRACE_DIRTIED, sizeof(entry), bpf_ktime_get_ns());
 	entry.head.flags = BPF_CORE_READ(jh, b_transaction) == current_transaction() ?
@@ -382,7 +395,8 @@ static __always_inline bool says_something(const struct handle *h, const struct 
 
 	if ((__s32)end->dirtied > 0 || end->sync || h->told || h->entry.head.flags & MOSTRACE_HANDLE_FORGOT)
 		return true;
-	return bpf_map_update_elem(&participants, &participant, &told, BPF_NOEXIST) != -EEXIST;
+	return !bpf_map_lookup_elem(&participants, &participant) &&
+	       bpf_map_update_elem(&participants, &participant, &told, BPF_NOEXIST) != -EEXIST;
 }
 
 /*

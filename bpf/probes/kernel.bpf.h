@@ -89,6 +89,7 @@ struct files_struct {
 struct kernfs_node {
 	struct kernfs_node *__parent;
 	const char *name;
+	__u64 id;
 };
 
 struct kernfs_node___before_6_15 {

@@ -9,8 +9,15 @@
 /* The most names in a path: the file's own and those of its folders. */
 #define CALLED_DEPTH 24
 
+struct called_file {
+	__u64 ino;
+	__u32 generation;
+	__u32 s_dev;
+};
+
 /* The path from a file up to the root of its filesystem. It is in a map because it is too large for the stack. */
 struct called_path {
+	struct called_file last;	/* the file that this CPU named, or knew by name, last */
 	struct dentry *dentry;	/* the current dentry */
 	struct dentry *root;
 	__u64 sum;		/* checksum of the dentries read: equal if nothing was renamed meanwhile */

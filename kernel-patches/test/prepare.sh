@@ -11,7 +11,9 @@ PATH=$PATH:/usr/sbin:/sbin
 
 [ "$suite" = series ] || "$here/module.sh" "$kernel" "$root/lib"
 for tool in fio setpriv e2fsck fsck.f2fs; do "$here/../../guest/add.sh" "$root" "$tool"; done
-for program in probe share count; do
+for program in probe share count programs; do
 	cc -O1 -Wall -Werror -static -I"$here/../module" -o "$root/usr/local/bin/$program" "$here/$program.c"
 done
 cat "$here/lib.sh" >>"$root/lib/guest.sh"
+# OVERHEAD="repetitions=1 …" sets variables of overhead/overhead.sh.
+printf '%s\n' "${OVERHEAD:-}" >"$root/etc/overhead"

@@ -10,6 +10,8 @@ use crate::machine::loops;
 
 /// The interval at which it is looked for new ones: one that is there for less may be missed.
 const LOOK: Duration = Duration::from_secs(1);
+/// The same for a recording in segments, which goes on for hours, and which looks at the end of each segment too.
+const LOOK_IN_SEGMENTS: Duration = Duration::from_secs(10);
 
 /// Returns those that are there now, be the filesystem on a mapped device.
 pub(super) fn of(subject: &Subject) -> Vec<Loop> {
@@ -31,25 +33,33 @@ pub(super) fn add(subject: &Subject, seen: &mut Vec<Loop>) {
 /// Looks for new ones now and then.
 pub(super) struct Watch {
     looked: Instant,
+    each: Duration,
 }
 
 impl Watch {
-    pub fn new() -> Watch {
+    /// Begins to watch, for a recording in segments or in one bundle.
+    pub fn new(is_segmented: bool) -> Watch {
         Watch {
             looked: Instant::now(),
+            each: if is_segmented { LOOK_IN_SEGMENTS } else { LOOK },
         }
     }
 
     /// The time until it is looked for new ones.
     pub fn due_in(&self) -> Duration {
-        LOOK.saturating_sub(self.looked.elapsed())
+        self.each.saturating_sub(self.looked.elapsed())
     }
 
     /// Adds the new ones to those that were `seen`, unless it was looked for them a moment ago; called often.
     pub fn look(&mut self, subject: &Subject, seen: &mut Vec<Loop>) {
-        if self.looked.elapsed() >= LOOK {
-            self.looked = Instant::now();
-            add(subject, seen);
+        if self.looked.elapsed() >= self.each {
+            self.look_now(subject, seen);
         }
+    }
+
+    /// Adds the new ones to those that were `seen`.
+    pub fn look_now(&mut self, subject: &Subject, seen: &mut Vec<Loop>) {
+        self.looked = Instant::now();
+        add(subject, seen);
     }
 }

@@ -79,7 +79,7 @@ impl<'o> Series<'o> {
             },
             began: Instant::now(),
             looked: Instant::now(),
-            loops: Watch::new(),
+            loops: Watch::new(options.segments.is_some()),
             finisher,
         })
     }
@@ -129,6 +129,7 @@ impl<'o> Series<'o> {
 
     fn next_segment(&mut self, tracing: &mut Tracing<'_>) -> Result<()> {
         let ended = &mut self.current.manifest;
+        self.loops.look_now(self.subject, &mut ended.loops);
         let number = ended.segment.as_ref().map_or(1, |s| s.number) + 1;
         let path = segments::segment(&self.options.output, number);
         let output = place(&path, self.subject)?;

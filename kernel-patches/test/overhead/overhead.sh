@@ -5,6 +5,9 @@
 repetitions=5
 fio_writes=50000
 transactions=1000
+workloads="fio-1 fio-16 sqlite"
+# If it is set, the kernel counts the programs' runs and instructions, which costs much itself; they are printed.
+programs=
 
 # make_disk: makes a disk of 256 MiB of memory, which completes requests at once.
 make_disk() {
@@ -54,15 +57,29 @@ run() {
 	esac
 }
 
+# recorder_ns WHEN: prints the CPU time that each thread of the recorder has had, ns, and its share of user and system time, ticks.
+recorder_ns() {
+	for thread in /proc/$PPID/task/*; do
+		echo "thread $1 $(cat "$thread/comm") $(cut -d' ' -f1 "$thread/schedstat") $(cut -d' ' -f14,15 "$thread/stat")"
+	done
+}
+
 # under_record WORKLOAD OPTION…: runs it within `mostrace record`.
 under_record() {
 	workload=$1
 	shift
-	export fio_writes transactions
-	{ sed -n '/^busy()/,/^}/p; /^run.*()/,/^}/p' "$0" && echo "run $workload"; } >workload.sh
+	export fio_writes transactions programs
+	{
+		sed -n '/^busy()/,/^}/p; /^run.*()/,/^}/p; /^recorder_ns()/,/^}/p' "$0"
+		[ -z "$programs" ] || echo "recorder_ns before >programs.log"
+		echo "run $workload"
+		[ -z "$programs" ] || echo "recorder_ns after >>programs.log; programs >>programs.log"
+	} >workload.sh
 	mostrace record -d "$dev" -o record.most --no-snapshot "$@" -- sh -eu workload.sh 2>record.log || fail "$(cat record.log)"
 	grep -q ', 0 lost' record.log || fail "$(cat record.log)"
-	rm -r record.most
+	ls -l record.most | awk '{ sum += $5 } END { print "bundle", sum }' >>programs.log
+	while [ "$programs" ] && read -r line; do info "$workload $*: $line" >>/tmp/out/programs; done <programs.log
+	rm -r record.most programs.log
 }
 
 # under_module WORKLOAD FILE: runs it while the module's entries are read into FILE.
@@ -155,11 +172,14 @@ table() {
 		}'
 }
 
+# OVERHEAD of prepare.sh: other values of these variables, and of `modes`.
+. /etc/overhead
+[ -z "$programs" ] || echo 1 >/proc/sys/kernel/bpf_stats_enabled
 mount -t debugfs none /sys/kernel/debug
 make_disk
 load dev=nullb1 names=temp
 for repetition in $(seq $repetitions); do
-	for workload in fio-1 fio-16 sqlite; do
+	for workload in $workloads; do
 		for mode in $modes; do
 			result=$(measure "$mode" "$workload") || fail "$mode, $workload: $result"
 			echo "$workload $mode $result" >>results.txt
@@ -171,3 +191,4 @@ cp results.txt /tmp/out/
 table | while read -r line; do info "$line"; done
 umount mnt
 unload
+[ ! -e /tmp/out/programs ] || cat /tmp/out/programs

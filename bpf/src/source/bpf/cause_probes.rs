@@ -10,8 +10,10 @@ use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Link, Object, OpenObject, PrintLevel, ProgramMut};
 
 use super::calls;
-use super::object::{ATOMIC, FUNCTION, attach, log_libbpf, per_cpu_sum, recursion_misses};
-use super::ring_size::RingSize;
+use super::object::{
+    ATOMIC, FUNCTION, attach, log_libbpf, map_to_open, per_cpu_sum, recursion_misses,
+};
+use super::ring_size::{RingSize, table_entries};
 use super::stream::Stream;
 use super::told::Told;
 use crate::error::{Error, Result};
@@ -37,6 +39,16 @@ use skel::{CausesProgs, CausesSkel, CausesSkelBuilder, OpenCausesSkel};
 
 /// `enum causes_loss` of causes.bpf.h, in its order; the manifest's names.
 const LOSSES: [&str; 2] = ["causes_ring", "causes_tasks"];
+
+/// The tables whose size goes by the machine's memory: their most and least entries.
+const TABLES: [(&str, u32, u32); 6] = [
+    ("calls", 1 << 14, 1 << 12),
+    ("uring_calls", 1 << 14, 1 << 12),
+    ("handles", 1 << 14, 1 << 12),
+    ("called", 1 << 14, 1 << 13),
+    ("claims", 1 << 16, 1 << 14),
+    ("modifiers", 1 << 15, 1 << 14),
+];
 
 /// The loaded probes of causes.
 pub(crate) struct CauseProbes<'o> {
@@ -158,6 +170,11 @@ impl<'o> CauseProbes<'o> {
             .causes
             .set_max_entries(ring.bytes())
             .map_err(Error::bpf)?;
+        for (table, most, least) in TABLES {
+            map_to_open(&mut open, table)?
+                .set_max_entries(table_entries(most, least))
+                .map_err(Error::bpf)?;
+        }
         let uring = fill_uring(&mut open, &btf)?;
         drop(btf);
         memory::give_back();

@@ -13,7 +13,7 @@ use super::forgotten::Forgotten;
 use super::form::entries;
 use super::forwarder::EventForwarder;
 use super::object::{attach, events_lost, map_of, map_to_open, per_cpu_sum, recursion_misses};
-use super::ring_size::RingSize;
+use super::ring_size::{RingSize, table_entries};
 use super::stream::Stream;
 use crate::error::{Error, Result};
 use crate::machine::device::Device;
@@ -23,6 +23,13 @@ use crate::source::Losses;
 
 /// `enum loss` of loss.bpf.h, in its order; the manifest's names.
 const LOSSES: [&str; 4] = ["entries_ring", "submitters", "pages_cut", "dirtiers"];
+
+/// The tables whose size goes by the machine's memory: their most and least entries. The pages that are dirty at a time, and the empty flushes
+/// that are waited for.
+const TABLES: [(&str, u32, u32); 2] = [
+    ("dirty_pages", 1 << 17, 1 << 15),
+    ("flushes", 1 << 12, 1 << 11),
+];
 
 /// The loaded probes of entries.
 pub(crate) struct EntryProbes<'o> {
@@ -65,6 +72,11 @@ impl<'o> EntryProbes<'o> {
         map_to_open(&mut open, "entries")?
             .set_max_entries(ring.bytes())
             .map_err(Error::bpf)?;
+        for (table, most, least) in TABLES {
+            map_to_open(&mut open, table)?
+                .set_max_entries(table_entries(most, least))
+                .map_err(Error::bpf)?;
+        }
         let skel = open.load().map_err(Error::bpf)?;
         memory::give_back();
         let skel = Box::new(skel);

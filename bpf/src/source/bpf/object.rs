@@ -2,7 +2,9 @@
 //! What the probes of every kind have in common: programs that are attached, maps that are read.
 
 use std::ffi::OsStr;
+use std::os::fd::{AsFd, AsRawFd};
 
+use libbpf_rs::libbpf_sys::{bpf_prog_get_info_by_fd, bpf_prog_info};
 use libbpf_rs::skel::{OpenSkel, Skel};
 use libbpf_rs::{ErrorKind, Map, MapCore, MapFlags, Object, OpenMapMut, PrintLevel};
 
@@ -111,23 +113,28 @@ pub(super) fn per_cpu_sum(map: &dyn MapCore, index: u32) -> Result<u64> {
 
 /// The runs that the kernel skipped because a program was already running on the CPU (6.1 and later).
 pub(super) fn recursion_misses(object: &Object) -> u64 {
-    let mine: Vec<u32> = object.progs().filter_map(|p| program_id(&p)).collect();
-    let skipped = libbpf_rs::query::ProgInfoIter::default()
-        .filter(|info| mine.contains(&info.id) && info.recursion_misses > 0)
-        .map(|info| {
-            log::debug!(
-                "{}: {} runs skipped",
-                info.name.to_string_lossy(),
-                info.recursion_misses
-            );
-            info.recursion_misses
-        });
-    skipped.sum()
+    let loaded = object.progs().filter(|program| program.autoload());
+    loaded.map(|program| skipped(&program).unwrap_or(0)).sum()
 }
 
-fn program_id(program: &libbpf_rs::Program<'_>) -> Option<u32> {
-    use std::os::fd::AsFd;
-    libbpf_rs::Program::id_from_fd(program.as_fd()).ok()
+/// The skipped runs of a program that is loaded; None if the kernel does not tell. libbpf-rs finds a program's counters only among those of
+/// all the machine's programs, which takes two calls of the kernel for each of them.
+#[allow(unsafe_code)]
+fn skipped(program: &libbpf_rs::Program<'_>) -> Option<u64> {
+    // A kernel that knows fewer fields fills in fewer.
+    let mut info = bpf_prog_info::default();
+    let mut len = u32::try_from(size_of_val(&info)).ok()?;
+    let fd = program.as_fd().as_raw_fd();
+    // SAFETY: both are writable, and `len` is the size of `info`, all of whose pointers are NULL.
+    let failed = unsafe { bpf_prog_get_info_by_fd(fd, &raw mut info, &raw mut len) } != 0;
+    if failed {
+        return None;
+    }
+    if info.recursion_misses > 0 {
+        let (name, misses) = (program.name().to_string_lossy(), info.recursion_misses);
+        log::debug!("{name}: {misses} runs skipped");
+    }
+    Some(info.recursion_misses)
 }
 
 /// Passes a message of libbpf on to the log.

@@ -40,6 +40,20 @@ impl RingSize {
     }
 }
 
+/// The entries of a table of the probes, which the kernel keeps in memory whether they are used or not: `most` on a machine of 16 GiB
+/// and more, on a smaller one so much less as it is smaller, but at least `least`. All are powers of 2.
+pub(super) fn table_entries(most: u32, least: u32) -> u32 {
+    entries_for(RingSize::of_this_machine(), most, least)
+}
+
+fn entries_for(machine: RingSize, most: u32, least: u32) -> u32 {
+    let smaller = FULL_TABLES.checked_div(machine.bytes()).unwrap_or(1).max(1);
+    (most / smaller).max(least)
+}
+
+/// The size of the rings of a machine whose tables are of full size.
+const FULL_TABLES: u32 = 1 << 23;
+
 impl FromStr for RingSize {
     type Err = String;
 
@@ -76,6 +90,21 @@ mod tests {
         ] {
             let size = RingSize::for_memory(total);
             assert_eq!(u64::from(size.bytes()), ring, "{total}");
+        }
+    }
+
+    #[test]
+    fn a_table_is_smaller_on_a_smaller_machine() {
+        for (total, entries) in [
+            (2 * GIB, 1 << 14),
+            (4 * GIB, 1 << 15),
+            (11 * GIB, 1 << 16),
+            (16 * GIB, 1 << 17),
+            (64 * GIB, 1 << 17),
+        ] {
+            let machine = RingSize::for_memory(total);
+            assert_eq!(entries_for(machine, 1 << 17, 1 << 12), entries, "{total}");
+            assert_eq!(entries_for(machine, 1 << 17, 1 << 17), 1 << 17, "{total}");
         }
     }
 
