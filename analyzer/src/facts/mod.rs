@@ -18,7 +18,7 @@ mod batches;
 mod builder;
 pub mod catalogue;
 mod committed;
-mod field;
+pub(crate) mod field;
 mod filter;
 pub(crate) mod labels;
 mod origins;

@@ -15,6 +15,7 @@ use super::totals::{FIELDS, Sort, Totals};
 use super::{Result, Table, numbers, texts};
 use crate::attribute::Op;
 use crate::facts::catalogue::{self, Key};
+use crate::facts::field::Field;
 use crate::facts::row::{Words, code, flag};
 use crate::facts::{Column, Facts, Filter, Part, Rows, bits, stored_column};
 use crate::tally::{Tally, sum};
@@ -262,19 +263,21 @@ fn sort_code(word: u64) -> u32 {
     let letters = bits::RWBS.of(word);
     let (sync, fua) = (letters & 1, letters >> 1 & 1);
     let flags = sync | fua << 1 | bits::FAILED.of(word) << 2;
-    (bits::OP.of(word) | flags << 3) as u32
+    // The operation is the lowest field of the word, too.
+    (bits::OP.word(bits::OP.of(word)) | SORT_FLAGS.word(flags)) as u32
 }
 
+/// The flags of a [`Sort`] above its operation.
+const SORT_FLAGS: Field = bits::OP.then(3);
+
 fn sort_of(code: u32) -> Sort {
-    let flag = |at: u32| code >> at & 1 != 0;
+    let flags = SORT_FLAGS.of(code.into());
+    let op = Op::ALL.get(bits::OP.of(code.into()) as usize);
     Sort {
-        op: Op::ALL
-            .get((code & 7) as usize)
-            .copied()
-            .unwrap_or_default(),
-        sync: flag(3),
-        fua: flag(4),
-        failed: flag(5),
+        op: op.copied().unwrap_or_default(),
+        sync: flags & 1 != 0,
+        fua: flags >> 1 & 1 != 0,
+        failed: flags >> 2 & 1 != 0,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use mostrace_bundle::entry::{RawHandle, handle_flags};
+use mostrace_bundle::entry::RawHandle;
 
 use super::ask::Ask;
 use super::span::{Span, What};
@@ -33,8 +33,6 @@ pub(super) struct Commit {
 struct Members {
     inodes: HashSet<(u64, u32)>,
     tgids: HashSet<u32>,
-    /// True if there may be inodes that no handle names.
-    is_partial: bool,
 }
 
 /// The latest commits.
@@ -57,7 +55,6 @@ impl Commits {
         });
         members.inodes.insert((raw.ino.get(), raw.generation.get()));
         members.tgids.insert(raw.tgid.get());
-        members.is_partial |= !raw.head.flags.has(handle_flags::EACH_CAUSE);
         if self.order.len() > KEPT
             && let Some(oldest) = self.order.pop_front()
         {
@@ -115,8 +112,9 @@ impl Commits {
     }
 
     /// Returns the commit that a call waited for, and the others: the latest one that ended during the call and whose transaction
-    /// the file took part in. If it is not known which files did, it is one in which the process took part, unless the call
-    /// flushed the cache itself (`flushed`): after a commit that it waited for, it need not.
+    /// the file took part in. A handle names one file, and may be for several: if none names this one, it is the latest one in
+    /// which the process took part, unless the call flushed the cache itself (`flushed`): after a commit that it waited for, it
+    /// need not.
     pub fn of(&self, ask: &Ask, flushed: bool) -> Option<Commit> {
         let ended = |commit: &&Commit| (ask.start_ns..=ask.end_ns).contains(&commit.end);
         let candidates = || self.done.iter().rev().filter(ended).copied();
@@ -144,5 +142,112 @@ impl Commits {
         let is_its = |s_dev: u32| s_dev == ask.s_dev || ask.s_dev == 0;
         let id = first.filter(|(s_dev, _)| second.is_none() && is_its(*s_dev))?;
         self.members.get(id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mostrace_bundle::entry::CallKind;
+    use zerocopy::FromZeros;
+
+    use super::*;
+
+    const JBD2: u32 = 50;
+    const S_DEV: u32 = 7 << 20;
+
+    fn span(what: What, tid: u32, queued: u64, completed: u64) -> Span {
+        Span {
+            what,
+            writes: true,
+            is_cached: false,
+            has_preflush: false,
+            queued,
+            issued: queued,
+            completed,
+            dirtied: NONE,
+            sector: u64::from(tid),
+            process: 1,
+            pid: JBD2,
+            tgid: JBD2,
+            file: (0, 0),
+            tid,
+        }
+    }
+
+    fn handle(s_dev: u32, tid: u32, tgid: u32, inode: u64) -> RawHandle {
+        let mut raw = RawHandle::new_zeroed();
+        (raw.s_dev, raw.tid) = (s_dev.into(), tid.into());
+        (raw.tgid, raw.ino) = (tgid.into(), inode.into());
+        raw
+    }
+
+    fn ask(kind: CallKind, start_ns: u64, end_ns: u64, tgid: u32, inode: u64) -> Ask {
+        Ask {
+            start_ns,
+            end_ns,
+            kind,
+            pid: tgid,
+            tgid,
+            file: (inode, 0),
+            s_dev: S_DEV,
+        }
+    }
+
+    /// Transaction 1 of file 12 and process 100 is written from 10 to 30, transaction 2 of file 13 and process 200 from 35 on,
+    /// with contents first, to 60, when its flush ends.
+    fn two() -> Commits {
+        let mut commits = Commits::default();
+        commits.handle(&handle(S_DEV, 1, 100, 12));
+        commits.handle(&handle(S_DEV, 2, 200, 13));
+        let flush = Span {
+            writes: false,
+            ..span(What::Flush, NONE_32, 45, 60)
+        };
+        let mut before = VecDeque::new();
+        for span in [
+            span(What::Journal, 1, 10, 20),
+            span(What::CommitRecord, 1, 21, 30),
+            span(What::Data, NONE_32, 35, 40),
+            span(What::Journal, 2, 41, 44),
+            span(What::CommitRecord, 2, 45, 50),
+            Span { sector: 2, ..flush },
+        ] {
+            commits.see(&span, &before);
+            before.push_back(span);
+        }
+        commits
+    }
+
+    fn waited(commits: &Commits, ask: Ask, flushed: bool) -> Option<(u32, u64, u64)> {
+        let commit = commits.of(&ask, flushed)?;
+        Some((commit.tid, commit.begin, commit.end))
+    }
+
+    #[test]
+    fn a_call_waits_for_the_commit_that_its_file_took_part_in() {
+        let commits = two();
+        let of = |kind, from, to, tgid, inode, flushed| {
+            waited(&commits, ask(kind, from, to, tgid, inode), flushed)
+        };
+        let fsync = CallKind::Fsync;
+        assert_eq!(of(fsync, 5, 70, 100, 12, false), Some((1, 10, 30)));
+        // Another process made the file.
+        assert_eq!(of(fsync, 5, 70, 300, 13, true), Some((2, 35, 60)));
+        // The commit ended after the call, or before it.
+        assert_eq!(of(fsync, 5, 55, 200, 13, false), None);
+        assert_eq!(of(fsync, 31, 70, 100, 12, false), None);
+        // The process took part, and nothing tells of the file.
+        assert_eq!(of(fsync, 5, 70, 200, 99, false), Some((2, 35, 60)));
+        assert_eq!(of(fsync, 5, 70, 200, 99, true), None);
+        assert_eq!(of(fsync, 5, 70, 300, 99, false), None);
+        assert_eq!(of(CallKind::Sync, 5, 70, 300, 0, true), Some((2, 35, 60)));
+    }
+
+    #[test]
+    fn transactions_of_two_filesystems_with_one_number_are_nobodys() {
+        let mut commits = two();
+        commits.handle(&handle(S_DEV + 1, 1, 100, 12));
+        let asked = ask(CallKind::Fsync, 5, 40, 100, 12);
+        assert_eq!(waited(&commits, asked, false), None);
     }
 }
