@@ -171,13 +171,20 @@ fn the_times_are_those_of_strace() {
         .collect();
     assert_eq!(ours.len(), theirs.len());
     assert!(ours.len() >= 200, "{} calls", ours.len());
-    for (at, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
-        // strace times from one stop of the process to the next, around the call; it may have to wait for a CPU.
-        assert!(
-            *ours <= theirs + 2e-6 && theirs - ours < 0.1,
-            "call {at}: {ours} s, strace says {theirs} s"
-        );
-    }
-    let sums = [&ours, &theirs].map(|all| all.iter().sum::<f64>());
-    assert!(sums[1] - sums[0] < 0.2 * sums[1] + 0.05, "{sums:?}");
+    // strace times from one stop of the process to the next, around the call; on a busy machine it waits for a CPU in between.
+    let mut longer: Vec<f64> = theirs
+        .iter()
+        .zip(&ours)
+        .map(|(theirs, ours)| theirs - ours)
+        .collect();
+    longer.sort_by(f64::total_cmp);
+    assert!(longer[0] >= -2e-6, "shorter by {longer:?}");
+    let (half, whole) = (
+        longer[longer.len() / 2],
+        ours.iter().sum::<f64>() / ours.len() as f64,
+    );
+    assert!(
+        half < 0.5 * whole,
+        "{half} s longer than {whole} s on average"
+    );
 }

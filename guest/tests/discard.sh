@@ -69,7 +69,18 @@ for n in 1 2 3 4; do /usr/local/bin/dd if=/dev/zero of="$mnt/$n" bs=1M count=8 2
 sync
 rm "$mnt"/[123]
 before=$(kernels 14)
-mostrace record -d "$loop" -o f2fs.most --sync -- sh -c "sync; fstrim $mnt; sleep 1"
+# Its thread begins when the disk has been idle for a while.
+cat >idle.sh <<END
+sync
+fstrim $mnt
+i=0
+while [ "\$(awk '{ print \$14 }' /sys/block/$(basename "$loop")/stat)" = $before ] && [ \$i -lt 60 ]; do
+	sleep 1
+	i=\$((i + 1))
+done
+sleep 1
+END
+mostrace record -d "$loop" -o f2fs.most --sync -- sh idle.sh
 theirs=$((($(kernels 14) - before) * 512))
 keep f2fs.most
 sums f2fs.most discard discard_bytes >sums
