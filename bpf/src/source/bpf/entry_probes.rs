@@ -27,7 +27,7 @@ const LOSSES: [&str; 4] = ["entries_ring", "submitters", "pages_cut", "dirtiers"
 /// The tables whose size goes by the machine's memory: their most and least entries. The pages that are dirty at a time, and the empty flushes
 /// that are waited for.
 const TABLES: [(&str, u32, u32); 2] = [
-    ("dirty_pages", 1 << 17, 1 << 15),
+    ("dirty_pages", 1 << 17, 1 << 16),
     ("flushes", 1 << 12, 1 << 11),
 ];
 
