@@ -22,8 +22,6 @@ for writer in one two three; do
 	) &
 done
 wait
-# Two tasks write the same pages, and either may dirty one of which the other has begun a write.
-fio --name=race --filename="$mnt/race" --size=1m --bs=4k --rw=randwrite --numjobs=2 --io_size=2m --fsync=16 --ioengine=psync >fio.log
 sync
 END
 
@@ -87,3 +85,4 @@ fresh_ext4 128 -b 4096
 wanted="iomap_dio_submit_bio jbd2_dirty_metadata writeback_start_folio "
 check_same
 remove
+umount $tracing
