@@ -99,8 +99,11 @@ impl<'f> Spans<'f> {
             };
             self.take(&frame?)?;
         }
-        let is_due = |span: &mut Span| span.completed <= time_ns;
-        Ok(self.ahead.pop_front_if(is_due))
+        let is_due = self
+            .ahead
+            .front()
+            .is_some_and(|span| span.completed <= time_ns);
+        Ok(is_due.then(|| self.ahead.pop_front()).flatten())
     }
 
     /// Appends the rows of a frame that tell of a wait.
