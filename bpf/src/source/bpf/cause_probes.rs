@@ -3,7 +3,6 @@
 
 use std::ffi::OsString;
 use std::mem::MaybeUninit;
-use std::path::Path;
 
 use libbpf_rs::btf::Btf;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
@@ -21,7 +20,6 @@ use crate::machine::device::Device;
 use crate::machine::filesystem;
 use crate::machine::kernel;
 use crate::machine::memory;
-use crate::machine::mounts::TRACEFS;
 use crate::source::Losses;
 
 mod skel {
@@ -178,14 +176,11 @@ impl<'o> CauseProbes<'o> {
         let uring = fill_uring(&mut open, &btf)?;
         drop(btf);
         memory::give_back();
-        // The functions of earlier kernels have other arguments. The tracepoint came with those of today (6.2).
-        let has_started_inodes = Path::new(TRACEFS)
-            .join("events/ext4/ext4_journal_start_inode")
-            .exists();
         let functions = Functions::of(device);
-        let has_atomic = functions.is_some() && has_started_inodes;
+        let told = Told::read();
+        let has_atomic = functions.is_some() && told.started_inodes;
         // Where a task may be preempted within a program at a tracepoint, the function's program tells more.
-        let is_told = Told::read().modifications && !(has_atomic && kernel::preempts_probes());
+        let is_told = told.modifications && !(has_atomic && kernel::preempts_probes());
         for mut program in open.open_object_mut().progs_mut() {
             let is_function = program.name().as_encoded_bytes().starts_with(FUNCTION);
             let is_uring = program

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tracepoints that a kernel with the patches of `kernel-patches/upstream` has. The probes take what these tell before they
-//! look at the kernel's functions, and before they guess at its private structs.
+//! The tracepoints that decide which probes are taken. What a kernel with the patches of `kernel-patches/upstream` tells is taken before the
+//! kernel's functions are looked at, and before anything is guessed from its private structs.
 
 use std::fs;
 use std::path::Path;
@@ -17,6 +17,9 @@ pub(crate) struct Told {
     pub direct: bool,
     /// The folio whose write begins (`writeback_start_folio`).
     pub writing: bool,
+    /// The inode for which a handle of ext4's begins (`ext4_journal_start_inode`, from 6.2 on). jbd2's functions have their present
+    /// arguments since.
+    pub started_inodes: bool,
 }
 
 impl Told {
@@ -42,6 +45,7 @@ impl Told {
             modifications: has("jbd2/jbd2_dirty_metadata", "int credit;"),
             direct: has("iomap/iomap_dio_submit_bio", "loff_t pos;"),
             writing: has("writeback/writeback_start_folio", " index;"),
+            started_inodes: has("ext4/ext4_journal_start_inode", " ino;"),
         }
     }
 }
