@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What calls for durability waited for: the parts sum to each call's time, in the samples and in a recording, whose calls strace
+//! Checks what calls for durability waited for: the parts sum to each call's time, in the samples and in a recording, whose calls strace
 //! times as well. Disks whose delays are known are in `guest/disks/tests/delay.sh`.
 
 mod run;

@@ -59,7 +59,7 @@ struct Call {
     who: u32,
     file: u32,
     bytes: u64,
-    /// What it waited for; zeros if that is not known.
+    /// The parts of its time by what it waited for; zeros if that is not known.
     parts: Parts,
 }
 

@@ -28,7 +28,7 @@ pub(super) struct Commit {
     pub record: Span,
 }
 
-/// Who had a handle in a transaction.
+/// The tasks that had a handle in a transaction.
 #[derive(Default)]
 struct Members {
     inodes: HashSet<(u64, u32)>,

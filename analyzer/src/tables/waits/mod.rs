@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What each call for durability waited for, found from the intervals that a recording has anyway.
+//! Finds what each call for durability waited for, from the intervals that a recording has anyway.
 //!
 //! ```text
 //! call.entries ───── Ask ─────────────┐
@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A caller waits for one thing after another: for contents and metadata that it writes, then for the commit, then for the cache.
-//! What was completed after the call returned was not waited for. Where the recording does not tell who waited for what, the time
+//! A call did not wait for what was completed after it returned. Where the recording does not tell who waited for what, the time
 //! belongs to [`Wait::Other`].
 
 mod ask;

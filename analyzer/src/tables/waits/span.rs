@@ -13,7 +13,7 @@ use crate::facts::{Facts, NONE_32, Part, Rows, bits, stored_column as at};
 /// The place of blkparse's letter F for a flush ahead of the data among [`bits::RWBS`].
 const FLUSH: u64 = 1 << 2;
 
-/// What a row is for somebody who waits.
+/// The kinds of rows that somebody may wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
     Data,
