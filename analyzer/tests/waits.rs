@@ -34,6 +34,7 @@ fn main() -> ExitCode {
     run_one_by_one(tests![
         the_parts_of_each_call_sum_to_its_time,
         a_commit_on_a_write_back_disk_is_mostly_flush,
+        rows_cannot_be_chosen,
         the_times_are_those_of_strace needs [
             Need::Loop,
             Need::Btf,
@@ -41,6 +42,15 @@ fn main() -> ExitCode {
             Need::Tool("strace", "strace"),
         ],
     ])
+}
+
+/// Conditions choose rows, and a call waits for all of them: they are refused, not ignored.
+fn rows_cannot_be_chosen() {
+    let mut analyze = Command::new(env!("CARGO_BIN_EXE_mostrace"));
+    let analyze = analyze.args(["analyze", &sample("wal"), "--waits"]);
+    let said = run::say(analyze.args(["--where", "bytes > 0"]));
+    assert_eq!(said.status, Some(2), "{}", said.err);
+    assert!(said.err.contains("--where"), "{}", said.err);
 }
 
 /// Returns the calls of a bundle.

@@ -84,7 +84,7 @@ pub struct Analyze {
     tree: bool,
     /// Show what calls for durability (fsync …) waited for: data, metadata, the commit's beginning, the commit, flushes and
     /// the rest, which sum to their time; --by process, comm, file or role divides them further
-    #[arg(long, conflicts_with_all = ["full", "percentiles", "tree", "every", "where"])]
+    #[arg(long, conflicts_with_all = ["full", "percentiles", "tree", "every", "condition"])]
     waits: bool,
     /// The columns of the table, in this order
     #[arg(long, value_name = "COLUMN", value_delimiter = ',', requires = "by")]
