@@ -310,15 +310,26 @@ impl Folder {
     }
 
     /// Gives the folder and the files in it to `owner` and makes the files readable by nobody else. The folder is given
-    /// last: until then nobody else can put anything into it.
+    /// last: until then nobody else can put anything into it. Whoever reads a recording may remove it as soon as it is complete:
+    /// what is gone is passed over.
     ///
     /// # Errors
     /// Returns an error if the caller may not change owners, or if the folder holds something that is not the caller's
     /// own.
     pub fn give_to(&self, owner: Option<Owner>) -> Result<(), Error> {
         for name in self.names()? {
-            let (file, path) = (self.read(&name)?, self.path.join(&name));
-            if !is_own(&file.metadata().at(&path)?) {
+            let path = self.path.join(&name);
+            let file = match self.read(&name) {
+                Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                    continue;
+                }
+                read => read?,
+            };
+            let meta = file.metadata().at(&path)?;
+            if meta.nlink() == 0 {
+                continue;
+            }
+            if !is_own(&meta) {
                 return Err(Error::corrupt(&path, "is not a file that was made here"));
             }
             give(&file, owner).at(&path)?;
@@ -477,6 +488,25 @@ mod tests {
         };
         let make = |parent: &Folder, at| is_made_empty(parent, &format!("{at}.most"));
         while_exchanged(outer, make, 100);
+    }
+
+    #[test]
+    fn what_is_removed_meanwhile_need_not_be_given() {
+        for round in 0..40_u64 {
+            let tmp = tempfile::tempdir().unwrap();
+            let parent = Folder::open(tmp.path()).unwrap();
+            let folder = parent.make_folder("x.most".as_ref()).unwrap();
+            for n in 0..100 {
+                fs::write(folder.path().join(n.to_string()), "").unwrap();
+            }
+            let path = folder.path().to_owned();
+            let reader = std::thread::spawn(move || {
+                std::thread::sleep(std::time::Duration::from_micros(10 * round));
+                fs::remove_dir_all(path).unwrap();
+            });
+            folder.give_to(None).unwrap();
+            reader.join().unwrap();
+        }
     }
 
     #[test]
