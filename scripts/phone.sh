@@ -14,9 +14,8 @@ x86_64) target=x86_64-unknown-linux-gnu compiler=gcc ;;
 *) echo "usage: phone.sh aarch64 | armv7 | x86_64" >&2; exit 2 ;;
 esac
 arch=$1
-# A limit on the size, to notice growth. x86-64's instructions take more space.
+# A limit on the size, to notice growth.
 most=7900000
-[ "$arch" != x86_64 ] || most=7900000
 here=$(cd "$(dirname "$0")/.." && pwd)
 folder=${CARGO_TARGET_DIR:-$here/target}
 

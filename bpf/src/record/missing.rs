@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The completions that a recording lacks, each counted in one of its segments.
 
-/// What the segments so far lack. A request whose completion is missing goes on into the next segment, as one that is under way does, and
+/// Counts what the segments so far lack. A request whose completion is missing goes on into the next segment, as one that is under way does, and
 /// is given up there or later; the kernel's counters show it in the segment in which it completed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Missing {

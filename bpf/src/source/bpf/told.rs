@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::machine::kernel;
 use crate::machine::mounts::Mount;
 
-/// What the kernel tells by tracepoints of its own.
+/// Says which of these tracepoints the kernel has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Told {
     /// Every modification of a journal's buffer (`jbd2_dirty_metadata`).
