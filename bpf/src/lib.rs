@@ -51,6 +51,7 @@ pub use error::{Error, Refused};
 pub use machine::device::Device;
 pub use machine::health::Drive;
 pub use machine::lock::lock_holder;
+pub use machine::memory::{give_back, share_heap};
 pub use machine::user::User;
 pub use record::{Options, Outcome, Progress, Segments, Size, check_output, record, segment};
 pub use source::bpf::RingSize;

@@ -14,7 +14,9 @@ use mostrace::ledger::{self, Days, Hour, Keeper, Reading, UidIo};
 use mostrace::live::follow;
 use mostrace_bundle::temporary::TempFolder;
 use mostrace_bundle::{Packages, units};
-use mostrace_capture::{Device, Drive, Options, Progress, Segments, Size, record};
+use mostrace_capture::{
+    Device, Drive, Options, Progress, Segments, Size, give_back, record, share_heap,
+};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::low_level::raise;
 
@@ -62,6 +64,7 @@ impl Start {
             let what = "an hour must be whole seconds of which a day is a multiple";
             return Err(UsageError(format!("--every: {what}")).into());
         }
+        share_heap();
         let days = Days::new(&self.folder);
         days.create()?;
         let lock = Lock::create(&self.folder)?;
@@ -119,8 +122,13 @@ impl Start {
                     before,
                     tell,
                 );
-                let arriving = Arriving::new(output, false, recorder, self.segment / LOOKS);
-                let followed = follow(arriving, &mut keeper);
+                let mut arriving = Arriving::new(output, false, recorder, self.segment / LOOKS);
+                // The next segment is asked for when the one before is summed up.
+                let segments = std::iter::from_fn(|| {
+                    give_back();
+                    arriving.next()
+                });
+                let followed = follow(segments, &mut keeper);
                 keeper.finish();
                 if followed.is_err() {
                     // The recorder must end too.
