@@ -269,8 +269,8 @@ impl Processes {
         id
     }
 
-    /// Returns the number of a thread that an entry named before. Its cgroup may not have been known then: what is told first counts
-    /// for the time before, too.
+    /// Returns the number of a thread that an entry named before. Its cgroup may not have been known then: the first report of it
+    /// counts for the time before, too.
     fn known(&mut self, told: Told) -> Option<ProcessId> {
         if let Some(&id) = self.by_entry.get(&told) {
             return Some(id);

@@ -95,7 +95,7 @@ mod tests {
             }),
             ..Manifest::default()
         };
-        // Of a loop device on the drive nothing is said.
+        // Nothing is said about a loop device on the drive.
         assert_eq!(media(&manifest), None);
         manifest.device.disk = "nvme0n1".into();
         assert_eq!(media(&manifest), Some(4_000));

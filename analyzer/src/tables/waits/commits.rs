@@ -22,7 +22,7 @@ pub(super) struct Commit {
     pub pid: u32,
     /// The first Q of what that thread wrote for it.
     pub begin: u64,
-    /// When its record was durable.
+    /// The time when its record was durable.
     pub end: u64,
     /// Its record.
     pub record: Span,

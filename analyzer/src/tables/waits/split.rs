@@ -33,7 +33,7 @@ impl Wait {
     }
 }
 
-/// How long a call waited for each [`Wait`], ns.
+/// The time that a call waited for each [`Wait`], ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parts([u64; Wait::VARIANTS.len()]);
 
