@@ -12,7 +12,7 @@
 
 /* Deeper ones are cut at the root's end. */
 #define CGROUP_DEPTH 16
-/* It is told again after this time, so that a lost entry is not missed for long, and each segment has its own. */
+/* It is reported again after this time, so that a lost entry is not missed for long, and each segment has its own. */
 #define CGROUP_AGAIN_NS 1000000000ULL
 /* The processes that each CPU remembers, a power of 2. */
 #define CGROUP_TOLD 256

@@ -21,7 +21,7 @@
 #include "mounting.bpf.h"
 
 /*
- * What was made dirty: a folio, identified by its head page, or a buffer if several blocks of a device share a page
+ * The place that was made dirty: a folio, identified by its head page, or a buffer if several blocks of a device share a page
  * (FAT's blocks are sectors). Its memory may have been reused since.
  */
 struct dirty_place {

@@ -604,7 +604,7 @@ static __always_inline bool tell_close(__u32 fd, __u32 stage)
 /* Descriptors of the current process that end. */
 struct ending {
 	__u32 first;
-	__u32 on_exec;		/* those alone that are so marked, if the program is executed */
+	__u32 on_exec;		/* only the marked ones, if the program is executed */
 	__u64 told;
 };
 
@@ -687,7 +687,7 @@ static __always_inline void tell_closed_range(__u32 first, __u32 last)
 		close_descriptors(first, (last < count ? last + 1 : count) - first, false);
 }
 
-/* Tells the descriptors that end if the program is executed, of which another record tells. Returns how many. */
+/* Reports the descriptors that end if the program is executed; another record says whether it is. Returns their number. */
 static __always_inline __u64 tell_closed_by_exec(void)
 {
 	return close_descriptors(0, own_descriptors(), true);

@@ -441,7 +441,7 @@ static __always_inline bool tell_submitted(const struct begun_request *begun, st
 	return true;
 }
 
-/* A close that tells nothing if it succeeds, as it will, is told when it is submitted. */
+/* A close reports nothing if it succeeds, as it will, so it is recorded when it is submitted. */
 static __always_inline void tell_closed(const struct begun_request *begun, __u64 request, __s64 result)
 {
 	struct raw_call *call;
