@@ -173,8 +173,8 @@ fn btrfs_number(node: &Path) -> Option<Vec<u8>> {
     (superblock[BTRFS_MAGIC..] == *b"_BHRfS_M").then(|| number.to_vec())
 }
 
-/// Returns the number by which the filesystem on a device can be told from others, which was set when it was made: its UUID, or its
-/// serial number. None if no such number is known.
+/// Returns the number that distinguishes the filesystem on a device from others, and that was set when it was made: its UUID, or
+/// its serial number. None if no such number is known.
 pub fn number(node: &Path) -> Option<Vec<u8>> {
     let head = head(node).ok()?;
     let Some(kind) = kind_of(&head) else {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The destination of what sources record: the event files and the tables of a bundle.
 //!
-//! A recording may go to several bundles, its segments. If a [`Sink`] is told so, it keeps the latest records, and repeats those of
-//! requests in flight at the beginning of each segment, so that every segment can be read on its own. Completions are never
+//! A recording may go to several bundles, its segments. A [`Sink`] for segments keeps the latest records, and repeats those
+//! of requests in flight at the beginning of each segment, so that every segment can be read on its own. Completions are never
 //! repeated: every byte is in one segment.
 //!
 //! [`EventFiles`] are the per-CPU files of block events; [`EntryTables`] and [`CauseTables`] are two sets of tables ([`tables`]).
