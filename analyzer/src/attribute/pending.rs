@@ -4,7 +4,7 @@
 //! The probe makes an entry at the same Q, I or D as the tracer makes its event, on the same CPU and right before it. So
 //! among several requests for the same place, which may differ in length, each finds its own entry. If it is unknown which
 //! of several Qs a part had, because their bios were in flight for the same sectors at once, any of the entries there may be
-//! its own: they keep only what they have in common.
+//! its own. These entries then keep only what they have in common.
 
 use std::cmp::Reverse;
 use std::ops::Range;

@@ -39,7 +39,7 @@ fn forget(lock: &Lock) -> Undo {
     Undo::Forget(path.to_owned(), holder.to_owned())
 }
 
-/// Undoes what an earlier holder of the lock has stored. Returns true if there was something.
+/// Undoes the changes that an earlier holder of the lock has stored. Returns true if there were any.
 ///
 /// # Errors
 /// Returns an error if there is no tracefs, or no shell.
