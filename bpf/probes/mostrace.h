@@ -186,7 +186,7 @@ enum mostrace_call_flags {
 	MOSTRACE_CALL_FIRST = 1,	/* first_bytes is set */
 	/* 2 is in firstbytes.bpf.h, 4 in call.bpf.h. */
 	/*
-	 * A request to io_uring that posts no completion unless it fails, so that nothing tells its
+	 * A request to io_uring that posts no completion unless it fails, so that nothing reports its
 	 * end: it may go on after head.time_ns. Its offset and bytes are as asked for, and its
 	 * result is 0. If it fails, another entry without this flag follows.
 	 */
@@ -424,7 +424,7 @@ struct mostrace_f2fs {
 };
 
 /*
- * The cgroup of the unified hierarchy that a process was in at head.time_ns. It is told when the process does
+ * The cgroup of the unified hierarchy that a process was in at head.time_ns. It is recorded when the process does
  * something that has an entry, and again from time to time. head.sector is MOSTRACE_NONE and
  * head.bytes 0. 48 bytes, then path_len bytes of path (no NUL), padded with NULs to a multiple of 8:
  * written backwards from the hierarchy's root, "name/folder/folder/"; empty for the root itself.
