@@ -37,7 +37,8 @@ pub(super) fn categories(rwbs: &[u8], sectors: u64) -> u64 {
         .fold(flush_ahead | op, |all, bit| all | bit)
 }
 
-/// Returns true if a flag follows an F, which is the operation then.
+/// Returns true if `rest`, which follows an F, begins with a flag. The F is then the operation itself, not a flush ahead of
+/// another one.
 fn is_flag(rest: &[u8]) -> bool {
     matches!(rest.first(), Some(b'A' | b'S' | b'M'))
 }
