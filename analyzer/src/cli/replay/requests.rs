@@ -121,6 +121,10 @@ impl Requests {
             attribute::Op::Flush => {
                 match first.and_then(|first| sequences.remove(&first)) {
                     Some(write) => self.all[write].completed_ns = completion.time_ns,
+                    // The end of a write's flush sequence.
+                    None if bio.is_some() => {
+                        self.leave_out("writes whose own completion was not seen");
+                    }
                     None => self.leave_out("flushes whose queueing was not seen"),
                 }
                 return;
