@@ -62,7 +62,7 @@ fn events(bundle: &Path) -> Vec<Event> {
     parsed.out.lines().filter_map(event).collect()
 }
 
-/// A request without what tells it from another for the same sectors.
+/// The kind and place of a request, which several requests may share.
 type Key = (&'static str, u64, u64);
 
 /// The number of requests of each kind and place. No program can ask for a write with a preflush, so that one counts as a
@@ -86,7 +86,7 @@ fn requests(events: &[Event]) -> BTreeMap<Key, u64> {
     found
 }
 
-/// When each write was queued and completed, ns, in the order in which those of the same sectors were.
+/// Returns for each write its number among those of the same sectors, and when it was queued and completed, ns.
 fn writes(events: &[Event]) -> Vec<(Key, usize, u64, u64)> {
     let mut queued: HashMap<u64, VecDeque<u64>> = HashMap::new();
     let mut seen: HashMap<Key, usize> = HashMap::new();

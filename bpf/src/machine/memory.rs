@@ -6,7 +6,7 @@
 #[allow(unsafe_code)]
 pub fn give_back() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: it touches free memory alone.
+    // SAFETY: the call touches only free memory.
     unsafe {
         libc::malloc_trim(0);
     }
