@@ -10,6 +10,7 @@ use mostrace_bundle::entry::{
     TYPE_CALL, TYPE_CGROUP, TYPE_DIRTIED, TYPE_DIRTIER, TYPE_F2FS, TYPE_FILE, TYPE_FORK,
     TYPE_FREED, TYPE_HANDLE, TYPE_PROCESS, What, cp, fork_flags,
 };
+use mostrace_bundle::entry::stack::{RawStack, TYPE_STACK};
 use mostrace_bundle::manifest::{SCHEMA, State};
 use mostrace_bundle::operation::{OperationKind, OperationRef, RawOperation, TYPE_OPERATION};
 use mostrace_bundle::sparse::SparseWriter;
@@ -204,6 +205,26 @@ pub fn cgroup() -> Vec<u8> {
     let mut record = raw.as_bytes().to_vec();
     record.extend(path);
     record.resize(64, 0);
+    record
+}
+
+/// The entry of a stack with a frame of the kernel and two of a program.
+pub fn stack() -> Vec<u8> {
+    let text = b"ext4_dirty_inode+0x5b\n0a1f 0x1189 /a b/app\n- - \n";
+    let size = (48 + text.len()).next_multiple_of(8);
+    let raw = RawStack {
+        head: RawHead {
+            flags: Flags(0),
+            ..head(TYPE_STACK, u16::try_from(size).unwrap(), NONE)
+        },
+        id: 99.into(),
+        tgid: 8.into(),
+        kernel: 1.into(),
+        user: 2.into(),
+    };
+    let mut record = raw.as_bytes().to_vec();
+    record.extend(text);
+    record.resize(size, 0);
     record
 }
 

@@ -90,7 +90,7 @@ impl Recorder {
     /// Makes the tables and reads the header, which is there at once: what cannot be read is refused before a command runs.
     fn begin(&mut self, sink: &mut Sink) -> Result<()> {
         if self.has_causes {
-            sink.open_causes()?;
+            sink.open_causes(false)?;
         }
         sink.open_entries(&self.paths.device.display().to_string())?;
         let polled = self.poll(sink);
