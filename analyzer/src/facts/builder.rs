@@ -141,6 +141,7 @@ impl Builder {
             devices: self.rows.devices,
             transactions: None,
             hidden: None,
+            programs: Vec::new(),
         })
     }
 

@@ -253,6 +253,7 @@ pub static ALL: &[Column] = &[
     caused(yes("cause_of_command", labels::cause_of_command, "whether that process belongs to the recorded command's tree: the command, or a process that it or a descendant started; empty if the cause is unknown or the recording does not have the tree")),
     derived(text("cgroup", |f| labels::cgroups(f, at::process), "path of the cgroup (v2) of the process that submitted it, as it was then; empty if the recording does not have it")),
     derived(text("dirty_cgroup", |f| labels::cgroups(f, at::dirtier), "the same of the process that dirtied the pages")),
+    derived(caused(text("cause_stack", labels::cause_stacks, "the stack from which it was caused, if stacks were recorded (record --stacks): the frames of the program, outermost first, then those of the kernel (marked _[k]), with semicolons between them; a program's function is known if its file is found, else the frame is file+0xoffset"))),
     derived(caused(text("cause_cgroup", labels::cause_cgroups, "the same of the process that caused it"))),
     derived(text("process", |f| labels::processes(f, at::process), "comm:tgid of the process that submitted it")),
     derived(text("dirtier", |f| labels::processes(f, at::dirtier), "comm:tgid of the process that dirtied the pages")),
@@ -345,7 +346,9 @@ fn class(_: &Facts) -> Text {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attribute::{File, FileId, Names, Process, ProcessId, Request, Row};
+    use crate::attribute::{
+        File, FileId, Names, Process, ProcessId, Request, Row, Stack, StackId,
+    };
     use crate::causes::{Cause, Operation, Reason, Verdicts};
     use crate::facts::Builder;
     use mostrace_map::class::{Provenance, Role};
@@ -380,6 +383,7 @@ mod tests {
     fn cause() -> Cause {
         Cause {
             process: ProcessId(1),
+            stack: StackId(1),
             operation: Some(Operation::Write),
             file: FileId(1),
         }
@@ -405,9 +409,14 @@ mod tests {
             provenance: Provenance::Live,
             role: inode.map(|_| Role::Db),
         };
+        let stack = Stack {
+            kernel: vec!["ext4_file_write_iter".into(), "vfs_write".into()],
+            ..Stack::default()
+        };
         Names {
             processes: vec![process(None), process(Some(7))],
             files: vec![file(None), file(Some(12))],
+            stacks: vec![Stack::default(), stack],
             ..Names::default()
         }
     }
