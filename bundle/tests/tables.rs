@@ -5,8 +5,8 @@ mod common;
 
 use std::path::Path;
 
-use mostrace_bundle::entry::{CallKind, CgroupRef, NONE, Step, cp};
 use mostrace_bundle::entry::stack::{Frame, Place, StackRef};
+use mostrace_bundle::entry::{CallKind, CgroupRef, NONE, Step, cp};
 use mostrace_bundle::operation::OperationKind;
 use mostrace_bundle::table::{HEADER_LEN, TableReader, header};
 use mostrace_bundle::{Entry, Error};
@@ -121,7 +121,10 @@ fn records_come_back_as_they_were() {
                 };
                 let frames: Vec<Frame> = StackRef { raw, text }.frames().collect();
                 let kernel = Frame::Kernel("ext4_dirty_inode".into());
-                assert_eq!(frames, [kernel, Frame::User(app), Frame::User(Place::default())]);
+                assert_eq!(
+                    frames,
+                    [kernel, Frame::User(app), Frame::User(Place::default())]
+                );
                 None
             }
             Entry::Operation(o) => {

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 
 use mostrace_bundle::entry::{CallKind, Flags, RawF2fs, Step};
 
-use super::{Caller, Reason};
 use super::calls::{Call, Calls};
+use super::{Caller, Reason};
 use crate::attribute::{FileId, HashMap, ProcessId, StackId};
 
 /// Number of checkpoints, of collections per thread and of commits per file that are remembered: rows come soon after them.
@@ -317,7 +317,10 @@ mod tests {
         }
         let checkpoint = f2fs.checkpoint(at_ns)?;
         let requesters = checkpoint.requesters.iter();
-        Some((requesters.map(|r| r.caller.process.0).collect(), checkpoint.reason))
+        Some((
+            requesters.map(|r| r.caller.process.0).collect(),
+            checkpoint.reason,
+        ))
     }
 
     #[test]
@@ -410,7 +413,8 @@ mod tests {
         assert!(f2fs.checkpoint(15).is_some() && f2fs.checkpoint(25).is_none());
         push(&mut f2fs, &calls, step(Step::Written, 101, 30));
         assert_eq!(
-            f2fs.checkpoint(35).map(|c| c.requesters[0].caller.process.0),
+            f2fs.checkpoint(35)
+                .map(|c| c.requesters[0].caller.process.0),
             Some(102)
         );
     }

@@ -3,8 +3,8 @@
 
 use mostrace_bundle::entry::{CallKind, RawHandle, handle_flags};
 
-use super::{Caller, Operation};
 use super::operation::is_sync;
+use super::{Caller, Operation};
 use crate::attribute::FileId;
 
 /// The `h_type` of a handle that marks blocks as written at the end of IO.

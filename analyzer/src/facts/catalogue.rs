@@ -346,9 +346,7 @@ fn class(_: &Facts) -> Text {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attribute::{
-        File, FileId, Names, Process, ProcessId, Request, Row, Stack, StackId,
-    };
+    use crate::attribute::{File, FileId, Names, Process, ProcessId, Request, Row, Stack, StackId};
     use crate::causes::{Cause, Operation, Reason, Verdicts};
     use crate::facts::Builder;
     use mostrace_map::class::{Provenance, Role};

@@ -130,7 +130,11 @@ fn without(place: &Place) -> String {
     let name = place.path.rsplit(|&byte| byte == b'/').next();
     let name = match (name.unwrap_or_default(), &place.build_id) {
         (b"", None) => return "[unknown]".to_owned(),
-        (b"", Some(id)) => id.iter().take(4).map(|byte| format!("{byte:02x}")).collect(),
+        (b"", Some(id)) => id
+            .iter()
+            .take(4)
+            .map(|byte| format!("{byte:02x}"))
+            .collect(),
         (name, _) => escape(name),
     };
     let offset = place.offset.map(|offset| format!("+{offset:#x}"));

@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 use std::mem::offset_of;
 
-use mostrace_bundle::entry::{
-    EntryRef, RawCall, RawDirtied, RawF2fs, RawHandle, TYPE_CALL, TYPE_DIRTIED, TYPE_F2FS, TYPE_FILE,
-    TYPE_FORK, TYPE_HANDLE,
-};
 use mostrace_bundle::entry::stack::TYPE_STACK;
+use mostrace_bundle::entry::{
+    EntryRef, RawCall, RawDirtied, RawF2fs, RawHandle, TYPE_CALL, TYPE_DIRTIED, TYPE_F2FS,
+    TYPE_FILE, TYPE_FORK, TYPE_HANDLE,
+};
 use mostrace_bundle::{Folder, layout};
 
 use super::file_names::FileNames;
@@ -300,7 +300,14 @@ mod tests {
             entry
         };
         let sector = offset_of!(RawHead, sector);
-        let stack = |id| with(TYPE_STACK, size_of::<RawStack>(), offset_of!(RawStack, id), id);
+        let stack = |id| {
+            with(
+                TYPE_STACK,
+                size_of::<RawStack>(),
+                offset_of!(RawStack, id),
+                id,
+            )
+        };
         let call = |id| with(TYPE_CALL, CALL, sector, id);
         // The handle's transaction is open: the next segment repeats it.
         let mut handle = with(TYPE_HANDLE, HANDLE, sector, 7);

@@ -8,7 +8,7 @@
 //! ext4_file_write_iter+0x1c4
 //! 8f3c…b1 0x11ca27 /usr/lib/x86_64-linux-gnu/libc.so.6
 //! - 0x1189 /home/me/app
-//! - - 
+//! - -
 //! ```
 //!
 //! A frame of the kernel is the function and the place in it, or `unknown`. A frame of a program is its file's build id, the place in the file (an offset in bytes) and the file's path. A `-`, or an
@@ -128,7 +128,9 @@ impl Place {
         let offset = offset.strip_prefix("0x");
         Place {
             build_id: bytes_of(build_id),
-            offset: offset.filter(|hex| is_hex(hex)).and_then(|hex| u64::from_str_radix(hex, 16).ok()),
+            offset: offset
+                .filter(|hex| is_hex(hex))
+                .and_then(|hex| u64::from_str_radix(hex, 16).ok()),
             path: parts.next().unwrap_or_default().into(),
         }
     }
@@ -175,7 +177,14 @@ mod tests {
     /// What is no build id or offset is not known, and never an error.
     #[test]
     fn other_words_are_unknown() {
-        for line in [&b""[..], b"-", b"abc 12", b"+1 0x+2", b"\xff 0x \xfe", b"0x1 -1 "] {
+        for line in [
+            &b""[..],
+            b"-",
+            b"abc 12",
+            b"+1 0x+2",
+            b"\xff 0x \xfe",
+            b"0x1 -1 ",
+        ] {
             let place = Place::parse(line);
             assert_eq!((place.build_id, place.offset), (None, None), "{line:?}");
         }

@@ -183,7 +183,10 @@ impl Stacks {
         let addresses = recorded.kernel.iter().take(count);
         let names: Vec<String> = addresses.map(|&at| self.functions.place(at)).collect();
         let is_tracing = |name: &String| TRACING.iter().any(|begin| name.starts_with(begin));
-        let first = names.iter().rposition(is_tracing).map_or(0, |last| last + 1);
+        let first = names
+            .iter()
+            .rposition(is_tracing)
+            .map_or(0, |last| last + 1);
         let lines = names.iter().skip(first);
         lines.map(|name| format!("{name}\n").into_bytes()).collect()
     }
@@ -323,7 +326,13 @@ mod tests {
                        ffffffffa0000000 t bpf_prog_0123_cause_jbd2_handle_start\t[bpf]\n\
                        ffffffffa0000100 t __bpf_trace_jbd2_handle_start\n";
         let mut stack = recorded(&[]);
-        let addresses = [0xa000_0010, 0xa000_0110, 0x8100_0010, 0x8100_0100, 0x8100_0105];
+        let addresses = [
+            0xa000_0010,
+            0xa000_0110,
+            0x8100_0010,
+            0x8100_0100,
+            0x8100_0105,
+        ];
         for (to, low) in stack.kernel.iter_mut().zip(addresses) {
             *to = 0xffff_ffff_0000_0000 | low;
         }
