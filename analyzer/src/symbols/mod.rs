@@ -10,11 +10,12 @@
 mod elf;
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use mostrace_bundle::entry::stack::Place;
 use rustix::fs::OFlags;
@@ -81,8 +82,7 @@ impl Symbols {
     fn places(&self, id: &[u8], path: &[u8]) -> Vec<PathBuf> {
         let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
         let (folder, rest) = hex.split_at_checked(2).unwrap_or_default();
-        let path = Path::new(std::ffi::OsStr::from_bytes(path));
-        let path = path.is_absolute().then_some(path);
+        let path = Some(Path::new(OsStr::from_bytes(path))).filter(|path| is_of_a_program(path));
         let system = PathBuf::from(SYSTEM);
         let debug = self.folders.iter().chain([&system]).map(|root| {
             let folder = root.join(".build-id").join(folder);
@@ -113,9 +113,19 @@ impl Symbols {
     }
 }
 
+/// Returns true if a program's file may be at a path that a recording names. The files of the kernel's own filesystems do more than
+/// to be read.
+fn is_of_a_program(path: &Path) -> bool {
+    let is_the_kernels = ["/proc", "/sys", "/dev"]
+        .iter()
+        .any(|root| path.starts_with(root));
+    let mut components = path.components();
+    path.is_absolute() && !is_the_kernels && components.all(|part| part != Component::ParentDir)
+}
+
 /// Opens a regular file of at most `most` bytes; anything else is not even opened, because that may have an effect.
 fn regular(path: &Path, most: u64) -> Option<File> {
-    let fits = |meta: &fs::Metadata| meta.is_file() && meta.len() <= most;
+    let fits = |meta: &fs::Metadata| meta.is_file() && (1..=most).contains(&meta.len());
     fs::metadata(path).ok().filter(fits)?;
     let flags = i32::try_from((OFlags::NONBLOCK | OFlags::NOCTTY).bits()).ok()?;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path);
@@ -186,5 +196,22 @@ mod tests {
             assert!(regular(path, MOST).is_none(), "{}", path.display());
         }
         assert!(regular(&file, 10).is_some() && regular(&file, 9).is_none());
+    }
+
+    #[test]
+    fn a_recording_cannot_name_any_file() {
+        for (path, may_be) in [
+            ("/usr/bin/app", true),
+            ("/a b/app (deleted)", true),
+            ("app", false),
+            ("[vdso]", false),
+            ("", false),
+            ("/usr/../proc/kmsg", false),
+            ("/proc/kmsg", false),
+            ("/sys/x", false),
+            ("/dev/watchdog", false),
+        ] {
+            assert_eq!(is_of_a_program(Path::new(path)), may_be, "{path}");
+        }
     }
 }
