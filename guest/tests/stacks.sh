@@ -14,7 +14,7 @@ bytes() {
 
 fresh_ext4 64
 step "record"
-if ! mostrace record -d "$loop" -o run.most --entries bpf --sync --stacks -- two-ways "$mnt/letter" "$mnt/picture" >told 2>err; then
+if ! mostrace record -d "$loop" -o run.most --entries bpf --sync --stacks -- two-ways "$mnt/letter" "$mnt/picture" "$mnt/diary" >told 2>err; then
 	# Before 5.17 there are no causes, and no stacks then.
 	grep -q "^mostrace: --stacks: .*bpf_loop" err || fail "$(cat err)"
 	info "no stacks"
@@ -36,6 +36,12 @@ for way in save_letter:24576 save_picture:196608; do
 	[ "$(bytes main "$function" store journal)" -gt 0 ] || fail "$function has no journal: $(cat folded)"
 	[ "$(bytes main "$function" store ext4_dirty_inode_\\[k\\])" -gt 0 ] || fail "$function has no kernel: $(cat folded)"
 	info "$function: data $data, journal $(bytes main "$function" store journal)"
+done
+# Two functions changed one inode in one transaction: the journal's copy of it is of both.
+for function in begin_page end_page; do
+	shared=$(bytes main $function ext4_dirty_inode_\\[k\\] /diary metadata_copy inode_table)
+	[ "$shared" -gt 0 ] || fail "$function has nothing of the inode: $(cat folded)"
+	info "$function: $shared of the inode"
 done
 # By glibc's unwinding the functions are the same.
 for function in save_letter save_picture; do

@@ -253,7 +253,6 @@ pub static ALL: &[Column] = &[
     caused(yes("cause_of_command", labels::cause_of_command, "whether that process belongs to the recorded command's tree: the command, or a process that it or a descendant started; empty if the cause is unknown or the recording does not have the tree")),
     derived(text("cgroup", |f| labels::cgroups(f, at::process), "path of the cgroup (v2) of the process that submitted it, as it was then; empty if the recording does not have it")),
     derived(text("dirty_cgroup", |f| labels::cgroups(f, at::dirtier), "the same of the process that dirtied the pages")),
-    derived(caused(text("cause_stack", labels::cause_stacks, "the stack from which it was caused, if stacks were recorded (record --stacks): the frames of the program, outermost first, then those of the kernel (marked _[k]), with semicolons between them; a program's function is known if its file is found, else the frame is file+0xoffset"))),
     derived(caused(text("cause_cgroup", labels::cause_cgroups, "the same of the process that caused it"))),
     derived(text("process", |f| labels::processes(f, at::process), "comm:tgid of the process that submitted it")),
     derived(text("dirtier", |f| labels::processes(f, at::dirtier), "comm:tgid of the process that dirtied the pages")),
@@ -267,6 +266,7 @@ pub static ALL: &[Column] = &[
     derived(id("size", |_| number([at::size], |[s]| Some(s)), "as size_bytes")),
     derived(id("zone", zone, "number of the zone in which its first sector lies, from 0; empty if the disk has no zones")),
     derived(text("bundle", labels::bundles, "the recording that the row comes from, by its label or its file's name; times and the numbers of processes, inodes and completions can be compared only within one recording")),
+    derived(caused(text("cause_stack", labels::cause_stacks, "the stack from which it was caused, if stacks were recorded (record --stacks): the frames of the program, outermost first, then those of the kernel (marked _[k]), with semicolons between them; a program's function is known if its file is found, else the frame is file+0xoffset"))),
 ];
 
 fn known(value: u64) -> Option<u64> {

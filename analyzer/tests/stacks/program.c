@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Writes two files by two ways, each three functions deep, and prints for each write the functions that glibc finds by unwinding
- * (.eh_frame), innermost first. It makes its calls itself: the C library may have no frame pointers.
+ * Writes two files by two ways, each three functions deep, and a third file by two functions in one transaction, and prints for
+ * each write the functions that glibc finds by unwinding (.eh_frame), innermost first. It makes its calls itself: the C library may
+ * have no frame pointers.
  *
- * program LETTER PICTURE
+ * program LETTER PICTURE DIARY
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -72,19 +73,39 @@ NOT_INLINE void save_picture(int file)
 	__asm__ volatile("");
 }
 
+NOT_INLINE void begin_page(int file)
+{
+	tell(4096);
+	if (enter(SYS_write, file, (long)block, 4096) != 4096)
+		abort();
+	__asm__ volatile("");
+}
+
+NOT_INLINE void end_page(int file)
+{
+	tell(4096);
+	if (enter(SYS_write, file, (long)block, 4096) != 4096)
+		abort();
+	__asm__ volatile("");
+}
+
 int main(int argc, char **argv)
 {
-	int letter, picture;
+	int letter, picture, diary;
 
-	if (argc != 3)
+	if (argc != 4)
 		return 2;
 	letter = open(argv[1], O_CREAT | O_WRONLY, 0600);
 	picture = open(argv[2], O_CREAT | O_WRONLY, 0600);
+	diary = open(argv[3], O_CREAT | O_WRONLY, 0600);
 	memset(block, 'x', sizeof(block));
 	for (int round = 0; round < ROUNDS; round++) {
 		save_letter(letter);
 		save_picture(picture);
 	}
+	begin_page(diary);
+	end_page(diary);
+	fsync(diary);
 	/* The recorder finds the program's files while it runs. */
 	sleep(1);
 	return 0;
