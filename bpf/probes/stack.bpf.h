@@ -11,6 +11,23 @@
 /* <linux/bpf.h> */
 enum { BPF_F_USER_STACK = 1 << 8, BPF_F_USER_BUILD_ID = 1 << 11 };
 
+/* <linux/mm.h> */
+#define VM_EXEC 4
+
+#define EBUSY 16
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct task_struct___mm {
+	void *mm;
+};
+
+struct vm_area_struct___flags {
+	unsigned long vm_flags;
+};
+
+#pragma clang attribute pop
+
 /* It is told again after this time, so that a lost entry is not missed for long. */
 #define STACK_AGAIN_NS 10000000000ULL
 
@@ -55,6 +72,60 @@ struct {
 	__type(value, __u64);
 } stacks_told SEC(".maps");
 
+/* The pages of code in which programs' frames were found. */
+struct code_page {
+	__u64 mm;
+	__u64 page;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1 << 14);
+	__type(key, struct code_page);
+	__type(value, __u8);
+} code_pages SEC(".maps");
+
+static long check_code(struct task_struct *task, struct vm_area_struct___flags *vma, bool *is_code)
+{
+	*is_code = BPF_CORE_READ(vma, vm_flags) & VM_EXEC;
+	return 0;
+}
+
+/*
+ * Cuts the program's stack at the first address that is no code's: behind a function without a frame pointer there may be anything,
+ * and every call would seem to have another stack.
+ */
+static long check_frame(__u32 nth, void *context)
+{
+	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct code_page at = {};
+	__u32 zero = 0;
+	struct stack_place *p = bpf_map_lookup_elem(&stack_places, &zero);
+	bool is_code = false;
+	__u8 known = 1;
+	__u64 address, index = nth;
+	long found;
+
+	if (!p || index >= STACK_USER)
+		return 1;
+	asm volatile("%0 &= %1" : "+r"(index) : "i"(STACK_USER - 1));
+	address = p->raw.addresses[STACK_KERNEL + index];
+	at.mm = (__u64)BPF_CORE_READ((struct task_struct___mm *)task, mm);
+	at.page = address >> 12;
+	if (bpf_map_lookup_elem(&code_pages, &at))
+		return 0;
+	found = bpf_find_vma((void *)task, address, check_code, &is_code, 0);
+	/* Another task is changing what is mapped: the address may be code's. */
+	if (found == -EBUSY)
+		return 0;
+	if (!found && is_code) {
+		bpf_map_update_elem(&code_pages, &at, &known, BPF_ANY);
+		return 0;
+	}
+	p->raw.stack.user = nth;
+	return 1;
+}
+
 static __always_inline __u64 hash_step(__u64 hash, __u64 word)
 {
 	hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
@@ -67,14 +138,14 @@ static __always_inline __u32 frames_of(long bytes)
 	return bytes > 0 ? (__u64)bytes / sizeof(__u64) : 0;
 }
 
-/* The helper has set the frames that the stack does not have to 0. */
 static __always_inline __u64 hash_of(const struct raw_stack *raw)
 {
+	__u32 count = STACK_KERNEL + raw->stack.user;
 	__u64 hash = raw->stack.tgid;
 
 #pragma clang loop unroll(disable)
 	for (__u32 i = 0; i < STACK_KERNEL + STACK_USER; i++)
-		hash = hash_step(hash, raw->addresses[i]);
+		hash = hash_step(hash, i < count ? raw->addresses[i] : 0);
 	return hash;
 }
 
@@ -110,6 +181,7 @@ __noinline __u64 tell_stack(__u32 of_handle)
 		size = STACK_USER * sizeof(__u64);
 		raw->stack.user = frames_of(bpf_get_task_stack((void *)task, raw->addresses + STACK_KERNEL, size,
 							       BPF_F_USER_STACK));
+		bpf_loop(raw->stack.user, check_frame, 0, 0);
 	}
 	if (!raw->stack.kernel && !raw->stack.user)
 		return MOSTRACE_NONE;

@@ -49,8 +49,11 @@ const TABLES: [(&str, u32, u32); 6] = [
 ];
 
 /// The tables of stacks: their most and least entries where stacks are recorded.
-const STACKS: (&str, u32, u32) = ("stacks_told", 1 << 14, 1 << 12);
-/// The entries of that table where they are not.
+const STACKS: [(&str, u32, u32); 2] = [
+    ("stacks_told", 1 << 14, 1 << 12),
+    ("code_pages", 1 << 14, 1 << 12),
+];
+/// The entries of these tables where they are not.
 const NO_STACKS: u32 = 64;
 
 /// The parts of the causes that are recorded only if they are wanted.
@@ -187,14 +190,15 @@ impl<'o> CauseProbes<'o> {
                 .set_max_entries(table_entries(most, least))
                 .map_err(Error::bpf)?;
         }
-        let (stacks, most, least) = STACKS;
-        let entries = match parts.stacks {
-            true => table_entries(most, least),
-            false => NO_STACKS,
-        };
-        map_to_open(&mut open, stacks)?
-            .set_max_entries(entries)
-            .map_err(Error::bpf)?;
+        for (table, most, least) in STACKS {
+            let entries = match parts.stacks {
+                true => table_entries(most, least),
+                false => NO_STACKS,
+            };
+            map_to_open(&mut open, table)?
+                .set_max_entries(entries)
+                .map_err(Error::bpf)?;
+        }
         let uring = fill_uring(&mut open, &btf)?;
         drop(btf);
         memory::give_back();
