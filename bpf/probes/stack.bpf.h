@@ -31,7 +31,7 @@ struct vm_area_struct___flags {
 /* It is told again after this time, so that a lost entry is not missed for long. */
 #define STACK_AGAIN_NS 10000000000ULL
 
-/* Without `record --stacks` this is false, and the table below has a few entries only. */
+/* Without `record --stacks` this is false, and the tables below have room for a few entries only. */
 const volatile bool tells_stacks;
 
 /* The most frames of each kind that are recorded: the innermost ones. */
