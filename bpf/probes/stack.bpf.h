@@ -140,12 +140,16 @@ static __always_inline __u32 frames_of(long bytes)
 
 static __always_inline __u64 hash_of(const struct raw_stack *raw)
 {
-	__u32 count = STACK_KERNEL + raw->stack.user;
+	__s64 count = STACK_KERNEL + raw->stack.user, left;
 	__u64 hash = raw->stack.tgid;
 
 #pragma clang loop unroll(disable)
-	for (__u32 i = 0; i < STACK_KERNEL + STACK_USER; i++)
-		hash = hash_step(hash, i < count ? raw->addresses[i] : 0);
+	for (__u32 i = 0; i < STACK_KERNEL + STACK_USER; i++) {
+		/* What was cut is masked: with a branch, the verifier would walk each way of each step. */
+		left = i - count;
+		barrier_var(left);
+		hash = hash_step(hash, raw->addresses[i] & left >> 63);
+	}
 	return hash;
 }
 

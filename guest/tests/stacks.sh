@@ -37,9 +37,9 @@ for way in save_letter:24576 save_picture:196608; do
 	[ "$(bytes main "$function" store ext4_dirty_inode_\\[k\\])" -gt 0 ] || fail "$function has no kernel: $(cat folded)"
 	info "$function: data $data, journal $(bytes main "$function" store journal)"
 done
-# Two functions changed one inode in one transaction: the journal's copy of it is of both.
+# Two functions changed the mode of one inode in one transaction: the journal's copy of it is of both.
 for function in begin_page end_page; do
-	shared=$(bytes main $function ext4_dirty_inode_\\[k\\] /diary metadata_copy inode_table)
+	shared=$(bytes main $function notify_change_\\[k\\] /diary metadata_copy inode_table)
 	[ "$shared" -gt 0 ] || fail "$function has nothing of the inode: $(cat folded)"
 	info "$function: $shared of the inode"
 done

@@ -34,6 +34,7 @@ impl Facts {
         for file in &mut self.origins.names.files {
             file.path = file.path.as_deref().map(|path| path_of(key, path));
         }
+        self.stacks.take();
         let places = self.origins.names.stacks.iter_mut();
         for place in places.flat_map(|stack| &mut stack.user) {
             *place = Place {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Builds facts from completions.
 
+use std::sync::OnceLock;
+
 use mostrace_bundle::{Manifest, Packages};
 use polars::prelude::PolarsResult;
 
@@ -142,6 +144,7 @@ impl Builder {
             transactions: None,
             hidden: None,
             programs: Vec::new(),
+            stacks: OnceLock::new(),
         })
     }
 

@@ -14,7 +14,7 @@ use super::field::Field;
 use super::packages::package;
 use super::row::{Text, flag_if_known, number};
 use super::stored::{LETTERS, bits, column as at, found_code, kind_code};
-use crate::attribute::{self, File, Process, SUBMITTER, Stack, StackId};
+use crate::attribute::{self, File, Process, SUBMITTER, Stack};
 use crate::blktrace;
 use crate::causes::{Cause, Known, Reason};
 use crate::symbols::Symbols;
@@ -207,12 +207,14 @@ pub(super) fn cause_processes(facts: &Facts) -> Text {
 
 /// Returns the stack of each cause in the form of folded stacks: the outermost frame first, with semicolons between them.
 pub(super) fn cause_stacks(facts: &Facts) -> Text {
-    let mut symbols = Symbols::new(&facts.programs);
-    let stacks = facts.names().stacks.iter();
-    let stacks: Vec<String> = stacks.map(|stack| folded(stack, &mut symbols)).collect();
-    text_of_cause(facts, |cause| match cause.stack {
-        StackId::UNKNOWN => None,
-        StackId(id) => stacks.get(id as usize).cloned(),
+    let stacks = facts.stacks.get_or_init(|| {
+        let mut symbols = Symbols::new(&facts.programs);
+        let stacks = facts.names().stacks.iter();
+        stacks.map(|stack| folded(stack, &mut symbols)).collect()
+    });
+    text_of_cause(facts, |cause| {
+        let stack = stacks.get(cause.stack.0 as usize);
+        stack.filter(|frames| !frames.is_empty()).cloned()
     })
 }
 

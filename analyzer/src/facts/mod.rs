@@ -32,6 +32,7 @@ mod values;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use mostrace_bundle::Manifest;
 use polars::prelude::{DataFrame, Expr, IntoLazy, LazyFrame, PolarsError, PolarsResult, col};
@@ -64,6 +65,8 @@ pub struct Facts {
     hidden: Option<Key>,
     /// Folders with programs' files, for the functions of stacks.
     programs: Vec<PathBuf>,
+    /// The text of each stack, once it was asked for: programs' files are read for it.
+    stacks: OnceLock<Vec<String>>,
 }
 
 impl Facts {

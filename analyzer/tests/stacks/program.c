@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Writes two files by two ways, each three functions deep, and a third file by two functions in one transaction, and prints for
+ * Writes two files by two ways, each three functions deep, and a third file by two functions that change its mode too, and prints for
  * each write the functions that glibc finds by unwinding (.eh_frame), innermost first. It makes its calls itself: the C library may
  * have no frame pointers.
  *
@@ -76,7 +76,7 @@ NOT_INLINE void save_picture(int file)
 NOT_INLINE void begin_page(int file)
 {
 	tell(4096);
-	if (enter(SYS_write, file, (long)block, 4096) != 4096)
+	if (enter(SYS_write, file, (long)block, 4096) != 4096 || enter(SYS_fchmod, file, 0640, 0))
 		abort();
 	__asm__ volatile("");
 }
@@ -84,7 +84,7 @@ NOT_INLINE void begin_page(int file)
 NOT_INLINE void end_page(int file)
 {
 	tell(4096);
-	if (enter(SYS_write, file, (long)block, 4096) != 4096)
+	if (enter(SYS_write, file, (long)block, 4096) != 4096 || enter(SYS_fchmod, file, 0600, 0))
 		abort();
 	__asm__ volatile("");
 }

@@ -41,6 +41,9 @@ const TRACING: [&str; 11] = [
     "stack_trace_save",
 ];
 
+/// The innermost frames among which these are looked for.
+const TRACED: usize = 16;
+
 /// `struct user_place`.
 #[derive(Clone, Copy, FromBytes, Immutable, KnownLayout)]
 #[repr(C)]
@@ -183,10 +186,8 @@ impl Stacks {
         let addresses = recorded.kernel.iter().take(count);
         let names: Vec<String> = addresses.map(|&at| self.functions.place(at)).collect();
         let is_tracing = |name: &String| TRACING.iter().any(|begin| name.starts_with(begin));
-        let first = names
-            .iter()
-            .rposition(is_tracing)
-            .map_or(0, |last| last + 1);
+        let mut innermost = names.iter().take(TRACED);
+        let first = innermost.rposition(is_tracing).map_or(0, |last| last + 1);
         let lines = names.iter().skip(first);
         lines.map(|name| format!("{name}\n").into_bytes()).collect()
     }
