@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ext4, ext3 and ext2: through `e2image -r`, or where there is none (a phone) by a walk of our own.
+//! Saves the metadata of ext4, ext3 and ext2 with `e2image -r`; without e2image (on a phone), our own walker finds it.
 
 use std::os::fd::AsRawFd;
 use std::process;
@@ -19,7 +19,7 @@ const TOOL: &str = "e2image";
 /// Saves the filesystem's metadata into the bundle in `folder`.
 ///
 /// # Errors
-/// The device cannot be read, e2image fails, or the bundle cannot be written.
+/// Returns an error if the device cannot be read, if e2image fails, or if the bundle cannot be written.
 pub fn save(device: &Device, folder: &Folder) -> Result<Snapshot> {
     if tool::find(TOOL).is_ok() {
         by_e2image(device, folder)?;
@@ -29,7 +29,7 @@ pub fn save(device: &Device, folder: &Folder) -> Result<Snapshot> {
     Ok(described(device, "walk"))
 }
 
-/// Saves what the map is built from, read through the device's page cache as e2image does.
+/// Saves the metadata from which the map is built, read through the device's page cache as e2image does.
 fn by_walk(image: &Image, folder: &Folder) -> Result<()> {
     let found = ext4::metadata(image)?;
     for notice in found.notices {
@@ -38,8 +38,8 @@ fn by_walk(image: &Image, folder: &Folder) -> Result<()> {
     pack_ranges(image, &found.ranges, folder)
 }
 
-/// e2image reads the device through its page cache, where a mounted ext4 keeps its
-/// metadata buffers, so the extents are the live ones. -f because it is mounted.
+/// Runs e2image. It reads the device through its page cache, where a mounted ext4 keeps its metadata buffers, so the extents are
+/// the live ones. -f is needed because the filesystem is mounted.
 fn by_e2image(device: &Device, folder: &Folder) -> Result<()> {
     let raw = scratch(folder)?;
     let out = tool::command(TOOL)?

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! f2fs and FAT, which no tool saves: the blocks that the map is built from.
+//! Saves the metadata of f2fs and FAT, for which there is no tool: the blocks from which the map is built.
 
 use std::fs::File;
 use std::path::Path;
@@ -14,11 +14,11 @@ use super::{described, scratch};
 use crate::error::{At, Result};
 use crate::machine::device::Device;
 
-/// Saves what building the map reads of the device into the bundle in `bundle`. The filesystem is
-/// written back before, if it is mounted.
+/// Saves the blocks that building the map reads from the device to the bundle in `bundle`. If the filesystem is mounted, it is
+/// first written back.
 ///
 /// # Errors
-/// The device cannot be read or mapped, or the bundle cannot be written.
+/// Returns an error if the device cannot be read or mapped, or if the bundle cannot be written.
 pub fn save(device: &Device, mount: Option<&Path>, bundle: &Folder) -> Result<Snapshot> {
     if let Some(mount) = mount {
         let folder = File::open(mount).at(mount)?;
@@ -29,7 +29,7 @@ pub fn save(device: &Device, mount: Option<&Path>, bundle: &Folder) -> Result<Sn
     raw.set_len(size).at(bundle.path())?;
     let copy = raw.try_clone().at(bundle.path())?;
     let recording = Recording::open(node, copy).at(node)?;
-    // What is read counts, not the map: the analyser builds it again from the snapshot.
+    // Only the reads matter, not the map: the analyser builds it again from the snapshot.
     fs::build(&Image::new(node, size, recording), 0)?;
     pack(&raw, size, bundle)?;
     Ok(described(device, "walk"))
