@@ -1,7 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Called by guest/run.sh: adds the programs that these tests run besides the guest's own tools. perl can call any ioctl.
+# Called by guest/run.sh: adds the programs that these tests run besides the guest's own tools. perl can call any ioctl; two-ways is
+# a program with frame pointers.
 # usage: prepare.sh KERNEL SUITE ROOT
 set -eu
 
 for tool in perl setpriv; do "$(dirname "$0")/add.sh" "$3" "$tool"; done
+
+# glibc loads libgcc_s when it unwinds; linked to it, the program has it beside it.
+gcc -O1 -fno-omit-frame-pointer -fno-optimize-sibling-calls -rdynamic -Wl,--build-id,--no-as-needed -o "$3/tmp/two-ways" \
+	"$(dirname "$0")/../analyzer/tests/stacks/program.c" -lgcc_s
+"$(dirname "$0")/add.sh" "$3" "$3/tmp/two-ways"
+rm "$3/tmp/two-ways"

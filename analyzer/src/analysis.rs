@@ -73,6 +73,8 @@ pub struct Options {
     pub partial: bool,
     /// Track which blocks were written before.
     pub locality: bool,
+    /// Look for programs' files, for the functions of stacks, in these folders ahead of the places that the recording names.
+    pub programs: Vec<PathBuf>,
     /// Find the causes of the rows; the value says how the bytes of a block that several tasks changed are shared.
     pub causes: Option<Sharing>,
 }
@@ -184,8 +186,10 @@ impl Analysis {
             warnings.extend(of_one.warnings.iter().map(|line| format!("{ahead}{line}")));
             notices.extend(of_one.notices.iter().map(|line| format!("{ahead}{line}")));
         }
+        let mut facts = facts.build()?;
+        facts.look_for_programs(&options.programs);
         Ok(Analysis {
-            facts: facts.build()?,
+            facts,
             warnings,
             notices,
             mapped,

@@ -42,6 +42,8 @@ pub mod recording;
 #[cfg(feature = "analyze")]
 pub mod report;
 #[cfg(feature = "analyze")]
+mod symbols;
+#[cfg(feature = "analyze")]
 pub mod tables;
 mod tally;
 pub mod text;

@@ -8,6 +8,7 @@
 
 #include "current.bpf.h"
 #include "firstbytes.bpf.h"
+#include "stack.bpf.h"
 #include "syscall.bpf.h"
 
 /* User space's description of each call number: enum mostrace_call_kind, and the meaning of its arguments. */
@@ -234,6 +235,7 @@ static __always_inline void finish_call(struct call *call, long result)
 
 	if (call->is_ours) {
 		entry->head = cause_head(MOSTRACE_CALL, sizeof(*entry), bpf_ktime_get_ns());
+		entry->head.sector = current_stack(false);
 		entry->result = result;
 		if (result > 0)
 			tell_result(call, result);

@@ -20,6 +20,8 @@ _Static_assert(sizeof(struct mostrace_dirtied) == 48, "dirtied");
 _Static_assert(sizeof(struct mostrace_call) == 120, "call");
 _Static_assert(sizeof(struct mostrace_f2fs) == 72, "f2fs");
 _Static_assert(sizeof(struct mostrace_fork) == 40, "fork");
+_Static_assert(sizeof(struct mostrace_stack) == 48, "stack");
+_Static_assert(sizeof(struct raw_stack) == 2992, "raw stack");
 
 /* (parent, child) */
 SEC("tp_btf/sched_process_fork")

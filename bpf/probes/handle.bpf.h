@@ -171,17 +171,20 @@ static __always_inline int begin_handle(__u32 s_dev, __u32 tid, __u32 type)
 		*h = (struct handle){ .entry.function = MOSTRACE_NONE, .entry.s_dev = s_dev };
 	h->state = HANDLE_OPEN;
 	h->entry.start_ns = bpf_ktime_get_ns();
+	h->entry.head.sector = current_stack(true);
 	h->entry.type = type;
 	h->entry.call = kind_of_handle(h);
 	join(h, tid);
 	return 0;
 }
 
-/* Returns a number that identifies the purpose of a handle: the function that began it, and the inode. */
+/* Returns a number that identifies the purpose of a handle: the function that began it, the inode and, if it is recorded, the stack. */
 static __always_inline __u64 purpose_of(const struct mostrace_handle *entry)
 {
 	__u64 number = entry->function * 0x9e3779b97f4a7c15ULL;
 
+	if (tells_stacks)
+		number ^= entry->head.sector;
 	return (number ^ entry->ino ^ (__u64)entry->generation << 32) * 0x9e3779b97f4a7c15ULL ^ entry->type;
 }
 
@@ -268,6 +271,16 @@ static __always_inline int modify(struct buffer_head *bh)
 	return jh ? modify_buffer(bh, jh, !BPF_CORE_READ(jh, b_modified)) : 0;
 }
 
+/* Makes the head of an entry that is to be put; the stack stays. */
+static __always_inline void end_handle_entry(struct mostrace_handle *entry, __u8 flags)
+{
+	__u64 stack = entry->head.sector;
+
+	entry->head = cause_head(MOSTRACE_HANDLE, sizeof(*entry), bpf_ktime_get_ns());
+	entry->head.sector = stack;
+	entry->head.flags = flags;
+}
+
 static __always_inline void name_task(struct mostrace_handle *entry)
 {
 	__u64 id = bpf_get_current_pid_tgid();
@@ -290,8 +303,7 @@ static __always_inline void leave(struct handle *h)
 
 	tear(&left);
 	flags = h->entry.head.flags | MOSTRACE_HANDLE_RESTARTED | MOSTRACE_HANDLE_EACH_CAUSE;
-	h->entry.head = cause_head(MOSTRACE_HANDLE, sizeof(h->entry), bpf_ktime_get_ns());
-	h->entry.head.flags = flags;
+	end_handle_entry(&h->entry, flags);
 	name_task(&h->entry);
 	put_cause(&h->entry, sizeof(h->entry));
 	h->entry.head.flags = 0;
@@ -433,8 +445,7 @@ static __always_inline void put_handle(struct handle *h, const struct handle_end
 	if (end->sync)
 		flags |= MOSTRACE_HANDLE_SYNC;
 	flags |= MOSTRACE_HANDLE_EACH_CAUSE;
-	entry->head = cause_head(MOSTRACE_HANDLE, sizeof(*entry), bpf_ktime_get_ns());
-	entry->head.flags = flags;
+	end_handle_entry(entry, flags);
 	entry->requested = end->requested;
 	name_task(entry);
 	put_cause(entry, sizeof(*entry));
@@ -445,6 +456,7 @@ static __always_inline int end_handle(const struct handle_end *end)
 {
 	struct handle unseen = {
 		.entry.function = MOSTRACE_NONE,
+		.entry.head.sector = MOSTRACE_NONE,
 		.entry.head.flags = MOSTRACE_HANDLE_UNSEEN,
 	};
 	struct transaction_s *transaction = current_transaction();

@@ -28,6 +28,7 @@ enum mostrace_type {
 	MOSTRACE_FORK = 10,
 	MOSTRACE_OPERATION = 11,
 	MOSTRACE_CGROUP = 12,
+	MOSTRACE_STACK = 13,
 };
 
 /* The stage of a bio's or request's life at which the entry was made. */
@@ -294,7 +295,8 @@ struct mostrace_dirtier {
 /*
  * One handle of a journal (jbd2): an operation of the filesystem, which joined a transaction and
  * ended at head.time_ns. Of the handles that were not the first to modify any block, only one per
- * process and transaction has an entry. head.sector is MOSTRACE_NONE and head.bytes 0. 120 bytes.
+ * process and transaction has an entry. head.sector is the number of its stack, or MOSTRACE_NONE;
+ * head.bytes is 0. 120 bytes.
  */
 struct mostrace_handle {
 	struct mostrace_entry head;	/* flags: enum mostrace_handle_flags */
@@ -338,7 +340,8 @@ struct mostrace_dirtied {
 
 /*
  * A system call that changed a file of the traced filesystem or wrote it out, and that returned at
- * head.time_ns. head.sector is MOSTRACE_NONE and head.bytes 0. 120 bytes.
+ * head.time_ns. head.sector is the number of its stack, or MOSTRACE_NONE; head.bytes is 0. 120
+ * bytes.
  */
 struct mostrace_call {
 	struct mostrace_entry head;	/* flags: enum mostrace_call_flags */
@@ -436,6 +439,24 @@ struct mostrace_cgroup {
 	__u16 path_len;
 	__u16 pad;
 	char path[];
+};
+
+/* Flags of a stack's head. */
+enum mostrace_stack_flags {
+	MOSTRACE_STACK_CUT = 1,	/* the program's outermost frames are missing */
+};
+
+/*
+ * A stack from which calls were made or handles begun. head.sector is MOSTRACE_NONE and head.bytes
+ * 0. 48 bytes; in the bundle text follows, padded with NULs to a multiple of 8: a line for each
+ * frame, the kernel's first, the innermost first.
+ */
+struct mostrace_stack {
+	struct mostrace_entry head;	/* flags: enum mostrace_stack_flags */
+	__u64 id;		/* its number: a hash of tgid and the frames' addresses */
+	__u32 tgid;		/* process */
+	__u16 kernel;		/* the number of the kernel's frames */
+	__u16 user;		/* the number of the program's frames */
 };
 
 /* What an operation does; bundle/src/operation.rs describes each. */

@@ -87,6 +87,7 @@ pub fn examine(device: Option<&Path>) -> Vec<Check> {
             modifications(told),
             "in ext4's journal a cause is `first` where it could be `exact` or `shared`",
         ),
+        Check::new("stacks", stacks(), "record --stacks is refused"),
         Check::new("direct IO", Ok(direct_files(told)), ""),
         Check::new("dirtiers", Ok(dirtiers(told)), ""),
         Check::new(
@@ -229,6 +230,18 @@ fn causes() -> Result<String, String> {
     match recorder::has_causes(&KernelPaths::default()) {
         true => Ok(format!("with --entries kernel, its recorder; {refused}")),
         false => Err(refused),
+    }
+}
+
+/// Returns what `record --stacks` records here.
+fn stacks() -> Result<String, String> {
+    let btf = kernel::btf().map_err(|e| e.to_string())?;
+    match (kernel::has_bpf_loop(&btf), Symbols::read().are_hidden()) {
+        (false, _) => Err("they come with causes of our own probes".into()),
+        (true, false) => Ok("of programs that have frame pointers, and of the kernel".into()),
+        (true, true) => {
+            Ok("of programs that have frame pointers; the kernel's functions are hidden".into())
+        }
     }
 }
 

@@ -281,6 +281,9 @@ pub enum Error {
     /// `--causes bpf` was given together with `--entries none`.
     #[error("causes are found by way of entries: not with --entries none")]
     CausesWithoutEntries,
+    /// `--stacks` was given, and there are no causes by the probes.
+    #[error("--stacks: stacks come with the causes that our probes find (--causes bpf){}", because(.0.as_deref()))]
+    NoStacks(Option<Box<Error>>),
     /// `--source auto` found no source.
     #[error("no source of block events: {}", joined(.0))]
     NoEvents(Vec<Refused>),
@@ -333,6 +336,11 @@ fn without_map(kind: &str) -> String {
         "btrfs" => "the probes name the files of btrfs's data and know the blocks of its trees, but not which tree one is of".into(),
         _ => format!("the probes name the files of {kind}'s data; what is no file's is not told apart"),
     }
+}
+
+/// A reason, behind what it is a reason for.
+fn because(why: Option<&Error>) -> String {
+    why.map_or_else(String::new, |why| format!(": {why}"))
 }
 
 fn joined(refused: &[Refused]) -> String {

@@ -7,8 +7,10 @@ use strum::{FromRepr, IntoStaticStr};
 use zerocopy::{FromBytes, I64, Immutable, IntoBytes, KnownLayout, LE, U16, U32, U64};
 
 pub mod operation;
+pub mod stack;
 
 use self::operation::{OperationEntry, OperationRef, TYPE_OPERATION};
+use self::stack::{RawStack, StackRef, TYPE_STACK};
 
 /// `MOSTRACE_NONE`: the value of a 64-bit field that is not known.
 pub const NONE: u64 = u64::MAX;
@@ -318,7 +320,7 @@ pub struct RawDirtier {
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct RawHandle {
-    /// Common head; its flags are [`handle_flags`].
+    /// Common head; its flags are [`handle_flags`], and its sector is the number of the stack, [`RawStack::id`], or [`NONE`].
     pub head: RawHead,
     /// The handle's id, unique within this recording.
     pub id: U64<LE>,
@@ -374,7 +376,7 @@ pub struct RawDirtied {
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct RawCall {
-    /// Common head; its flags are [`call_flags`].
+    /// Common head; its flags are [`call_flags`], and its sector is the number of the stack, [`RawStack::id`], or [`NONE`].
     pub head: RawHead,
     /// CLOCK_MONOTONIC when the call was made, ns.
     pub start_ns: U64<LE>,
@@ -729,6 +731,8 @@ macro_rules! entries {
             File(FileRef<'a>),
             /// The cgroup of a process.
             Cgroup(CgroupRef<'a>),
+            /// A stack.
+            Stack(StackRef<'a>),
             /// A call that changed the filesystem.
             Operation(OperationRef<'a>),
         }
@@ -740,6 +744,7 @@ macro_rules! entries {
                     $(EntryRef::$name(raw) => &raw.head,)+
                     EntryRef::File(file) => &file.raw.head,
                     EntryRef::Cgroup(cgroup) => &cgroup.raw.head,
+                    EntryRef::Stack(stack) => &stack.raw.head,
                     EntryRef::Operation(operation) => &operation.raw.head,
                 }
             }
@@ -749,6 +754,7 @@ macro_rules! entries {
                     $($kind => fixed(record, stringify!($name)).map(EntryRef::$name),)+
                     TYPE_FILE => FileRef::decode(record).map(EntryRef::File),
                     TYPE_CGROUP => CgroupRef::decode(record).map(EntryRef::Cgroup),
+                    TYPE_STACK => StackRef::decode(record).map(EntryRef::Stack),
                     TYPE_OPERATION => OperationRef::decode(record).map(EntryRef::Operation),
                     other => Err(format!("unknown entry type {other}")),
                 }
@@ -763,6 +769,8 @@ macro_rules! entries {
             File(FileEntry),
             /// The cgroup of a process, and its path, see [`CgroupRef::path`].
             Cgroup(RawCgroup, Vec<u8>),
+            /// A stack, and its frames as text, see [`StackRef::text`].
+            Stack(RawStack, Vec<u8>),
             /// A call that changed the filesystem.
             Operation(OperationEntry),
         }
@@ -774,6 +782,7 @@ macro_rules! entries {
                     $(Entry::$name(raw) => &raw.head,)+
                     Entry::File(file) => &file.raw.head,
                     Entry::Cgroup(raw, _) => &raw.head,
+                    Entry::Stack(raw, _) => &raw.head,
                     Entry::Operation(operation) => &operation.raw.head,
                 }
             }
@@ -787,6 +796,7 @@ macro_rules! entries {
                     EntryRef::Cgroup(CgroupRef { raw, path }) => {
                         Entry::Cgroup(*raw, path.to_vec())
                     }
+                    EntryRef::Stack(StackRef { raw, text }) => Entry::Stack(*raw, text.to_vec()),
                     EntryRef::Operation(operation) => Entry::Operation(operation.into()),
                 }
             }

@@ -12,6 +12,7 @@ use zerocopy::LE;
 use crate::archive::Cut;
 use crate::blk_io_trace::BlkIoTrace;
 use crate::entry::operation::RawOperation;
+use crate::entry::stack::RawStack;
 use crate::entry::{
     RawCall, RawCgroup, RawDirtied, RawDirtier, RawF2fs, RawFile, RawFork, RawFreed, RawHandle,
     RawProcess,
@@ -118,6 +119,7 @@ fn by_counts<'a>(dir: &'a Path, manifest: &'a Manifest) -> impl Iterator<Item = 
             layout::FREED,
             layout::FORK,
             layout::CGROUP,
+            layout::STACK,
             layout::OPERATION,
         ])
         .filter_map(move |name| entries(dir, name, count(&layout::count_of(name))));
@@ -170,6 +172,7 @@ fn entries(dir: &Path, name: &'static str, of: u64) -> Option<Shortfall> {
         layout::FREED => room_for::<RawFreed>(records),
         layout::FORK => room_for::<RawFork>(records),
         layout::CGROUP => room_for::<RawCgroup>(records),
+        layout::STACK => room_for::<RawStack>(records),
         layout::OPERATION => room_for::<RawOperation>(records),
         _ => room_for::<RawDirtier>(records),
     };

@@ -5,6 +5,7 @@ mod common;
 
 use std::path::Path;
 
+use mostrace_bundle::entry::stack::{Frame, Place, StackRef};
 use mostrace_bundle::entry::{CallKind, CgroupRef, NONE, Step, cp};
 use mostrace_bundle::operation::OperationKind;
 use mostrace_bundle::table::{HEADER_LEN, TableReader, header};
@@ -37,6 +38,7 @@ fn records() -> Vec<Vec<u8>> {
         common::f2fs(),
         common::fork(),
         common::cgroup(),
+        common::stack(),
         common::operation(),
     ]
 }
@@ -110,6 +112,21 @@ fn records_come_back_as_they_were() {
                 assert_eq!(path, b"/apps/app");
                 None
             }
+            Entry::Stack(raw, text) => {
+                assert_eq!((raw.tgid.get(), raw.id.get()), (8, 99));
+                let app = Place {
+                    build_id: Some([0x0a, 0x1f].into()),
+                    offset: Some(0x1189),
+                    path: b"/a b/app"[..].into(),
+                };
+                let frames: Vec<Frame> = StackRef { raw, text }.frames().collect();
+                let kernel = Frame::Kernel("ext4_dirty_inode".into());
+                assert_eq!(
+                    frames,
+                    [kernel, Frame::User(app), Frame::User(Place::default())]
+                );
+                None
+            }
             Entry::Operation(o) => {
                 let kind = OperationKind::of(o.raw.kind.get());
                 assert_eq!((kind, o.raw.result.get()), (OperationKind::Rename, -2));
@@ -118,14 +135,14 @@ fn records_come_back_as_they_were() {
             }
         })
         .collect();
-    let mut expected = vec![None; 14];
+    let mut expected = vec![None; 15];
     expected[1..4].copy_from_slice(&[Some(0), Some(8), Some(255)]);
     assert_eq!(names, expected);
     let sectors: Vec<u64> = entries.iter().map(|e| e.head().sector.get()).collect();
     assert_eq!(
         sectors,
         [
-            8, 8, 8, 16, 24, 24, NONE, 32, NONE, 40, NONE, NONE, NONE, NONE
+            8, 8, 8, 16, 24, 24, NONE, 32, NONE, 40, NONE, NONE, NONE, NONE, NONE
         ]
     );
 }
@@ -212,6 +229,18 @@ fn other_tables_are_refused_for_what_they_are() {
     }
 }
 
+/// The lines that are there are counted: a frame that is missing must not shift the kernel's frames to the program.
+#[test]
+fn a_stack_has_as_many_lines_as_frames() {
+    let whole = common::stack();
+    for (at, by) in [(44, 2), (46, 1), (46, 3)] {
+        let mut record = whole.clone();
+        record[at] = by;
+        let said = Entry::decode(&record).unwrap_err();
+        assert!(said.starts_with("3 lines of a stack with "), "{said}");
+    }
+}
+
 proptest! {
     #![proptest_config(test_support::property::config(file!(), 256))]
 
@@ -236,5 +265,26 @@ proptest! {
     fn anything_never_panics(bytes: Vec<u8>) {
         let _ = read(&bytes, true);
         let _ = Entry::decode(&bytes);
+    }
+
+    #[test]
+    fn any_text_is_a_stack_or_none(text: Vec<u8>, kernel in 0u8..4, user in 0u8..4) {
+        let mut record = common::stack();
+        record.truncate(48);
+        record.extend(&text);
+        record.resize(record.len().next_multiple_of(8), 0);
+        let size = u16::try_from(record.len()).unwrap();
+        record[2..4].copy_from_slice(&size.to_le_bytes());
+        (record[44], record[46]) = (kernel, user);
+        let lines = text.iter().filter(|&&byte| byte == b'\n').count();
+        match Entry::decode(&record) {
+            Ok(Entry::Stack(raw, text)) => {
+                let frames: Vec<Frame> = StackRef { raw: &raw, text: &text }.frames().collect();
+                let kernels = frames.iter().filter(|f| matches!(f, Frame::Kernel(_))).count();
+                prop_assert_eq!((frames.len(), kernels), (lines, kernel.into()));
+            }
+            Ok(other) => prop_assert!(false, "{other:?}"),
+            Err(_) => prop_assert_ne!(lines, usize::from(kernel + user)),
+        }
     }
 }

@@ -25,8 +25,16 @@ fuzz_target!(|data: &[u8]| {
         match reader.next_if(|_| true) {
             Ok(Some(entry)) => {
                 read += usize::from(entry.head().size.get());
-                if let EntryRef::File(file) = entry {
-                    assert!(file.name.len() < usize::from(entry.head().size.get()));
+                match entry {
+                    EntryRef::File(file) => {
+                        assert!(file.name.len() < usize::from(entry.head().size.get()));
+                    }
+                    EntryRef::Stack(stack) => {
+                        let (kernel, user) = (stack.raw.kernel.get(), stack.raw.user.get());
+                        let frames = usize::from(kernel) + usize::from(user);
+                        assert_eq!(stack.frames().count(), frames);
+                    }
+                    _ => {}
                 }
             }
             Ok(None) => break,

@@ -77,6 +77,12 @@ impl Reader<'_> {
                 ));
             }
         }
+        if end.names.missing_stacks > 0 {
+            let missing = end.names.missing_stacks;
+            remarks.notices.push(format!(
+                "stacks: {missing} calls and handles have one that the recording lost, which is unknown"
+            ));
+        }
         let clock = self.clock().or(end.completions.wall_clock().map(moment));
         Ok(facts.end(end.names, clock)?)
     }
@@ -107,6 +113,11 @@ impl Reader<'_> {
         }
         if let Some(table) = self.recording.table(layout::CGROUP)?.as_mut() {
             attributor = attributor.with_cgroups(table)?;
+        }
+        if self.options.causes.is_some()
+            && let Some(table) = self.recording.table(layout::STACK)?.as_mut()
+        {
+            attributor = attributor.with_stacks(table)?;
         }
         if let Some(journal) = journal {
             attributor = attributor.with_journal(journal);

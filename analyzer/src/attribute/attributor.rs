@@ -125,6 +125,15 @@ impl<'a, R: Read> Attributor<'a, R> {
         self.registry.processes.cgroups_mut().read(table)
     }
 
+    /// Reads the table of stacks.
+    ///
+    /// # Errors
+    /// Returns an error if the table cannot be read.
+    pub fn with_stacks(mut self, table: &mut TableReader<impl Read>) -> Result<Self, Error> {
+        self.registry.stacks.read(table)?;
+        Ok(self)
+    }
+
     /// Reads the table of names of the mounted tree. Call it after [`of_filesystem`](Self::of_filesystem) and before
     /// anything that asks for names.
     ///
@@ -239,10 +248,13 @@ impl<'a, R: Read> Attributor<'a, R> {
         }
         self.registry.files.fill_in();
         let map = self.registry.files.map();
+        let (stacks, missing_stacks) = self.registry.stacks.into_list();
         Ok(Names {
             knows_family: self.registry.processes.knows_family(),
             processes: self.registry.processes.into_list(),
             files: role::assign(self.registry.files.into_list(), map),
+            stacks,
+            missing_stacks,
             leftovers: Leftovers {
                 process_entries: self.notes.left().saturating_add(self.empties.left()),
                 file_entries: self.runs.left(),
@@ -292,6 +304,7 @@ impl<'a, R: Read> Attributor<'a, R> {
                     | EntryRef::F2fs(_)
                     | EntryRef::Fork(_)
                     | EntryRef::Cgroup(_)
+                    | EntryRef::Stack(_)
                     | EntryRef::Operation(_) => {}
                 }
             }

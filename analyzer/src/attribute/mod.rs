@@ -8,6 +8,7 @@
 //! completions ──────────────┤
 //! freed.entries ─── Owners ──┤
 //! fork.entries ──── Family ──┤
+//! stack.entries ─── Stacks ──┤
 //! the map ──────────────────┘
 //! ```
 //!
@@ -37,6 +38,7 @@ mod registry;
 pub(crate) mod role;
 mod rows;
 mod sightings;
+mod stacks;
 mod submitter;
 
 #[cfg(test)]
@@ -49,6 +51,7 @@ pub use op::Op;
 pub use process::{Process, ProcessId, Task};
 pub use registry::Registry;
 pub use rows::{JournalBlock, Leftovers, Mounting, Names, Request, Row};
+pub use stacks::{Stack, StackId};
 pub use submitter::{Loops, SUBMITTER, program, submitter};
 
 /// Every entry is looked up in several of these maps, so the hash is faster than the default one; it is seeded at random

@@ -6,6 +6,7 @@ use mostrace_map::Map;
 
 use super::file::Files;
 use super::process::{Processes, Task};
+use super::stacks::{StackId, Stacks};
 use super::{File, FileId, Process, ProcessId};
 
 /// Knows every process and file that a table or an event has named so far.
@@ -13,6 +14,7 @@ pub struct Registry<'a> {
     pub(super) map: Option<&'a Map>,
     pub(super) processes: Processes,
     pub(super) files: Files<'a>,
+    pub(super) stacks: Stacks,
 }
 
 impl<'a> Registry<'a> {
@@ -22,6 +24,7 @@ impl<'a> Registry<'a> {
             map,
             processes: Processes::default(),
             files: Files::new(map),
+            stacks: Stacks::default(),
         }
     }
 
@@ -36,6 +39,11 @@ impl<'a> Registry<'a> {
             0 => FileId::NONE,
             _ => self.files.numbered(inode, generation),
         }
+    }
+
+    /// Returns the number of the stack that a call or a handle refers to; [`StackId::UNKNOWN`] if it has none.
+    pub fn stack(&mut self, id: u64) -> StackId {
+        self.stacks.find(id)
     }
 
     /// Returns what is known so far of a file.

@@ -4,6 +4,7 @@
 use mostrace_bundle::entry::{Flags, Jbd2, Origin, Stage};
 use mostrace_map::class::{Class, Kind, Provenance};
 
+use super::stacks::Stack;
 use super::{File, FileId, Op, Process, ProcessId};
 use crate::blktrace::Completion;
 
@@ -185,6 +186,10 @@ pub struct Names {
     pub processes: Vec<Process>,
     /// Files, indexed by [`FileId`].
     pub files: Vec<File>,
+    /// Stacks, indexed by [`StackId`]; empty or an unknown one alone unless stacks were recorded.
+    pub stacks: Vec<Stack>,
+    /// The calls and handles whose stack is not in the table.
+    pub missing_stacks: u64,
     /// Entries without a completion.
     pub leftovers: Leftovers,
     /// True if it is known which processes are of the command's tree.

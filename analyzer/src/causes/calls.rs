@@ -5,9 +5,10 @@ use std::collections::VecDeque;
 
 use mostrace_bundle::entry::{CallKind, RawCall};
 
+use super::Caller;
 use super::handle::removes;
 use super::operation::is_sync;
-use crate::attribute::{FileId, HashMap, ProcessId};
+use crate::attribute::{FileId, HashMap};
 use crate::tally::Tally;
 
 /// Calls that ended this long ago cannot be asked for any more, ns.
@@ -25,7 +26,7 @@ pub(super) struct Call {
     pub kind: CallKind,
     pub pid: u32,
     pub tgid: u32,
-    pub process: ProcessId,
+    pub caller: Caller,
     pub file: FileId,
     /// Inode and generation, as the entry has them.
     pub inode: (u64, u32),
@@ -34,14 +35,14 @@ pub(super) struct Call {
 }
 
 impl Call {
-    pub fn new(raw: &RawCall, process: ProcessId, file: FileId) -> Call {
+    pub fn new(raw: &RawCall, caller: Caller, file: FileId) -> Call {
         Call {
             start_ns: raw.start_ns.get(),
             end_ns: raw.head.time_ns.get(),
             kind: CallKind::of(raw.kind.get()),
             pid: raw.pid.get(),
             tgid: raw.tgid.get(),
-            process,
+            caller,
             file,
             inode: (raw.ino.get(), raw.generation.get()),
             cp_reason: raw.cp_reason.get(),

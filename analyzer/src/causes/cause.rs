@@ -4,7 +4,7 @@
 use strum::{FromRepr, IntoStaticStr, VariantArray};
 
 use super::Operation;
-use crate::attribute::{FileId, HashMap, ProcessId};
+use crate::attribute::{FileId, HashMap, ProcessId, StackId};
 
 /// The number of a [`Cause`] in its list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -15,15 +15,55 @@ impl CauseId {
     pub const UNKNOWN: CauseId = CauseId(0);
 }
 
+/// A thread, and the stack from which it made a call or began a handle. A thread is several callers if it was in several stacks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Caller {
+    /// The thread.
+    pub process: ProcessId,
+    /// The stack; unknown unless stacks were recorded.
+    pub stack: StackId,
+}
+
+impl Caller {
+    /// The caller is unknown.
+    pub const UNKNOWN: Caller = Caller {
+        process: ProcessId::UNKNOWN,
+        stack: StackId::UNKNOWN,
+    };
+}
+
+impl From<ProcessId> for Caller {
+    fn from(process: ProcessId) -> Caller {
+        Caller {
+            process,
+            ..Caller::UNKNOWN
+        }
+    }
+}
+
 /// A user's task, an operation and the file that it was done to. Each of them may be unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Cause {
     /// The thread of the task.
     pub process: ProcessId,
+    /// The stack from which it did so.
+    pub stack: StackId,
     /// The operation.
     pub operation: Option<Operation>,
     /// The file.
     pub file: FileId,
+}
+
+impl Cause {
+    /// Makes the cause of an operation that a caller did to a file.
+    pub fn of(caller: Caller, operation: Operation, file: FileId) -> Cause {
+        Cause {
+            process: caller.process,
+            stack: caller.stack,
+            operation: Some(operation),
+            file,
+        }
+    }
 }
 
 /// The certainty of a cause.

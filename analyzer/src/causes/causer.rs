@@ -19,7 +19,7 @@ use super::share::{Sharing, Verdicts};
 use super::tables::Tables;
 use super::unlinked::Unlinked;
 use super::writes::{Act, Change, Inode, Writes};
-use super::{Cause, CauseId, Known, Operation};
+use super::{Caller, Cause, CauseId, Known, Operation};
 use crate::attribute::{FileId, HashMap, Op, ProcessId, Registry, Request, Row};
 
 mod background;
@@ -121,16 +121,20 @@ impl<'a, R: Read> Causer<'a, R> {
             self.block = bytes.clamp(512, LARGEST_BLOCK);
         }
         while let Some(raw) = self.tables.call(time_ns)? {
-            let process = registry.thread(raw.into(), raw.head.time_ns.get());
+            let caller = Caller {
+                process: registry.thread(raw.into(), raw.head.time_ns.get()),
+                stack: registry.stack(raw.head.sector.get()),
+            };
             let file = registry.inode(raw.ino.get(), raw.generation.get());
-            let call = Call::new(raw, process, file);
+            let call = Call::new(raw, caller, file);
             if call.kind == CallKind::Unlink && raw.result.get() == 0 {
-                self.found.unlinked.push(call.inode, process);
+                self.found.unlinked.push(call.inode, caller);
             }
             let succeeded = raw.result.get() >= 0;
             if registry.is_mapped(raw.s_dev.get()) {
                 // A kernel thread, such as a loop device's, writes for somebody who is not known.
-                let whose = user(process, registry).unwrap_or_default();
+                let whose = user(caller.process, registry).map(|_| caller);
+                let whose = whose.unwrap_or_default();
                 self.found.note_write(raw, whose, self.block.into());
             }
             self.found.f2fs.call(&call, succeeded);
@@ -153,7 +157,11 @@ impl<'a, R: Read> Causer<'a, R> {
             let function = usize::try_from(raw.function.get()).ok();
             let function = function.and_then(|at| self.functions.get(at));
             let is_kernels = raw.head.flags.has(handle_flags::KERNEL) || !registry.is_user(process);
-            let handle = Handle::new(raw, function.map(String::as_str), process, is_kernels, file);
+            let caller = Caller {
+                process,
+                stack: registry.stack(raw.head.sector.get()),
+            };
+            let handle = Handle::new(raw, function.map(String::as_str), caller, is_kernels, file);
             let handle = self.found.note_handle(handle, CallKind::of(raw.call.get()));
             self.journals.add(raw.s_dev.get(), raw.tid.get(), handle);
         }
@@ -218,7 +226,7 @@ impl<R> Causer<'_, R> {
     fn read(&mut self, row: &Row, registry: &Registry<'_>) {
         match user(row.process, registry) {
             Some(process) => {
-                self.one(Some(process), Operation::Read, row);
+                self.one(Some(process.into()), Operation::Read, row);
             }
             None => {
                 let blame = self.background(row, registry);
@@ -249,29 +257,22 @@ impl<R> Causer<'_, R> {
     }
 
     /// Gives all bytes of a row to one causer, or to the unknown one.
-    fn one(&mut self, process: Option<ProcessId>, operation: Operation, row: &Row) -> CauseId {
-        let Some(process) = process else {
+    fn one(&mut self, caller: Option<Caller>, operation: Operation, row: &Row) -> CauseId {
+        let Some(caller) = caller else {
             self.unknown(row.bytes);
             return CauseId::UNKNOWN;
         };
-        let cause = Cause {
-            process,
-            operation: Some(operation),
-            file: row.file,
-        };
+        let cause = Cause::of(caller, operation, row.file);
         let causer = self.found.list.intern(cause);
         self.verdicts.add(causer, Known::Exact, row.bytes);
         causer
     }
 
     /// Gives all bytes of a row to the causer of the first change; anybody may have made more.
-    fn first(&mut self, process: Option<ProcessId>, operation: Operation, row: &Row) {
-        let blame = process.map_or(Blame::Unknown, |process| {
-            Blame::Exact(self.found.list.intern(Cause {
-                process,
-                operation: Some(operation),
-                file: row.file,
-            }))
+    fn first(&mut self, caller: Option<Caller>, operation: Operation, row: &Row) {
+        let blame = caller.map_or(Blame::Unknown, |caller| {
+            let cause = Cause::of(caller, operation, row.file);
+            Blame::Exact(self.found.list.intern(cause))
         });
         self.blame(&blame.first(&Others::Unknown), row.bytes);
     }
@@ -314,16 +315,10 @@ impl Found {
             unlinked,
             ..
         } = self;
-        let mut cause = |process| {
-            list.intern(Cause {
-                process,
-                operation: Some(handle.operation),
-                file: handle.file,
-            })
-        };
+        let mut cause = |caller| list.intern(Cause::of(caller, handle.operation, handle.file));
         let found = match handle.lead {
             Lead::Nothing => return Blame::Unknown,
-            Lead::Task => return Blame::Exact(cause(handle.process)),
+            Lead::Task => return Blame::Exact(cause(handle.caller)),
             Lead::Pages => {
                 let writers = pages.submitted(handle.inode, handle.start_ns, handle.end_ns);
                 Blame::of(writers.map(&mut cause))
@@ -337,7 +332,7 @@ impl Found {
         match found {
             // Whoever closes a file last did not remove it.
             Blame::Unknown if handle.lead == Lead::Eviction => Blame::Unknown,
-            Blame::Unknown if !handle.is_kernels => Blame::Exact(cause(handle.process)),
+            Blame::Unknown if !handle.is_kernels => Blame::Exact(cause(handle.caller)),
             found => found,
         }
     }
@@ -354,7 +349,7 @@ impl Found {
     }
 
     /// Notes what a call did to the contents of a file on a filesystem with blocks of `block` bytes.
-    fn note_write(&mut self, raw: &RawCall, process: ProcessId, block: u64) {
+    fn note_write(&mut self, raw: &RawCall, caller: Caller, block: u64) {
         let inode = (raw.ino.get(), raw.generation.get());
         let slack_ns = match raw.head.flags.has(call_flags::PART) {
             true => PART_NS,
@@ -366,7 +361,7 @@ impl Found {
             if from < to {
                 let change = Change {
                     act,
-                    process,
+                    caller,
                     from,
                     to,
                     start_ns,
@@ -410,7 +405,7 @@ impl Found {
                 handle.inode,
                 Change {
                     act: Act::Dropped,
-                    process: handle.process,
+                    caller: handle.caller,
                     from: 0,
                     to: u64::MAX,
                     start_ns: handle.start_ns,

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::Caller;
 use super::writes::{Act, Change};
 use crate::attribute::ProcessId;
 
@@ -18,30 +19,30 @@ const TASKS: usize = 1 << 6;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Changers {
     /// The tasks that had changed it, the first one first.
-    pub certain: Vec<ProcessId>,
+    pub certain: Vec<Caller>,
     /// Further tasks that may have changed it: their calls were in progress when the block was written.
-    pub possible: Vec<ProcessId>,
+    pub possible: Vec<Caller>,
 }
 
 impl Changers {
-    fn add_certain(&mut self, process: ProcessId) {
-        self.possible.retain(|&other| other != process);
-        if !self.certain.contains(&process) {
-            self.certain.push(process);
+    fn add_certain(&mut self, caller: Caller) {
+        self.possible.retain(|&other| other != caller);
+        if !self.certain.contains(&caller) {
+            self.certain.push(caller);
         }
     }
 
     /// Adds tasks whose calls may have changed the block.
-    pub fn add_possible(&mut self, processes: impl Iterator<Item = ProcessId>) {
-        for process in processes {
-            if !self.certain.contains(&process) && !self.possible.contains(&process) {
-                self.possible.push(process);
+    pub fn add_possible(&mut self, callers: impl Iterator<Item = Caller>) {
+        for caller in callers {
+            if !self.certain.contains(&caller) && !self.possible.contains(&caller) {
+                self.possible.push(caller);
             }
         }
     }
 
     /// Returns the tasks that had changed the block, then those that may have.
-    pub fn all(&self) -> impl Iterator<Item = ProcessId> {
+    pub fn all(&self) -> impl Iterator<Item = Caller> {
         self.certain.iter().chain(&self.possible).copied()
     }
 
@@ -52,22 +53,21 @@ impl Changers {
 
     /// Returns true if the task had changed the block or may have.
     pub fn has(&self, process: ProcessId) -> bool {
-        self.all().any(|other| other == process)
+        self.all().any(|other| other.process == process)
     }
 
-    /// Returns the task if there is only one.
+    /// Returns the task if there is only one, whatever its stacks.
     pub fn only(&self) -> Option<ProcessId> {
-        match (&self.certain[..], &self.possible[..]) {
-            (&[one], []) | ([], &[one]) => Some(one),
-            _ => None,
-        }
+        let mut all = self.all().map(|caller| caller.process);
+        let first = all.next()?;
+        all.all(|other| other == first).then_some(first)
     }
 }
 
 /// The calls of one task that changed a range.
 #[derive(Clone, Copy, Debug)]
 struct Changer {
-    process: ProcessId,
+    caller: Caller,
     first_start_ns: u64,
     first_end_ns: u64,
     last_end_ns: u64,
@@ -154,7 +154,7 @@ impl Changed {
         let ranges = reaching.into_iter().chain(self.ranges.range(begin..end));
         for (nth, (&from, range)) in ranges.enumerate() {
             if nth >= TOUCHED {
-                changers.add_possible(std::iter::once(ProcessId::UNKNOWN));
+                changers.add_possible(std::iter::once(Caller::UNKNOWN));
                 break;
             }
             range.tell(q_ns, unsure_ns, &mut changers);
@@ -217,7 +217,7 @@ impl Changed {
         let mut changers = near.take(TOUCHED).flat_map(|(_, range)| &range.changers);
         changers.any(|changer| {
             let span = changer.first_start_ns..=changer.last_end_ns;
-            changer.process == process && span.contains(&time_ns)
+            changer.caller.process == process && span.contains(&time_ns)
         })
     }
 
@@ -234,18 +234,18 @@ impl Changed {
 
 impl Range {
     fn add(&mut self, change: &Change) {
-        let process = match self.changers.len() {
-            few if few < TASKS => change.process,
-            _ => ProcessId::UNKNOWN,
+        let caller = match self.changers.len() {
+            few if few < TASKS => change.caller,
+            _ => Caller::UNKNOWN,
         };
-        let same = |changer: &&mut Changer| [process, change.process].contains(&changer.process);
+        let same = |changer: &&mut Changer| [caller, change.caller].contains(&changer.caller);
         if let Some(changer) = self.changers.iter_mut().find(same) {
             changer.last_end_ns = changer.last_end_ns.max(change.end_ns);
             changer.is_doubtful &= change.act == Act::MayHaveChanged;
             return;
         }
         self.changers.push(Changer {
-            process,
+            caller,
             first_start_ns: change.start_ns,
             first_end_ns: change.end_ns,
             last_end_ns: change.end_ns,
@@ -258,8 +258,8 @@ impl Range {
         for changer in self.changers.iter().filter(|c| c.first_start_ns <= q_ns) {
             let is_there = changer.last_end_ns > unsure_ns && !changer.is_doubtful;
             match changer.first_end_ns <= q_ns && is_there {
-                true => changers.add_certain(changer.process),
-                false => changers.add_possible(std::iter::once(changer.process)),
+                true => changers.add_certain(changer.caller),
+                false => changers.add_possible(std::iter::once(changer.caller)),
             }
         }
     }
@@ -308,7 +308,7 @@ mod tests {
                 if task > 0 {
                     let change = Change {
                         act: Act::Changed,
-                        process,
+                        caller: process.into(),
                         from,
                         to,
                         start_ns: time_ns - 5,
@@ -328,7 +328,7 @@ mod tests {
                 let mut begin = range.0;
                 for (end, changers) in runs {
                     for at in begin / BLOCK..end / BLOCK {
-                        let mut told: Vec<_> = changers.all().collect();
+                        let mut told: Vec<_> = changers.all().map(|caller| caller.process).collect();
                         let mut known = std::mem::take(&mut blocks[at as usize]);
                         told.sort();
                         known.sort();

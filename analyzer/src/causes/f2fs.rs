@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 
 use mostrace_bundle::entry::{CallKind, Flags, RawF2fs, Step};
 
-use super::Reason;
 use super::calls::{Call, Calls};
-use crate::attribute::{FileId, HashMap, ProcessId};
+use super::{Caller, Reason};
+use crate::attribute::{FileId, HashMap, ProcessId, StackId};
 
 /// Number of checkpoints, of collections per thread and of commits per file that are remembered: rows come soon after them.
 const LATEST: usize = 64;
@@ -17,7 +17,7 @@ const INODES: usize = 1 << 12;
 /// A task that requested a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Requester {
-    pub process: ProcessId,
+    pub caller: Caller,
     /// The file that the checkpoint was to make durable.
     pub file: FileId,
     /// True if the task requested it while collecting garbage.
@@ -156,12 +156,16 @@ impl F2fs {
         });
         let is_known = collects || first.is_some_and(|asker| !asker.is_kernels);
         let users = askers.iter().filter(|asker| collects || !asker.is_kernels);
-        let requesters = users.filter(|_| is_known).map(|asker| Requester {
-            process: asker.process,
-            file: calls
-                .at(asker.pid, asker.time_ns)
-                .map_or(FileId::NONE, |call| call.file),
-            collects,
+        let requesters = users.filter(|_| is_known).map(|asker| {
+            let call = calls.at(asker.pid, asker.time_ns);
+            Requester {
+                caller: Caller {
+                    process: asker.process,
+                    stack: call.map_or(StackId::UNKNOWN, |call| call.caller.stack),
+                },
+                file: call.map_or(FileId::NONE, |call| call.file),
+                collects,
+            }
         });
         if self.checkpoints.len() >= LATEST {
             self.checkpoints.pop_front();
@@ -296,7 +300,7 @@ mod tests {
             kind,
             pid,
             tgid: pid,
-            process: ProcessId(pid),
+            caller: ProcessId(pid).into(),
             file: FILE,
             inode: (12, 1),
             cp_reason: 7,
@@ -313,7 +317,10 @@ mod tests {
         }
         let checkpoint = f2fs.checkpoint(at_ns)?;
         let requesters = checkpoint.requesters.iter();
-        Some((requesters.map(|r| r.process.0).collect(), checkpoint.reason))
+        Some((
+            requesters.map(|r| r.caller.process.0).collect(),
+            checkpoint.reason,
+        ))
     }
 
     #[test]
@@ -406,7 +413,8 @@ mod tests {
         assert!(f2fs.checkpoint(15).is_some() && f2fs.checkpoint(25).is_none());
         push(&mut f2fs, &calls, step(Step::Written, 101, 30));
         assert_eq!(
-            f2fs.checkpoint(35).map(|c| c.requesters[0].process.0),
+            f2fs.checkpoint(35)
+                .map(|c| c.requesters[0].caller.process.0),
             Some(102)
         );
     }

@@ -3,9 +3,9 @@
 
 use mostrace_bundle::entry::{CallKind, RawHandle, handle_flags};
 
-use super::Operation;
 use super::operation::is_sync;
-use crate::attribute::{FileId, ProcessId};
+use super::{Caller, Operation};
+use crate::attribute::FileId;
 
 /// The `h_type` of a handle that marks blocks as written at the end of IO.
 pub(super) const EXT4_HT_EXT_CONVERT: u16 = 11;
@@ -33,7 +33,7 @@ pub(super) struct Handle {
     pub end_ns: u64,
     pub tgid: u32,
     /// The task that began the handle.
-    pub process: ProcessId,
+    pub caller: Caller,
     /// True if that task is a kernel thread.
     pub is_kernels: bool,
     pub operation: Operation,
@@ -59,7 +59,7 @@ impl Handle {
     pub fn new(
         raw: &RawHandle,
         function: Option<&str>,
-        process: ProcessId,
+        caller: Caller,
         is_kernels: bool,
         file: FileId,
     ) -> Handle {
@@ -89,7 +89,7 @@ impl Handle {
             },
             end_ns,
             tgid: raw.tgid.get(),
-            process,
+            caller,
             is_kernels,
             operation,
             file,
@@ -140,7 +140,7 @@ mod tests {
         raw.head.time_ns = 20.into();
         raw.start_ns = 10.into();
         raw.dirtied = dirtied.into();
-        Handle::new(&raw, None, ProcessId::UNKNOWN, false, FileId::NONE)
+        Handle::new(&raw, None, Caller::UNKNOWN, false, FileId::NONE)
     }
 
     /// jbd2 does not tell how much a handle dirtied in the transaction that it leaves, and subtracts what was given back.

@@ -35,7 +35,7 @@ mod transactions;
 mod unlinked;
 mod writes;
 
-pub use cause::{Cause, CauseId, Known};
+pub use cause::{Caller, Cause, CauseId, Known};
 pub use causer::Causer;
 pub use operation::Operation;
 pub use reason::Reason;

@@ -3,7 +3,8 @@
 
 use std::collections::VecDeque;
 
-use crate::attribute::{HashMap, ProcessId};
+use super::Caller;
+use crate::attribute::HashMap;
 
 /// Number of inodes that are remembered; beyond it, the half that was written longest ago is forgotten.
 const LIMIT: usize = 1 << 16;
@@ -13,7 +14,7 @@ const RUNS: usize = 64;
 /// Pages of one writer that were submitted one after the other.
 #[derive(Clone, Copy, Debug)]
 struct Run {
-    process: ProcessId,
+    caller: Caller,
     /// The first and last Q, ns.
     first_q_ns: u64,
     last_q_ns: u64,
@@ -29,12 +30,12 @@ pub(super) struct Pages {
 
 impl Pages {
     /// Notes that pages of an inode that this thread had written were submitted at `q_ns` and completed at `c_ns`.
-    pub fn written(&mut self, inode: (u64, u32), process: ProcessId, q_ns: u64, c_ns: u64) {
+    pub fn written(&mut self, inode: (u64, u32), caller: Caller, q_ns: u64, c_ns: u64) {
         if self.runs.len() >= LIMIT && !self.runs.contains_key(&inode) {
             self.forget_half();
         }
         let runs = self.runs.entry(inode).or_default();
-        if let Some(last) = runs.back_mut().filter(|run| run.process == process) {
+        if let Some(last) = runs.back_mut().filter(|run| run.caller == caller) {
             last.first_q_ns = last.first_q_ns.min(q_ns);
             last.last_q_ns = last.last_q_ns.max(q_ns);
             last.last_c_ns = last.last_c_ns.max(c_ns);
@@ -44,7 +45,7 @@ impl Pages {
             runs.pop_front();
         }
         runs.push_back(Run {
-            process,
+            caller,
             first_q_ns: q_ns,
             last_q_ns: q_ns,
             last_c_ns: c_ns,
@@ -58,12 +59,12 @@ impl Pages {
         inode: (u64, u32),
         from_ns: u64,
         to_ns: u64,
-    ) -> impl Iterator<Item = ProcessId> {
+    ) -> impl Iterator<Item = Caller> {
         let runs = self.of(inode);
         let next = runs.clone().filter(move |run| run.last_q_ns > to_ns);
         let next = next.min_by_key(|run| run.first_q_ns);
         let within = runs.filter(move |run| run.first_q_ns <= to_ns && from_ns <= run.last_q_ns);
-        within.chain(next).map(|run| run.process)
+        within.chain(next).map(|run| run.caller)
     }
 
     /// Returns the writers of the pages that were completed from `from_ns` to `to_ns`.
@@ -72,10 +73,10 @@ impl Pages {
         inode: (u64, u32),
         from_ns: u64,
         to_ns: u64,
-    ) -> impl Iterator<Item = ProcessId> {
+    ) -> impl Iterator<Item = Caller> {
         let runs = self.of(inode);
         runs.filter(move |run| run.first_q_ns <= to_ns && from_ns <= run.last_c_ns)
-            .map(|run| run.process)
+            .map(|run| run.caller)
     }
 
     fn of(&self, inode: (u64, u32)) -> impl Iterator<Item = &Run> + Clone {

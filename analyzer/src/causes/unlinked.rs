@@ -3,7 +3,8 @@
 
 use std::collections::VecDeque;
 
-use crate::attribute::{HashMap, ProcessId};
+use super::Caller;
+use crate::attribute::HashMap;
 
 /// Number of inodes that are remembered; the oldest are forgotten first.
 const LIMIT: usize = 1 << 16;
@@ -11,13 +12,13 @@ const LIMIT: usize = 1 << 16;
 /// The threads that removed the last names, by inode and generation.
 #[derive(Default)]
 pub(super) struct Unlinked {
-    by: HashMap<(u64, u32), ProcessId>,
+    by: HashMap<(u64, u32), Caller>,
     order: VecDeque<(u64, u32)>,
 }
 
 impl Unlinked {
-    pub fn push(&mut self, inode: (u64, u32), process: ProcessId) {
-        if self.by.insert(inode, process).is_none() {
+    pub fn push(&mut self, inode: (u64, u32), caller: Caller) {
+        if self.by.insert(inode, caller).is_none() {
             self.order.push_back(inode);
         }
         if self.order.len() > LIMIT
@@ -27,7 +28,7 @@ impl Unlinked {
         }
     }
 
-    pub fn get(&self, inode: (u64, u32)) -> Option<ProcessId> {
+    pub fn get(&self, inode: (u64, u32)) -> Option<Caller> {
         self.by.get(&inode).copied()
     }
 }

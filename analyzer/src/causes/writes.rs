@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use super::Caller;
 use super::changed::{Changed, Changers};
 use super::tables::LONGEST_CALL_NS;
 use crate::attribute::{HashMap, HashSet, ProcessId};
@@ -38,7 +39,7 @@ pub(super) enum Act {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Change {
     pub act: Act,
-    pub process: ProcessId,
+    pub caller: Caller,
     pub from: u64,
     pub to: u64,
     pub start_ns: u64,
@@ -163,12 +164,20 @@ impl Writes {
         self.drop_if_unused(inode);
     }
 
-    /// Notes that a task was in a call at `q_ns` and itself wrote to the device what the call passed.
-    pub fn written_directly(&mut self, inode: Inode, process: ProcessId, q_ns: u64) {
+    /// Notes that a task was in a call at `q_ns` and itself wrote to the device what the call passed. Returns the task as it made the
+    /// call.
+    pub fn written_directly(&mut self, inode: Inode, process: ProcessId, q_ns: u64) -> Caller {
+        let mut caller = Caller::from(process);
         self.with(inode, |of| {
-            of.ahead
-                .retain(|change| change.process != process || !change.is_at(q_ns));
+            of.ahead.retain(|change| {
+                let is_its = change.caller.process == process && change.is_at(q_ns);
+                if is_its {
+                    caller = change.caller;
+                }
+                !is_its
+            });
         });
+        caller
     }
 
     /// Returns true if a task made a page near byte `at` dirty at `dirty_ns` within a call that is known.
@@ -247,7 +256,7 @@ impl OfInode {
             if in_progress.iter().any(|change| change.meets(at, end)) {
                 end = end.min(same_until(&in_progress, at, block));
                 let near = in_progress.iter().filter(|change| change.meets(at, end));
-                changers.add_possible(near.map(|change| change.process));
+                changers.add_possible(near.map(|change| change.caller));
             }
             match runs.last_mut() {
                 Some(last) if last.1 == changers => last.0 = end,
@@ -268,7 +277,7 @@ impl OfInode {
                 continue;
             };
             // The only task that changed these bytes had done so already.
-            if by == Some(change.process) {
+            if by == Some(change.caller.process) {
                 self.ahead.remove(at);
                 for left in change.without(from, to) {
                     self.ahead.insert(at, left);
@@ -299,7 +308,7 @@ impl OfInode {
         }
         let is_ahead = self
             .in_progress(dirty_ns)
-            .any(|change| change.process == process);
+            .any(|change| change.caller.process == process);
         if !is_ahead && !self.changed.has_call(at, process, dirty_ns) {
             return false;
         }
@@ -320,7 +329,7 @@ mod tests {
     fn call(task: u32, from: u64, to: u64, at_ns: u64) -> Change {
         Change {
             act: Act::Changed,
-            process: ProcessId(task),
+            caller: ProcessId(task).into(),
             from,
             to,
             start_ns: at_ns,
@@ -382,8 +391,8 @@ mod tests {
         writes.written_unseen(20);
         let (runs, _) = writes.changers(INODE, (0, 4096), 4096, 100);
         let (_, changers) = &runs[0];
-        assert_eq!(changers.certain, [ProcessId(2)]);
-        assert_eq!(changers.possible, [ProcessId(1)]);
+        assert_eq!(changers.certain, [ProcessId(2).into()]);
+        assert_eq!(changers.possible, [ProcessId(1).into()]);
     }
 
     #[test]

@@ -45,6 +45,10 @@ pub struct Record {
     /// The source of what leads to causes (a journal's handles, system calls): auto, bpf, kernel, none
     #[arg(long, default_value_t = Causes::Auto)]
     causes: Causes,
+    /// Record the stack, too, from which each call for durability, each write and each of a journal's handles was made: of the
+    /// program by its frame pointers, and of the kernel. Stacks tell which code ran; they come with causes of bpf
+    #[arg(long)]
+    stacks: bool,
     /// The files whose names are kept: `all`, `temp` (SQLite's temporary files), or a glob on
     /// the last path component
     #[arg(long, value_name = "all|temp|GLOB", default_value = "all")]
@@ -133,6 +137,7 @@ pub fn run(args: &Record) -> anyhow::Result<u8> {
         events: args.events,
         entries: args.entries,
         causes: args.causes,
+        stacks: args.stacks,
         kernel: KernelPaths::default(),
         files: args.files.clone(),
         btf: args.btf.clone(),

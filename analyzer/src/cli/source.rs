@@ -33,6 +33,11 @@ pub struct SourceArgs {
     /// are always read that way
     #[arg(long)]
     partial: bool,
+    /// Look for programs, and for the symbols that were stripped from them, in this folder too: by name, by path, or by build
+    /// id as in /usr/lib/debug. A stack's functions are known if a file with the program's build id is found. May be given
+    /// several times
+    #[arg(long, value_name = "FOLDER")]
+    symbols: Vec<PathBuf>,
     /// The task that is charged for a block that several tasks had changed by the time it was written
     #[arg(long, value_enum, value_name = "HOW", default_value_t = Share::Equal)]
     share: Share,
@@ -119,6 +124,7 @@ impl SourceArgs {
                 no_map: self.no_map,
                 partial: self.partial,
                 locality,
+                programs: self.symbols.clone(),
                 causes: causes.then_some(self.share.into()),
             },
             &|progress| bar.at(progress),

@@ -3,7 +3,7 @@
 //!
 //! | format | a record is | time |
 //! | --- | --- | --- |
-//! | folded | `process;file;role;class;kind bytes` of writes, summed up | – |
+//! | folded | `process;stack…;file;role;class;kind bytes` of writes, summed up | – |
 //! | alibaba | `device_id,opcode,offset,length,timestamp` of a read or a write | arrival, µs |
 //! | msr | `timestamp,host,disk,type,offset,size,response time` | arrival, 100 ns since 1601 |
 //! | oracle-general | 24 bytes for each 4 KiB block of a read or a write: u32 time, u64 block, u32 size, i64 next access | arrival, s |
@@ -29,7 +29,8 @@ use crate::tally::Tally;
 /// A format of another tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Foreign {
-    /// Stacks for flame graphs (flamegraph.pl, speedscope): process;file;role;class;kind, and bytes written
+    /// Stacks for flame graphs (flamegraph.pl, speedscope): process;file;role;class;kind, and bytes written; if stacks were
+    /// recorded, their frames follow the process
     Folded,
     /// fio's iolog, version 3, for --read_iolog
     Iolog,
@@ -185,8 +186,9 @@ pub(super) fn counted(all: &[(u64, &str)]) -> Vec<String> {
 }
 
 fn folded(facts: &Facts, out: &mut Output) -> Result<()> {
-    const CAUSED: [&str; 6] = [
+    const CAUSED: [&str; 7] = [
         "cause_process",
+        "cause_stack",
         "cause_file",
         "role",
         "class",
@@ -196,10 +198,16 @@ fn folded(facts: &Facts, out: &mut Output) -> Result<()> {
     let groups = Groups::new(facts, Grouping::by(&CAUSED), None)?;
     let mut stacks: Vec<(String, u64)> = Vec::new();
     for (labels, totals) in groups.groups.iter().filter(|(_, t)| t.write_bytes > 0) {
-        // A copy in the journal is followed by the kind that it is a copy of.
-        let frames = labels.iter().enumerate();
-        let frames = frames.filter(|(at, label)| *at < 5 || **label != Label::Empty);
-        let frames: Vec<String> = frames.map(|(_, label)| frame(label)).collect();
+        let frames = labels.iter().zip(CAUSED).filter_map(|(label, column)| {
+            match (column, label) {
+                ("cause_stack", Label::Text(frames)) => Some(frames.clone()),
+                ("cause_stack", _) => facts.has_stacks().then(|| "[unknown]".to_owned()),
+                // A copy in the journal is followed by the kind that it is a copy of.
+                ("home_kind", Label::Empty) => None,
+                _ => Some(frame(label)),
+            }
+        });
+        let frames: Vec<String> = frames.collect();
         stacks.push((frames.join(";"), totals.write_bytes));
     }
     stacks.sort();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Anonymous names: equal names stay equal, and a file's role in SQLite stays visible.
 
+use mostrace_bundle::entry::stack::Place;
+
 use super::Facts;
 
 /// Hexadecimal digits of a name.
@@ -20,7 +22,7 @@ const EXTENSIONS: &str = "\
 pub type Key = [u8; 32];
 
 impl Facts {
-    /// Replaces the names of processes, apps and path components by their keyed hash (BLAKE3). The last component keeps a
+    /// Replaces the names of processes, apps and path components, and the places in programs' code, by their keyed hash (BLAKE3). The last component keeps a
     /// known extension and a suffix that SQLite appends to a database's name. Without the key, nobody can test guesses of
     /// names.
     pub fn anonymize(&mut self, key: &Key) {
@@ -31,6 +33,14 @@ impl Facts {
         }
         for file in &mut self.origins.names.files {
             file.path = file.path.as_deref().map(|path| path_of(key, path));
+        }
+        self.stacks.take();
+        let places = self.origins.names.stacks.iter_mut();
+        for place in places.flat_map(|stack| &mut stack.user) {
+            *place = Place {
+                path: hashed(key, &place.line()),
+                ..Place::default()
+            };
         }
         for origin in &mut self.origins.list {
             let packages = origin.packages.take();

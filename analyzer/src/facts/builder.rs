@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Builds facts from completions.
 
+use std::sync::OnceLock;
+
 use mostrace_bundle::{Manifest, Packages};
 use polars::prelude::PolarsResult;
 
@@ -141,6 +143,8 @@ impl Builder {
             devices: self.rows.devices,
             transactions: None,
             hidden: None,
+            programs: Vec::new(),
+            stacks: OnceLock::new(),
         })
     }
 

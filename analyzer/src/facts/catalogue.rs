@@ -266,6 +266,7 @@ pub static ALL: &[Column] = &[
     derived(id("size", |_| number([at::size], |[s]| Some(s)), "as size_bytes")),
     derived(id("zone", zone, "number of the zone in which its first sector lies, from 0; empty if the disk has no zones")),
     derived(text("bundle", labels::bundles, "the recording that the row comes from, by its label or its file's name; times and the numbers of processes, inodes and completions can be compared only within one recording")),
+    derived(caused(text("cause_stack", labels::cause_stacks, "the stack from which it was caused, if stacks were recorded (record --stacks): the frames of the program, outermost first, then those of the kernel (marked _[k]), with semicolons between them; a program's function is known if its file is found, else the frame is file+0xoffset"))),
 ];
 
 fn known(value: u64) -> Option<u64> {
@@ -345,7 +346,7 @@ fn class(_: &Facts) -> Text {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attribute::{File, FileId, Names, Process, ProcessId, Request, Row};
+    use crate::attribute::{File, FileId, Names, Process, ProcessId, Request, Row, Stack, StackId};
     use crate::causes::{Cause, Operation, Reason, Verdicts};
     use crate::facts::Builder;
     use mostrace_map::class::{Provenance, Role};
@@ -380,6 +381,7 @@ mod tests {
     fn cause() -> Cause {
         Cause {
             process: ProcessId(1),
+            stack: StackId(1),
             operation: Some(Operation::Write),
             file: FileId(1),
         }
@@ -405,9 +407,14 @@ mod tests {
             provenance: Provenance::Live,
             role: inode.map(|_| Role::Db),
         };
+        let stack = Stack {
+            kernel: vec!["ext4_file_write_iter".into(), "vfs_write".into()],
+            ..Stack::default()
+        };
         Names {
             processes: vec![process(None), process(Some(7))],
             files: vec![file(None), file(Some(12))],
+            stacks: vec![Stack::default(), stack],
             ..Names::default()
         }
     }

@@ -14,9 +14,10 @@ use super::field::Field;
 use super::packages::package;
 use super::row::{Text, flag_if_known, number};
 use super::stored::{LETTERS, bits, column as at, found_code, kind_code};
-use crate::attribute::{self, File, Process, SUBMITTER};
+use crate::attribute::{self, File, Process, SUBMITTER, Stack};
 use crate::blktrace;
 use crate::causes::{Cause, Known, Reason};
+use crate::symbols::Symbols;
 use crate::text::escape;
 
 /// The role of a regular file whose name is unknown.
@@ -202,6 +203,30 @@ pub(super) fn cause_processes(facts: &Facts) -> Text {
     text_of_cause(facts, |cause| {
         labels.get(cause.process.0 as usize).cloned().flatten()
     })
+}
+
+/// Returns the stack of each cause in the form of folded stacks: the outermost frame first, with semicolons between them.
+pub(super) fn cause_stacks(facts: &Facts) -> Text {
+    let stacks = facts.stacks.get_or_init(|| {
+        let mut symbols = Symbols::new(&facts.programs);
+        let stacks = facts.names().stacks.iter();
+        stacks.map(|stack| folded(stack, &mut symbols)).collect()
+    });
+    text_of_cause(facts, |cause| {
+        let stack = stacks.get(cause.stack.0 as usize);
+        stack.filter(|frames| !frames.is_empty()).cloned()
+    })
+}
+
+/// The kernel's functions are marked as flamegraph.pl and perf mark them.
+fn folded(stack: &Stack, symbols: &mut Symbols) -> String {
+    let cut = stack.is_cut.then(|| "[cut]".to_owned());
+    let user = stack.user.iter().rev().map(|place| symbols.text(place));
+    let kernel = stack.kernel.iter().rev();
+    let kernel = kernel.map(|function| format!("{}_[k]", escape(function.as_bytes())));
+    let frames = cut.into_iter().chain(user).chain(kernel);
+    let frames = frames.map(|frame| frame.replace(';', "\\x3b"));
+    frames.collect::<Vec<_>>().join(";")
 }
 
 /// Returns the process that caused the row, or else its submitter, marked as such.

@@ -31,6 +31,8 @@ mod values;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use mostrace_bundle::Manifest;
 use polars::prelude::{DataFrame, Expr, IntoLazy, LazyFrame, PolarsError, PolarsResult, col};
@@ -61,6 +63,10 @@ pub struct Facts {
     transactions: Option<Vec<Committed>>,
     /// The key that names are hashed with, if they are hidden.
     hidden: Option<Key>,
+    /// Folders with programs' files, for the functions of stacks.
+    programs: Vec<PathBuf>,
+    /// The text of each stack, once it was asked for: programs' files are read for it.
+    stacks: OnceLock<Vec<String>>,
 }
 
 impl Facts {
@@ -123,6 +129,16 @@ impl Facts {
     /// Returns the number of recordings.
     pub(crate) fn recordings(&self) -> usize {
         self.origins.list.len()
+    }
+
+    /// Sets folders in which programs' files are looked for, ahead of the places that the recording names.
+    pub fn look_for_programs(&mut self, folders: &[PathBuf]) {
+        folders.clone_into(&mut self.programs);
+    }
+
+    /// Returns true if stacks were recorded.
+    pub fn has_stacks(&self) -> bool {
+        self.origins.names.stacks.len() > 1
     }
 
     /// Returns the number of completions.

@@ -4,7 +4,7 @@
 
 use mostrace_bundle::{Manifest, Packages};
 
-use crate::attribute::{FileId, Loops, Names, ProcessId};
+use crate::attribute::{FileId, Loops, Names, ProcessId, StackId};
 use crate::causes::{Cause, CauseId};
 use crate::tally::Tally;
 
@@ -33,6 +33,7 @@ pub(crate) struct Base {
     pub processes: u32,
     pub files: u32,
     pub causes: u32,
+    pub stacks: u32,
     /// Added to every request number, including 0.
     pub requests: u32,
     /// Index of the recording.
@@ -56,6 +57,10 @@ impl Base {
         FileId(moved(id, self.files))
     }
 
+    pub fn stack(self, StackId(id): StackId) -> StackId {
+        StackId(moved(id, self.stacks))
+    }
+
     pub fn cause(self, CauseId(id): CauseId) -> CauseId {
         CauseId(moved(id, self.causes))
     }
@@ -77,6 +82,7 @@ impl Origins {
             processes: behind(self.names.processes.len()),
             files: behind(self.names.files.len()),
             causes: behind(self.causes.len()),
+            stacks: behind(self.names.stacks.len()),
             requests,
             origin: u32::try_from(self.list.len()).unwrap_or(u32::MAX),
         }
@@ -90,8 +96,10 @@ impl Origins {
             names.knows_family && (self.list.is_empty() || self.names.knows_family);
         append(&mut self.names.processes, names.processes);
         append(&mut self.names.files, names.files);
+        append(&mut self.names.stacks, names.stacks);
         let causes = causes.into_iter().map(|cause| Cause {
             process: base.process(cause.process),
+            stack: base.stack(cause.stack),
             file: base.file(cause.file),
             ..cause
         });
@@ -118,6 +126,7 @@ impl Origins {
         Names {
             processes: part(&self.names.processes, bases, |base| base.processes),
             files: part(&self.names.files, bases, |base| base.files),
+            stacks: part(&self.names.stacks, bases, |base| base.stacks),
             ..Names::default()
         }
     }

@@ -34,7 +34,6 @@ fn names() -> Names {
         role,
     };
     Names {
-        knows_family: false,
         processes: vec![
             process(None, None, None),
             process(Some(10), Some(10), Some("app")),
@@ -49,6 +48,7 @@ fn names() -> Names {
             file(Some(2), Some("/"), Kind::Directory, None),
         ],
         leftovers: Leftovers::default(),
+        ..Names::default()
     }
 }
 

@@ -178,6 +178,29 @@ impl Symbols {
         Symbols(fs::read_to_string("/proc/kallsyms").unwrap_or_default())
     }
 
+    #[cfg(test)]
+    pub fn of(text: &str) -> Symbols {
+        Symbols(text.to_owned())
+    }
+
+    /// Returns the functions, for the names of many addresses.
+    pub fn functions(&self) -> Functions {
+        let mut begins: Vec<(u64, Box<str>)> = self
+            .0
+            .lines()
+            .filter_map(|line| {
+                let mut fields = line.split_ascii_whitespace();
+                let address = u64::from_str_radix(fields.next()?, 16).ok()?;
+                let is_code = matches!(fields.next()?, "t" | "T" | "w" | "W");
+                let name = plain(fields.next()?);
+                // Where the kernel hides its addresses, all are 0.
+                (is_code && address != 0).then(|| (address, name.into()))
+            })
+            .collect();
+        begins.sort_unstable();
+        Functions(begins)
+    }
+
     /// Returns the name and address of each symbol, without the suffixes of the compiler (`.llvm.…`). A part of a function that the
     /// compiler split off (`.cold`) is left out.
     fn iter(&self) -> impl Iterator<Item = Symbol<'_>> {
@@ -221,8 +244,8 @@ impl Symbols {
                 }
             }
         }
-        let plain = |name: &str| name.split('.').next().unwrap_or(name).to_owned();
-        best.into_iter().map(|(_, name)| plain(name)).collect()
+        let names = best.into_iter().map(|(_, name)| plain(name));
+        names.map(str::to_owned).collect()
     }
 
     /// Fills in the addresses that pointers to functions have, and those of variables. Symbols that the kernel lacks or hides are
@@ -237,6 +260,27 @@ impl Symbols {
                 }
             }
         }
+    }
+}
+
+/// The name of a function, without what the compiler put behind it.
+fn plain(name: &str) -> &str {
+    name.split('.').next().unwrap_or(name)
+}
+
+/// The kernel's functions, by their first addresses.
+pub struct Functions(Vec<(u64, Box<str>)>);
+
+impl Functions {
+    /// The function that a call returns to, and the place in it, as `ext4_create+0x5b`; `unknown` where the kernel hides its
+    /// symbols.
+    pub fn place(&self, address: u64) -> String {
+        // The call may be the function's last instruction.
+        let behind = self.0.partition_point(|(begin, _)| *begin < address);
+        let function = behind.checked_sub(1).and_then(|at| self.0.get(at));
+        function.map_or("unknown".into(), |(begin, name)| {
+            format!("{name}+{:#x}", address - begin)
+        })
     }
 }
 

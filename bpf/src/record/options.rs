@@ -29,6 +29,8 @@ pub struct Options {
     pub entries: Entries,
     /// `--causes`: the source of causes.
     pub causes: Causes,
+    /// `--stacks`: true to record the stacks of calls and handles, too.
+    pub stacks: bool,
     /// The places of the kernel's own recorder.
     pub kernel: KernelPaths,
     /// `--files`: the files that keep their names: `all`, `temp`, or a glob.
@@ -76,6 +78,7 @@ impl Default for Options {
             events: Events::Needed,
             entries: Entries::Auto,
             causes: Causes::Auto,
+            stacks: false,
             kernel: KernelPaths::default(),
             files: "all".into(),
             btf: None,

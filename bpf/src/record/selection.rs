@@ -10,7 +10,7 @@ use crate::error::{Error, Refused, Result};
 use crate::machine::device::Device;
 use crate::sink::Sink;
 use crate::source::blktrace::{self, Blktrace};
-use crate::source::bpf::{BpfSource, process1};
+use crate::source::bpf::{BpfSource, Parts, process1};
 use crate::source::ftrace::Ftrace;
 use crate::source::recorder::Recorder;
 use crate::source::tracefs::{TracefsEntries, TracefsEvents};
@@ -78,6 +78,9 @@ pub(super) fn start_sources<'o>(
 impl Selection<'_, '_> {
     fn start_entries_and_causes(&mut self, manifest: &mut Manifest) -> Result<()> {
         let wanted = self.wanted_causes()?;
+        if self.options.stacks && matches!(wanted, Causes::None | Causes::Kernel) {
+            return Err(Error::NoStacks(None));
+        }
         let are_recorders = wanted == Causes::Kernel
             || wanted == Causes::Auto && self.options.entries == Entries::Kernel;
         let refused = match wanted {
@@ -87,6 +90,9 @@ impl Selection<'_, '_> {
         };
         let with_causes =
             !self.provides(Provides::CAUSES) && matches!(wanted, Causes::Auto | Causes::Kernel);
+        if self.options.stacks && with_causes {
+            return Err(Error::NoStacks(refused.map(Box::new)));
+        }
         self.start_entries(with_causes, manifest)?;
         if self.provides(Provides::CAUSES) || wanted == Causes::None {
             return Ok(());
@@ -114,9 +120,12 @@ impl Selection<'_, '_> {
     }
 
     fn start_bpf_causes(&mut self) -> Result<()> {
-        let has_command = !self.options.argv.is_empty();
+        let parts = Parts {
+            forks: !self.options.argv.is_empty(),
+            stacks: self.options.stacks,
+        };
         self.bpf
-            .start_causes(&self.subject.device, has_command, self.sink)
+            .start_causes(&self.subject.device, parts, self.sink)
     }
 
     fn start_entries(&mut self, with_causes: bool, manifest: &mut Manifest) -> Result<()> {

@@ -31,6 +31,7 @@ mod latest_causes;
 mod name_filter;
 mod process_tree;
 mod recent;
+mod stacks;
 mod tables;
 pub(crate) mod unfinished;
 
@@ -126,13 +127,14 @@ impl Sink {
         Ok(())
     }
 
-    /// Makes the tables of causes.
+    /// Makes the tables of causes; that of stacks only if there are to be any.
     ///
     /// # Errors
     /// Returns an error if the bundle cannot be written.
-    pub fn open_causes(&mut self) -> Result<()> {
+    pub fn open_causes(&mut self, has_stacks: bool) -> Result<()> {
         let names = self.names.clone();
-        self.causes = Some(CauseTables::create(&self.folder, names, self.retention)?);
+        let tables = CauseTables::create(&self.folder, names, self.retention, has_stacks)?;
+        self.causes = Some(tables);
         Ok(())
     }
 
@@ -181,6 +183,12 @@ impl Sink {
             return Ok(false);
         };
         tables.push(entry).map(|()| true)
+    }
+
+    /// Returns true if the stack of this number need not be told again.
+    pub fn knows_stack(&self, id: u64) -> bool {
+        let causes = self.causes.as_ref();
+        causes.is_none_or(|causes| causes.knows_stack(id))
     }
 
     /// Reports that the command has been started as this process; the tables of causes keep the processes of its tree.

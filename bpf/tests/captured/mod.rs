@@ -69,6 +69,7 @@ impl Captured {
                     | Entry::F2fs(_)
                     | Entry::Fork(_)
                     | Entry::Cgroup(..)
+                    | Entry::Stack(..)
                     | Entry::Operation(_) => {
                         unreachable!()
                     }

@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
+use mostrace_bundle::entry::stack::{RawStack, TYPE_STACK};
 use mostrace_bundle::entry::{
     CallKind, Contents, Flags, Home, Jbd2, NONE, Origin, RawCall, RawCgroup, RawDirtied,
     RawDirtier, RawF2fs, RawFile, RawFork, RawFreed, RawHandle, RawHead, RawProcess, Stage, Step,
@@ -204,6 +205,26 @@ pub fn cgroup() -> Vec<u8> {
     let mut record = raw.as_bytes().to_vec();
     record.extend(path);
     record.resize(64, 0);
+    record
+}
+
+/// The entry of a stack with a frame of the kernel and two of a program.
+pub fn stack() -> Vec<u8> {
+    let text = b"ext4_dirty_inode+0x5b\n0a1f 0x1189 /a b/app\n- - \n";
+    let size = (48 + text.len()).next_multiple_of(8);
+    let raw = RawStack {
+        head: RawHead {
+            flags: Flags(0),
+            ..head(TYPE_STACK, u16::try_from(size).unwrap(), NONE)
+        },
+        id: 99.into(),
+        tgid: 8.into(),
+        kernel: 1.into(),
+        user: 2.into(),
+    };
+    let mut record = raw.as_bytes().to_vec();
+    record.extend(text);
+    record.resize(size, 0);
     record
 }
 

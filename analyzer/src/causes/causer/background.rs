@@ -18,11 +18,8 @@ impl<R> Causer<'_, R> {
         let Some(operation) = operation(row, registry) else {
             return Blame::Unknown;
         };
-        Blame::Exact(self.found.list.intern(Cause {
-            process: row.process,
-            operation: Some(operation),
-            file: row.file,
-        }))
+        let cause = Cause::of(row.process.into(), operation, row.file);
+        Blame::Exact(self.found.list.intern(cause))
     }
 
     /// Judges jbd2's superblock. It is shared by the transactions that were committed since it was last written.

@@ -4,10 +4,10 @@
 use mostrace_map::class::Kind;
 
 use super::{Causer, Found, user};
-use crate::attribute::{FileId, ProcessId, Registry, Row};
+use crate::attribute::{FileId, ProcessId, Registry, Row, StackId};
 use crate::causes::blame::{Blame, Weights};
 use crate::causes::f2fs::Requester;
-use crate::causes::{Cause, CauseId, Operation};
+use crate::causes::{Caller, Cause, CauseId, Operation};
 
 /// Weights of the f2fs nodes written since the last checkpoint.
 #[derive(Default)]
@@ -34,17 +34,16 @@ impl<R> Causer<'_, R> {
         };
         match collector {
             Some(_) => {
-                self.one(process, operation, row);
+                self.one(process.map(Caller::from), operation, row);
             }
-            None => self.first(process, operation, row),
+            None => self.first(process.map(Caller::from), operation, row),
         }
         let causer = match process {
             None => CauseId::UNKNOWN,
-            Some(process) => self.found.list.intern(Cause {
-                process,
-                operation: Some(of_checkpoint),
-                file: row.file,
-            }),
+            Some(process) => {
+                let cause = Cause::of(process.into(), of_checkpoint, row.file);
+                self.found.list.intern(cause)
+            }
         };
         self.nodes.push(causer, row.bytes);
     }
@@ -75,11 +74,13 @@ impl<R> Causer<'_, R> {
             return Blame::Unknown;
         };
         let call = row.q_ns.and_then(|q_ns| self.call(process, q_ns, registry));
-        Blame::Exact(self.found.list.intern(Cause {
+        let caller = Caller {
             process,
-            operation: Some(Operation::Checkpoint),
-            file: call.map_or(FileId::NONE, |call| call.file),
-        }))
+            stack: call.map_or(StackId::UNKNOWN, |call| call.caller.stack),
+        };
+        let file = call.map_or(FileId::NONE, |call| call.file);
+        let cause = Cause::of(caller, Operation::Checkpoint, file);
+        Blame::Exact(self.found.list.intern(cause))
     }
 }
 
@@ -97,9 +98,5 @@ fn of_requester(requester: &Requester) -> Cause {
         true => Operation::Gc,
         false => Operation::Checkpoint,
     };
-    Cause {
-        process: requester.process,
-        operation: Some(operation),
-        file: requester.file,
-    }
+    Cause::of(requester.caller, operation, requester.file)
 }

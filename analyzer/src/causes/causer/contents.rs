@@ -9,7 +9,7 @@ use crate::attribute::{ProcessId, Registry, Request, Row};
 use crate::causes::blame::{Blame, Others};
 use crate::causes::changed::Changers;
 use crate::causes::writes::Inode;
-use crate::causes::{Cause, CauseId, Operation};
+use crate::causes::{Caller, Cause, CauseId, Operation};
 
 /// A row of buffered contents with what is known of it.
 struct Contents {
@@ -30,7 +30,7 @@ impl<R> Causer<'_, R> {
     /// task that made the pages dirty, or the submitter of direct IO.
     pub(super) fn contents(&mut self, request: &Request, row: &Row, registry: &Registry<'_>) {
         if let Some(collector) = self.collector(row, registry) {
-            self.one(Some(collector), Operation::Gc, row);
+            self.one(Some(collector.into()), Operation::Gc, row);
             return;
         }
         if row.origin.is_none() {
@@ -39,13 +39,13 @@ impl<R> Causer<'_, R> {
         let operation = self.operation(row, registry);
         let is_direct = matches!(row.origin, Some(Origin::DIRECT | Origin::RAW));
         if is_direct && row.dirtier == ProcessId::UNKNOWN {
-            let process = user(row.process, registry);
-            self.one(process, operation, row);
-            if let (Some(process), Some((inode, range, q_ns))) = (process, place(row, registry)) {
-                self.found.writes.written_directly(inode, process, q_ns);
+            let mut caller = user(row.process, registry).map(Caller::from);
+            if let (Some(by), Some((inode, range, q_ns))) = (&mut caller, place(row, registry)) {
+                *by = self.found.writes.written_directly(inode, by.process, q_ns);
                 self.found.writes.written(inode, range, q_ns, None);
-                self.submitted(request, inode, [process], q_ns);
+                self.submitted(request, inode, [*by], q_ns);
             }
+            self.one(caller, operation, row);
             return;
         }
         match self.buffered(row, registry) {
@@ -93,7 +93,9 @@ impl<R> Causer<'_, R> {
             let writes = &mut self.found.writes;
             writes.written(of.inode, (from, to), of.q_ns, changers.only());
             match changers.is_empty() {
-                true => self.submitted(request, of.inode, of.dirtier, of.q_ns),
+                true => {
+                    self.submitted(request, of.inode, of.dirtier.map(Caller::from), of.q_ns);
+                }
                 false => self.submitted(request, of.inode, changers.all(), of.q_ns),
             }
             from = to;
@@ -109,13 +111,9 @@ impl<R> Causer<'_, R> {
         operation: Operation,
     ) -> Blame {
         let list = &mut self.found.list;
-        let mut cause = |process| match process {
+        let mut cause = |caller: Caller| match caller.process {
             ProcessId::UNKNOWN => CauseId::UNKNOWN,
-            process => list.intern(Cause {
-                process,
-                operation: Some(operation),
-                file: row.file,
-            }),
+            _ => list.intern(Cause::of(caller, operation, row.file)),
         };
         // Only a row's first page has a time.
         let is_untimed = row.dirty_ns.is_none();
@@ -130,7 +128,7 @@ impl<R> Causer<'_, R> {
         }
         // Whoever dirtied a page outside a known call did so through a mapping, or before calls were recorded.
         let unexplained = of.dirtier.filter(|_| !is_explained || changers.is_empty());
-        let dirtier = unexplained.map(&mut cause);
+        let dirtier = unexplained.map(Caller::from).map(&mut cause);
         Blame::of(dirtier.into_iter().chain(all)).first(&Others::Unknown)
     }
 
@@ -152,10 +150,10 @@ impl<R> Causer<'_, R> {
         operation: Operation,
         registry: &Registry<'_>,
     ) {
-        let dirtier = user(row.dirtier, registry);
+        let dirtier = user(row.dirtier, registry).map(Caller::from);
         self.first(dirtier, operation, row);
-        if let (Some(process), Some((inode, _, q_ns))) = (dirtier, place(row, registry)) {
-            self.submitted(request, inode, [process], q_ns);
+        if let (Some(caller), Some((inode, _, q_ns))) = (dirtier, place(row, registry)) {
+            self.submitted(request, inode, [caller], q_ns);
         }
     }
 
@@ -164,14 +162,14 @@ impl<R> Causer<'_, R> {
         &mut self,
         request: &Request,
         inode: Inode,
-        processes: impl IntoIterator<Item = ProcessId>,
+        callers: impl IntoIterator<Item = Caller>,
         q_ns: u64,
     ) {
         if self.tables.has_handles() {
-            let known = |process: &ProcessId| *process != ProcessId::UNKNOWN;
-            for process in processes.into_iter().filter(known) {
+            let known = |caller: &Caller| caller.process != ProcessId::UNKNOWN;
+            for caller in callers.into_iter().filter(known) {
                 let pages = &mut self.found.pages;
-                pages.written(inode, process, q_ns, request.time_ns);
+                pages.written(inode, caller, q_ns, request.time_ns);
             }
         }
     }

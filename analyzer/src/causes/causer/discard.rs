@@ -24,7 +24,7 @@ impl<R> Causer<'_, R> {
     /// Judges a discarded range: its causer is the task that discards it, f2fs's thread, or those who freed blocks.
     pub(super) fn discard(&mut self, row: &Row, registry: &Registry<'_>) {
         if let Some(process) = discarder(row, registry) {
-            self.one(Some(process), Operation::Discard, row);
+            self.one(Some(process.into()), Operation::Discard, row);
             return;
         }
         self.freed.is_over = true;
@@ -35,7 +35,7 @@ impl<R> Causer<'_, R> {
     pub(super) fn zero(&mut self, row: &Row, registry: &Registry<'_>) {
         match (self.background(row, registry), user(row.process, registry)) {
             (Blame::Unknown, Some(process)) => {
-                self.one(Some(process), Operation::Zero, row);
+                self.one(Some(process.into()), Operation::Zero, row);
             }
             (blame, _) => self.blame(&blame, row.bytes),
         }

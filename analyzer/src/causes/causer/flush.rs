@@ -2,10 +2,10 @@
 //! Judges what a call for durability waits for.
 
 use super::{Causer, user};
-use crate::attribute::{FileId, ProcessId, Registry, Request, Row};
-use crate::causes::Operation;
+use crate::attribute::{FileId, ProcessId, Registry, Request, Row, StackId};
 use crate::causes::calls::Call;
 use crate::causes::operation::is_sync;
+use crate::causes::{Caller, Operation};
 
 impl<R> Causer<'_, R> {
     /// Judges a block of the fast-commit area, which the caller of fsync writes itself.
@@ -25,7 +25,7 @@ impl<R> Causer<'_, R> {
             ..*row
         };
         // The area has changes of other tasks to other inodes too.
-        self.first(process, Operation::Fsync, &row);
+        self.first(caller(process, call.as_ref()), Operation::Fsync, &row);
         call.map(|call| request.time_ns.saturating_sub(call.start_ns))
     }
 
@@ -37,14 +37,15 @@ impl<R> Causer<'_, R> {
         registry: &Registry<'_>,
     ) -> Option<u64> {
         if let Some(forced) = self.commits.remove(&row.sector) {
-            return self.fsync(request, row, forced.map(|call| call.process), forced);
+            return self.fsync(request, row, forced.map(|call| call.caller.process), forced);
         }
         let process = user(row.process, registry);
         let call = process.and_then(|p| self.call(p, row.q_ns?, registry));
         if call.is_none() && self.tables.has_calls() {
             // Otherwise it is for a file that was opened with O_SYNC, or for something else that asks for it.
             let mounting = row.mounting.map(Operation::of_mounting);
-            self.one(process, mounting.unwrap_or(Operation::Other), row);
+            let operation = mounting.unwrap_or(Operation::Other);
+            self.one(process.map(Caller::from), operation, row);
             return None;
         }
         self.fsync(request, row, process, call)
@@ -64,7 +65,7 @@ impl<R> Causer<'_, R> {
             file: file.unwrap_or(row.file),
             ..*row
         };
-        self.one(process, Operation::Fsync, &row);
+        self.one(caller(process, call.as_ref()), Operation::Fsync, &row);
         call.map(|call| request.time_ns.saturating_sub(call.start_ns))
     }
 
@@ -79,4 +80,10 @@ impl<R> Causer<'_, R> {
         let call = self.found.calls.at(pid, time_ns);
         call.filter(|call| is_sync(call.kind)).copied()
     }
+}
+
+/// Returns the thread, with the stack of its call.
+fn caller(process: Option<ProcessId>, call: Option<&Call>) -> Option<Caller> {
+    let stack = call.map_or(StackId::UNKNOWN, |call| call.caller.stack);
+    process.map(|process| Caller { process, stack })
 }

@@ -5,8 +5,8 @@ use mostrace_map::class::Kind;
 
 use super::{Causer, user};
 use crate::attribute::{Registry, Request, Row};
-use crate::causes::Operation;
 use crate::causes::blame::{Blame, Others};
+use crate::causes::{Caller, Operation};
 
 impl<R> Causer<'_, R> {
     /// Judges metadata that is written home.
@@ -20,7 +20,8 @@ impl<R> Causer<'_, R> {
             _ if dirtier.is_none() => self.home(request, row, registry),
             _ => {
                 let mounting = row.dirtied_in.map(Operation::of_mounting);
-                self.first(dirtier, mounting.unwrap_or(Operation::Other), row);
+                let operation = mounting.unwrap_or(Operation::Other);
+                self.first(dirtier.map(Caller::from), operation, row);
             }
         }
     }

@@ -48,6 +48,23 @@ const TABLES: [(&str, u32, u32); 6] = [
     ("modifiers", 1 << 15, 1 << 14),
 ];
 
+/// The tables of stacks: their most and least entries where stacks are recorded.
+const STACKS: [(&str, u32, u32); 2] = [
+    ("stacks_told", 1 << 14, 1 << 12),
+    ("code_pages", 1 << 14, 1 << 12),
+];
+/// The entries of these tables where they are not.
+const NO_STACKS: u32 = 64;
+
+/// The parts of the causes that are recorded only if they are wanted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parts {
+    /// The command's processes: there is a command.
+    pub forks: bool,
+    /// The stacks of calls and handles.
+    pub stacks: bool,
+}
+
 /// The loaded probes of causes.
 pub(crate) struct CauseProbes<'o> {
     skel: CausesSkel<'o>,
@@ -146,14 +163,14 @@ fn attach_atomic(object: &Object, stream: &mut Stream) {
 }
 
 impl<'o> CauseProbes<'o> {
-    /// Loads the probes, including those of the command's processes if there is a command.
+    /// Loads the probes, with the parts that are wanted.
     ///
     /// # Errors
     /// Returns an error if there is no BTF, or if the kernel refuses the probes.
     pub(super) fn load(
         storage: &'o mut MaybeUninit<OpenObject>,
         device: &Device,
-        has_command: bool,
+        parts: Parts,
         ring: RingSize,
     ) -> Result<CauseProbes<'o>> {
         let btf = kernel::btf()?;
@@ -163,7 +180,7 @@ impl<'o> CauseProbes<'o> {
         let mut open = CausesSkelBuilder::default()
             .open(storage)
             .map_err(Error::bpf)?;
-        fill_constants(&mut open, device)?;
+        fill_constants(&mut open, device, parts)?;
         open.maps
             .causes
             .set_max_entries(ring.bytes())
@@ -171,6 +188,15 @@ impl<'o> CauseProbes<'o> {
         for (table, most, least) in TABLES {
             map_to_open(&mut open, table)?
                 .set_max_entries(table_entries(most, least))
+                .map_err(Error::bpf)?;
+        }
+        for (table, most, least) in STACKS {
+            let entries = match parts.stacks {
+                true => table_entries(most, least),
+                false => NO_STACKS,
+            };
+            map_to_open(&mut open, table)?
+                .set_max_entries(entries)
                 .map_err(Error::bpf)?;
         }
         let uring = fill_uring(&mut open, &btf)?;
@@ -194,7 +220,7 @@ impl<'o> CauseProbes<'o> {
                 b"cause_atomic_modify" => is_told,
                 _ => false,
             };
-            let is_idle = program.name().as_encoded_bytes().ends_with(b"_fork") && !has_command;
+            let is_idle = program.name().as_encoded_bytes().ends_with(b"_fork") && !parts.forks;
             let is_atomic = program.name().as_encoded_bytes().starts_with(ATOMIC);
             let has_functions = functions.is_some() || !is_function;
             let has_what_it_takes = has_atomic || !is_atomic;
@@ -279,7 +305,7 @@ fn fill_uring(open: &mut OpenCausesSkel<'_>, btf: &Btf<'_>) -> Result<Vec<&'stat
     Ok(vec![program, "cause_uring_complete"])
 }
 
-fn fill_constants(open: &mut OpenCausesSkel<'_>, device: &Device) -> Result<()> {
+fn fill_constants(open: &mut OpenCausesSkel<'_>, device: &Device, parts: Parts) -> Result<()> {
     let rodata = open.maps.rodata_data.as_deref_mut();
     let rodata = rodata.ok_or_else(|| Error::bpf("skeleton without rodata"))?;
     rodata.target.disk_dev = device.disk_dev;
@@ -290,5 +316,6 @@ fn fill_constants(open: &mut OpenCausesSkel<'_>, device: &Device) -> Result<()> 
     room.devs[..kept].copy_from_slice(&filesystems[..kept]);
     room.count = u32::try_from(kept).unwrap_or(0);
     rodata.call_kinds = calls::kinds();
+    rodata.tells_stacks = parts.stacks;
     Ok(())
 }

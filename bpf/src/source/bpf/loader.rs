@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use libbpf_rs::OpenObject;
 
-use super::cause_probes::CauseProbes;
+use super::cause_probes::{CauseProbes, Parts};
 use super::entry_probes::EntryProbes;
 use super::event_probes::{EventProbes, Wanted};
 use super::object::log_libbpf;
@@ -120,14 +120,14 @@ impl<'o> ProbeLoader<'o> {
             .get(|storage| EventProbes::load(storage, device, wanted, btf, ring))
     }
 
-    /// Returns the probes of causes, and those of the command's processes if there is a command.
+    /// Returns the probes of causes, with the parts that are wanted.
     ///
     /// # Errors
     /// Returns an error in the same cases as [`ProbeLoader::entries`], or if the kernel has no bpf_loop.
-    pub fn causes(&mut self, device: &Device, has_command: bool) -> Result<&mut CauseProbes<'o>> {
+    pub fn causes(&mut self, device: &Device, parts: Parts) -> Result<&mut CauseProbes<'o>> {
         let ring = self.ring_size;
         self.causes
-            .get(|storage| CauseProbes::load(storage, device, has_command, ring))
+            .get(|storage| CauseProbes::load(storage, device, parts, ring))
     }
 
     /// Returns the probes of operations, for the requested calls.

@@ -37,17 +37,19 @@ mod raw_call;
 mod reader;
 mod ring;
 mod ring_size;
+mod stacks;
 mod stream;
 mod told;
 
 use block_events::BlockEvents;
-pub(crate) use cause_probes::has_fentry;
+pub(crate) use cause_probes::{Parts, has_fentry};
 use event_probes::Wanted;
 use forwarder::EventForwarder;
 pub(crate) use loader::ObjectStorage;
 use loader::ProbeLoader;
 use operations::Operations;
 pub use ring_size::RingSize;
+use stacks::{Recorded, Stacks};
 use stream::Stream;
 pub(crate) use told::Told;
 
@@ -56,6 +58,8 @@ pub(crate) struct BpfSource<'o> {
     events: Option<BlockEvents>,
     entries: Option<Stream>,
     causes: Option<Stream>,
+    /// What makes entries of the stacks that the probes of causes tell, if they do.
+    stacks: Option<Stacks>,
     operations: Option<(Stream, Operations)>,
     /// The forwarder for block events, until the probes of block events are started.
     forwarder: Option<EventForwarder>,
@@ -80,6 +84,7 @@ impl<'o> BpfSource<'o> {
             events: None,
             entries: None,
             causes: None,
+            stacks: None,
             operations: None,
             forwarder: None,
             limits: Vec::new(),
@@ -96,7 +101,7 @@ impl<'o> BpfSource<'o> {
         let probes = self.loader.entries(device)?;
         let stream = probes.attach()?;
         let forwarder = probes.forwarder()?;
-        self.limits = probes.limits().to_vec();
+        self.limits.extend(probes.limits().iter().cloned());
         self.wait.while_readable(stream.wakeup_fd()).at("epoll")?;
         sink.open_entries("BPF probes")?;
         self.forwarder = Some(forwarder);
@@ -104,22 +109,21 @@ impl<'o> BpfSource<'o> {
         Ok(())
     }
 
-    /// Attaches the probes of causes, including those of the command's processes if there is a command, and makes the tables.
+    /// Attaches the probes of causes, with the parts that are wanted, and makes the tables.
     ///
     /// # Errors
     /// Returns an error if the kernel refuses the probes, or if the bundle cannot be written.
-    pub fn start_causes(
-        &mut self,
-        device: &Device,
-        has_command: bool,
-        sink: &mut Sink,
-    ) -> Result<()> {
-        let stream = self.loader.causes(device, has_command)?.attach()?;
+    pub fn start_causes(&mut self, device: &Device, parts: Parts, sink: &mut Sink) -> Result<()> {
+        let stream = self.loader.causes(device, parts)?.attach()?;
         self.wait.while_readable(stream.wakeup_fd()).at("epoll")?;
         if !stream.has(object::MODIFY) && is_ext(device) {
             self.limits.push(ONLY_FIRST.to_owned());
         }
-        sink.open_causes()?;
+        sink.open_causes(parts.stacks)?;
+        if parts.stacks {
+            self.limits.push(SHORT_STACKS.to_owned());
+            self.stacks = Some(Stacks::new());
+        }
         self.causes = Some(stream);
         Ok(())
     }
@@ -164,6 +168,19 @@ impl<'o> BpfSource<'o> {
 /// The remark for a recording in which later modifications of a journalled block are not seen.
 const ONLY_FIRST: &str = "the kernel accepts no program at jbd2_journal_dirty_metadata, so a block in the journal has the cause of \
                           its first change in the transaction (`first`); later changes are not seen";
+
+/// The remark for a recording with stacks.
+const SHORT_STACKS: &str = "a program's stack is followed by its frame pointers: of code that was compiled without them, frames \
+                            are missing";
+
+/// Takes a record of the ring of causes.
+fn put_cause(record: &[u8], stacks: Option<&mut Stacks>, sink: &mut Sink) -> Result<()> {
+    match stacks.zip(Recorded::read(record)) {
+        None => sink.push_cause(record).map(drop),
+        Some((_, recorded)) if sink.knows_stack(recorded.id()) => Ok(()),
+        Some((stacks, recorded)) => sink.push_cause(&stacks.entry(&recorded)).map(drop),
+    }
+}
 
 /// Returns true if the device's filesystem is ext4 or ext3.
 fn is_ext(device: &Device) -> bool {
@@ -216,7 +233,7 @@ impl Source for BpfSource<'_> {
             entries.poll(|record| put(record, sink))?;
         }
         if let Some(causes) = &mut self.causes {
-            causes.poll(|record| sink.push_cause(record).map(drop))?;
+            causes.poll(|record| put_cause(record, self.stacks.as_mut(), sink))?;
         }
         if let Some((stream, operations)) = &mut self.operations {
             stream.poll(|call| operations.take(call, |record| sink.push_operation(record)))?;
@@ -232,7 +249,7 @@ impl Source for BpfSource<'_> {
             entries.drain(|record| put(record, sink))?;
         }
         if let Some(causes) = &mut self.causes {
-            causes.drain(|record| sink.push_cause(record).map(drop))?;
+            causes.drain(|record| put_cause(record, self.stacks.as_mut(), sink))?;
         }
         if let Some((stream, operations)) = &mut self.operations {
             stream.drain(|call| operations.take(call, |record| sink.push_operation(record)))?;
@@ -249,7 +266,7 @@ impl Source for BpfSource<'_> {
             (Provides::EVENTS, Some(events), ..) => events.stop(sink),
             (Provides::ENTRIES, _, Some(entries), _) => entries.detach(|record| put(record, sink)),
             (Provides::CAUSES, .., Some(causes)) => {
-                causes.detach(|record| sink.push_cause(record).map(drop))
+                causes.detach(|record| put_cause(record, self.stacks.as_mut(), sink))
             }
             _ => Ok(()),
         }

@@ -91,7 +91,7 @@ impl Recorder {
     /// runs.
     fn begin(&mut self, sink: &mut Sink) -> Result<()> {
         if self.has_causes {
-            sink.open_causes()?;
+            sink.open_causes(false)?;
         }
         sink.open_entries(&self.paths.device.display().to_string())?;
         let polled = self.poll(sink);
