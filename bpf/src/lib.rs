@@ -8,13 +8,13 @@
 //!
 //! These are the main types, in the order in which one meets them:
 //!
-//! - - [`Options`] describe what to record: the device, the command to run meanwhile, the bundle to write. By default, the first
+//! - [`Options`] describe what to record: the device, the command to run meanwhile, the bundle to write. By default, the first
 //!   source that works is chosen for each part; [`Choice`], [`Entries`] and [`Causes`] name one.
 //! - [`record()`] records until the command ends, the time is up, or a signal comes. It needs root.
 //! - [`Outcome`] is the result: the command's exit status, and the manifest with the counts and losses.
-//! - - [`Error`] says in one line what went wrong, and what the user can do about it, if anything.
-//! - - [`Segments`] split a long recording into consecutive bundles; [`segment`] returns the name of each.
-//! - - [`Site`] is a fresh filesystem on a loop device, and [`Workplace`] is a copy of the caller's folder on it. A command can be
+//! - [`Error`] says in one line what went wrong, and what the user can do about it, if anything.
+//! - [`Segments`] split a long recording into consecutive bundles; [`segment`] returns the name of each.
+//! - [`Site`] is a fresh filesystem on a loop device, and [`Workplace`] is a copy of the caller's folder on it. A command can be
 //!   measured there without anybody else writing.
 //! - [`doctor::examine`] checks what can be recorded on this machine.
 //!
