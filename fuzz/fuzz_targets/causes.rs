@@ -82,7 +82,7 @@ fuzz_target!(|data: &[u8]| {
     } else {
         Sharing::Equal
     };
-    let causer = Causer::new(tables, &functions, sharing);
+    let causer = Causer::new(tables, &functions, sharing, choice & 32 == 0);
     let source: Box<dyn Read + Send> = Box::new(Cursor::new(events));
     let trace = Trace::from_sources(vec![(PathBuf::from("fuzz"), source)], Partial::Allowed);
     let mut pipeline = Pipeline::new(Completions::new(trace), attributor, Some(causer));
