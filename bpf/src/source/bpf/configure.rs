@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::machine::device::Device;
 use crate::machine::filesystem;
 use crate::machine::kernel::{self, Symbols};
+use crate::machine::members;
 
 /// Fills in the constants, and leaves out the programs that this kernel or this device has no use for.
 /// Returns what the probes cannot tell here.
@@ -129,7 +130,7 @@ fn fill_above<'o>(open: &mut impl Form<'o>, above: &[u32]) -> Result<Vec<String>
 
 fn fill_constants<'o>(open: &mut impl Form<'o>, device: &Device, btf: &Btf<'_>) -> Result<()> {
     let bio = |tracepoint: &str| kernel::argument_index(btf, tracepoint, "bio");
-    let filesystems = device.filesystems();
+    let filesystems = members::filesystems(device);
     let rodata = open.constants()?;
     let room = &mut rodata.filesystems;
     let kept = filesystems.len().min(room.devs.len());

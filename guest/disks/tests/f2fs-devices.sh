@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# An f2fs on two devices. Each of the two disks is recorded: its bytes are those that the kernel counts, and the file that each row
+# names is the one whose contents lie there, by the probes and by the map alone.
+truncate -s 96M first.img
+truncate -s 128M second.img
+first=$(losetup -f)
+losetup "$first" first.img
+second=$(losetup -f)
+losetup "$second" second.img
+/usr/local/bin/mkfs.f2fs -q -f -c "$second" "$first" >mkfs.log 2>&1 || fail "$(cat mkfs.log)"
+mnt=$PWD/mnt
+mkdir -p "$mnt"
+mount -t f2fs -o noatime "$first" "$mnt"
+
+counted() { echo $(($(awk '{ print $7 }' "/sys/block/$(basename "$1")/stat") * 512)); }
+
+# written DISK: the command of a recording: each file holds its own name over and over.
+cat >write.sh <<END
+i=10
+while [ \$i -lt 26 ]; do
+	yes "\$1-\$i" | head -c 4M >$mnt/\$1-\$i
+	sync
+	i=\$((i + 1))
+done
+rm $mnt/\$1-25
+mostrace workload sqlite --transactions 20 --overwrite $mnt/\$1.db
+END
+
+# run NAME DISK ARG…: records both on one disk.
+run() {
+	name=$1 disk=$2
+	shift 2
+	step "record $name"
+	sync
+	before=$(counted "$disk")
+	mostrace record -d "$disk" -o "$name.most" --files all --sync "$@" -- sh write.sh "$name" 2>record.err || fail "$(cat record.err)"
+	bytes=$(($(counted "$disk") - before))
+	cat record.err
+	! grep 'no snapshot' record.err || fail "$(cat record.err)"
+	grep -q "^mostrace: the kernel's counters agree$" record.err || fail "$(cat record.err)"
+	mostrace analyze "$name.most" --by op --format csv >ops.csv
+	told=$(awk -F, -v c="$(column write_bytes <ops.csv)" '$1 == "write" { print $c }' ops.csv)
+	[ "$told" = "$bytes" ] || fail "$name: $told bytes, the disk counted $bytes"
+	grep -q 'lies on .* too' record.err || fail "no note: $(cat record.err)"
+}
+
+# compare NAME IMAGE: the first bytes of each row of a file that is still there are the file's name.
+compare() {
+	step "compare $1"
+	mostrace events "$1.most" --format csv >events.csv
+	sector=$(column sector <events.csv) path=$(column path <events.csv) kind=$(column kind <events.csv) op=$(column op <events.csv)
+	awk -F, -v s="$sector" -v p="$path" -v k="$kind" -v o="$op" -v n="^/$1-1[0-9]$" '
+		$o == "write" { last[$s] = $k == "regular" ? $p : "" } END { for (at in last) if (last[at] ~ n) print at, last[at] }' events.csv | head -n 200 >rows
+	sync
+	while read -r at name; do
+		here=$(/usr/local/bin/dd if="$2" bs=512 skip="$at" count=1 2>/dev/null | tr '\n' ' ' | cut -c1-40)
+		case "$here" in *"${name#/} ${name#/} "*) ;; *) fail "$1: sector $at, $name: $here" ;; esac
+	done <rows
+	[ "$(wc -l <rows)" -ge "$3" ] || fail "$1: only $(wc -l <rows) rows of files: $(mostrace analyze "$1.most" --by kind,path)"
+	info "$1: $(wc -l <rows) rows hold the file that they name, $bytes bytes as the disk counted"
+}
+
+# More than the first device has room for.
+run first "$first"
+check_bundle first.most
+compare first first.img 10
+run second "$second"
+check_bundle second.most
+compare second second.img 10
+run again "$first" --entries none
+compare again first.img 5
+unknown=$(mostrace analyze again.most --by kind --where "op = 'write'" --format csv | awk -F, '$1 == "unmapped"')
+[ -z "$unknown" ] || fail "unmapped: $unknown"
+
+step "the causes on the second disk"
+mostrace analyze second.most --by cause_known,comm --where "class = 'data'" --format csv
+unknown=$(mostrace analyze second.most --by cause_known --where "class = 'data'" --format csv | awk -F, '$1 == "unknown"')
+[ -z "$unknown" ] || fail "causes: $(mostrace analyze second.most --by kind,cause_known,cause_comm,comm)"
+mostrace analyze second.most --by dirty_comm --where "kind = 'regular'" --format csv >dirtiers.csv
+grep -q '^sh,\|^head,\|^mostrace,' dirtiers.csv || fail "dirtiers: $(cat dirtiers.csv)"
+
+step "an image of one device is refused by name"
+umount "$mnt"
+! mostrace map first.img >/dev/null 2>map.err || fail "the first alone was mapped"
+grep -q "one of several devices; the others are $second" map.err || fail "$(cat map.err)"
+losetup -d "$first"
+losetup -d "$second"
+rm -f first.img second.img
