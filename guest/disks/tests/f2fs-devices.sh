@@ -10,12 +10,12 @@ losetup "$second" second.img
 /usr/local/bin/mkfs.f2fs -q -f -c "$second" "$first" >mkfs.log 2>&1 || fail "$(cat mkfs.log)"
 mnt=$PWD/mnt
 mkdir -p "$mnt"
-mount -t f2fs -o noatime "$first" "$mnt"
+mount -t f2fs -o noatime,alloc_mode=default "$first" "$mnt"
 
 counted() { echo $(($(awk '{ print $7 }' "/sys/block/$(basename "$1")/stat") * 512)); }
 
 # Each file holds its own name over and over. f2fs writes databases to another log than other files, and begins that on the first
-# device, and that of other files on the second.
+# device, and that of other files on the second; alloc_mode keeps them there.
 cat >write.sh <<END
 i=10
 while [ \$i -lt 20 ]; do
@@ -24,6 +24,8 @@ while [ \$i -lt 20 ]; do
 	i=\$((i + 1))
 done
 rm $mnt/\$1-19 $mnt/\$1-19.db
+yes \$1-10d | head -c 1048576 >direct
+/usr/local/bin/dd if=direct of=$mnt/\$1-10d bs=64k oflag=direct conv=fsync 2>/dev/null
 mostrace workload sqlite --transactions 20 --overwrite $mnt/\$1.db
 END
 
@@ -68,6 +70,7 @@ compare first first.img 18
 run second "$second"
 check_bundle second.most
 compare second second.img 18
+grep -q "/second-10d$" rows || fail "nothing of the direct IO: $(cat rows)"
 run again "$first" --entries none
 compare again first.img 18
 unknown=$(mostrace analyze again.most --by kind --where "op = 'write'" --format csv | awk -F, '$1 == "unmapped"')
