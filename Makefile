@@ -134,7 +134,8 @@ test-fleet: build
 test-guest: build
 	$(GUESTS) guest/run.sh $(MOSTRACE) test all
 
-# On the same, with disks that other machines have: NVMe drives, namespaces with several paths, RAID 0, thin volumes and volumes that delay.
+# On the same, with disks that other machines have: NVMe drives, namespaces with several paths, RAID 0, thin volumes and volumes that delay,
+# and with filesystems on several devices.
 test-disks: build
 	guest/able.sh "$(GUEST_PACKAGES) nvme-cli mdadm" guest/disks/run.sh $(MOSTRACE) test all
 

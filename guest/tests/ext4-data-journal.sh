@@ -38,8 +38,28 @@ try() {
 	copied /by-cp cp $((10 * $1))
 	! grep '^,' copies.csv || fail "copies of no file: $(cat copies.csv)"
 	! sed 1d copies.csv | grep -v '^/by-dd,dd,\|^/by-cp,cp,\|^/test.db[^,]*,mostrace,' || fail "$(cat copies.csv)"
+	offsets "$1.most/file.entries" /by-cp >offsets
+	awk -v b="$1" 'BEGIN { for (i = 0; i < 10; i++) print i * b }' | cmp - offsets || fail "copies of /by-cp at: $(tr '\n' ' ' <offsets)"
 	info "blocks of $1: $(awk -F, -v b="$bytes" 'NR > 1 { n += $b } END { print n }' copies.csv) bytes of copies, each with its file and writer"
 	remove
+}
+
+# offsets TABLE PATH: prints the offsets of the copies of a file in the journal, by the table's own bytes (bundle/FORMAT.md), sorted.
+offsets() {
+	hexdump -v -e '8/1 "%02x" "\n"' "$1" | awk -v path="$(printf '%s' "$2" | hexdump -v -e '1/1 "%02x"')" '
+		function number(word, from, bytes, n) {
+			while (bytes-- > 0) n = n * 256 + index(digits, substr(word, 2 * (from + bytes) + 1, 1)) * 16 - 16 + index(digits, substr(word, 2 * (from + bytes) + 2, 1)) - 1
+			return n + 0
+		}
+		BEGIN { digits = "0123456789abcdef" }
+		{ words[NR - 1] = $1 }
+		END {
+			for (at = 2; at < NR; at += number(words[at], 2, 2) / 8) {
+				# A file, and the origin of a journal.
+				if (number(words[at], 0, 2) != 2 || number(words[at + 8], 6, 1) != 5) continue
+				if (index(words[at + 9] words[at + 10], path) == 1) print number(words[at + 5], 0, 8)
+			}
+		}' | sort -n
 }
 
 # getconf_page: the size of a page, which every mapping is a multiple of.
