@@ -62,7 +62,10 @@ fn blocks_of_f2fs_are_found_on_the_device_that_has_them() {
     f2fs_images::sload(&first, &tree, "");
 
     let alone = build(&Image::open(&first).expect("first"), 0).expect_err("refused");
-    let says = format!("one of several devices; the others are {}", second.display());
+    let says = format!(
+        "one of several devices; the others are {}",
+        second.display()
+    );
     assert!(alone.to_string().contains(&says), "{alone}");
 
     let parts = parts(&Image::open(&first).expect("first")).expect("parts");
@@ -223,7 +226,10 @@ fn sectors_on_other_disks_count_elsewhere() {
     assert_eq!(at, ELSEWHERE + home);
     let pieces: Vec<Extent> = map.pieces(at, 8).collect();
     assert_eq!(pieces[0].kind, Kind::InodeTable);
-    assert_eq!(map.pieces(64 + 8, 8).next().map(|e| e.kind), Some(Kind::Jbd2Superblock));
+    assert_eq!(
+        map.pieces(64 + 8, 8).next().map(|e| e.kind),
+        Some(Kind::Jbd2Superblock)
+    );
 
     // The filesystem's.
     let map = whole.clone().through(&[own(2048), behind(ELSEWHERE + end)]);

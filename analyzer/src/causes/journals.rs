@@ -144,11 +144,7 @@ impl Journals {
 
     /// Removes the block with this home from all transactions, and returns its causers in each that had it. The block is being
     /// written home, so those are committed.
-    pub fn written(
-        &mut self,
-        home: u64,
-        causers: &mut impl FnMut(&Handle) -> Blame,
-    ) -> Vec<Blame> {
+    pub fn written(&mut self, home: u64, causers: &mut impl FnMut(&Handle) -> Blame) -> Vec<Blame> {
         let all = self
             .journals
             .iter_mut()

@@ -120,11 +120,7 @@ impl Transaction {
     }
 
     /// Removes a block and returns its causers; None if it is not part of the transaction.
-    pub fn take(
-        &mut self,
-        home: u64,
-        causers: &mut impl FnMut(&Handle) -> Blame,
-    ) -> Option<Blame> {
+    pub fn take(&mut self, home: u64, causers: &mut impl FnMut(&Handle) -> Blame) -> Option<Blame> {
         let modified = self.blocks.remove(&home)?;
         Some(self.blame_of_block(&modified, causers))
     }

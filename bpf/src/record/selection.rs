@@ -151,7 +151,10 @@ impl Selection<'_, '_> {
             Entries::Bpf => self.bpf.start_entries(device, self.sink)?,
             Entries::Kernel => {
                 let filesystems = match with_causes {
-                    true => members::filesystems(device).into_iter().map(dev_name).collect(),
+                    true => members::filesystems(device)
+                        .into_iter()
+                        .map(dev_name)
+                        .collect(),
                     false => Vec::new(),
                 };
                 let (paths, dev) = (&self.options.kernel, &device.info.dev);

@@ -119,7 +119,9 @@ impl Behind {
         });
         if found.is_none() {
             let (major, minor) = journal.dev;
-            notices.push(format!("the journal is on another device ({major}:{minor})"));
+            notices.push(format!(
+                "the journal is on another device ({major}:{minor})"
+            ));
         }
         Behind(found.map(|sb| JournalDevice { sb, start }))
     }
@@ -130,7 +132,13 @@ impl Behind {
     }
 
     /// Claims its blocks for a filesystem.
-    pub fn claim(&self, image: &Image, sb: &SuperBlock, claims: &mut Claims, notices: &mut Notices) {
+    pub fn claim(
+        &self,
+        image: &Image,
+        sb: &SuperBlock,
+        claims: &mut Claims,
+        notices: &mut Notices,
+    ) {
         if let Some(device) = &self.0 {
             device.claim(image, sb, claims, notices);
         }

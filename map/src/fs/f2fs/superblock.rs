@@ -146,7 +146,9 @@ impl SuperBlock {
         // Of each of several devices whole segments are used.
         let most = match &devs[..] {
             [] => u64::MAX,
-            all => all.iter().fold(0, |sum: u64, dev| sum.saturating_add(dev.blocks)),
+            all => all
+                .iter()
+                .fold(0, |sum: u64, dev| sum.saturating_add(dev.blocks)),
         };
         let sb = SuperBlock {
             block_count: u64_of(buf, 36).min(most),
