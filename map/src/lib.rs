@@ -17,7 +17,7 @@
 //! - [`Map::notices`] lists what could not be resolved in a damaged filesystem. Such blocks are
 //!   [`class::Kind::Unmapped`]: owners are never guessed.
 //! - [`Map::through`] translates the map of a filesystem on a mapped device (dm), or on several devices, to sectors of one disk.
-//! - [`fs::parts::parts`] tells which devices a filesystem lies on, and [`fs::Joined`] reads them as one image.
+//! - [`fs::parts`] tells which devices a filesystem lies on, and [`fs::Joined`] reads them as one image.
 //! - [`fs::jbd2::Journal`] reads the log of ext4's journal, with the home of each copy in it.
 //!
 //! ```

@@ -12,8 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use mostrace_map::class::{Class, Kind};
-use mostrace_map::fs::parts::{ExternalJournal, Part, PartDevice, parts};
-use mostrace_map::fs::{Image, Joined, build, ext4};
+use mostrace_map::fs::{ExternalJournal, Image, Joined, Part, PartDevice, build, ext4, parts};
 use mostrace_map::{ELSEWHERE, Extent, Map, Piece};
 use test_support::{run, tests};
 

@@ -4,9 +4,7 @@
 use std::fs::File;
 
 use mostrace_bundle::manifest::Mapping;
-use mostrace_map::fs::Image;
-use mostrace_map::fs::ext4;
-use mostrace_map::fs::parts::{ExternalJournal, PartDevice, parts};
+use mostrace_map::fs::{ExternalJournal, Image, PartDevice, ext4, parts};
 
 use crate::error::{At, Error, Result};
 use crate::machine::device::{Device, parse_dev};
@@ -29,8 +27,9 @@ pub(crate) struct Member {
 /// # Errors
 /// Returns an error if another device that the superblock names is not there.
 pub(crate) fn of(first: &Device) -> Result<Vec<Member>> {
-    // What has no sound superblock names no devices.
-    let parts = parts(&image_of(first)?).unwrap_or_default();
+    // What cannot be read, or has no sound superblock, names no devices.
+    let parts = image_of(first).ok().and_then(|image| parts(&image).ok());
+    let parts = parts.unwrap_or_default();
     if parts.len() < 2 {
         return Ok(Vec::new());
     }

@@ -14,7 +14,7 @@ use crate::class::Kind;
 use crate::fs::error::Result;
 use crate::fs::image::Image;
 use crate::fs::notices::Notices;
-use crate::fs::parts::{ExternalJournal, Part, PartDevice};
+use crate::fs::part::{ExternalJournal, Part, PartDevice};
 use crate::fs::volume::Volume;
 use crate::map::Map;
 

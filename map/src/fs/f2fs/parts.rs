@@ -8,7 +8,7 @@ use super::superblock::{Dev, SuperBlock};
 use crate::fs::error::Result;
 use crate::fs::image::Image;
 use crate::fs::notices::Notices;
-use crate::fs::parts::{Part, PartDevice};
+use crate::fs::part::{Part, PartDevice};
 
 /// Returns the parts of the filesystem on the first of its devices.
 ///

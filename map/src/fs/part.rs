@@ -7,12 +7,6 @@
 
 use std::path::PathBuf;
 
-use crate::fs::error::Result;
-use crate::fs::image::Image;
-use crate::fs::notices::Notices;
-use crate::fs::recognise::{Filesystem, recognise};
-use crate::fs::{ext4, f2fs};
-
 /// What a filesystem has of one of its devices, from the device's beginning on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
@@ -40,17 +34,4 @@ pub struct ExternalJournal {
     pub dev: (u32, u32),
     /// The number that the journal was made with.
     pub uuid: [u8; 16],
-}
-
-/// Returns the parts of the filesystem on an image, in the order of its blocks: one for most filesystems, none if no filesystem with
-/// a superblock that names devices is recognised.
-///
-/// # Errors
-/// Returns an error if the superblock cannot be read.
-pub fn parts(image: &Image) -> Result<Vec<Part>> {
-    match recognise(image)? {
-        Some(Filesystem::Ext) => ext4::parts(image),
-        Some(Filesystem::F2fs) => f2fs::parts(image, &mut Notices::default()),
-        _ => Ok(Vec::new()),
-    }
 }
