@@ -178,18 +178,18 @@ fn on_others_too(device: &Device, filesystem: &Filesystem) -> Option<String> {
     ))
 }
 
-/// The filesystem on the device, if it lies on others too: one that begins on the device, or one that is mounted and reaches it.
+/// The mounted filesystem on the device, if it lies on others too. Of one that is not mounted the other devices are not looked for:
+/// nobody has checked that those that it names are its own.
 fn with_others(device: &Device, notes: &mut Vec<String>) -> Option<Mapped> {
-    let members = members::of(device).unwrap_or_else(|why| {
-        notes.push(format!(
-            "the filesystem on {} lies on another device too: {why}",
-            device.info.name
-        ));
-        Vec::new()
-    });
-    let members = match members.is_empty() {
-        true => members::reaching(device),
-        false => members,
+    let members = match filesystem::mounted(device) {
+        None => members::reaching(device),
+        Some(_) => members::of(device).unwrap_or_else(|why| {
+            notes.push(format!(
+                "the filesystem on {} lies on another device too: {why}",
+                device.info.name
+            ));
+            Vec::new()
+        }),
     };
     let first = members.first()?.device.clone();
     let others = members.iter().filter(|m| m.device.dev != device.dev);
