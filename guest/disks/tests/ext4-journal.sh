@@ -2,7 +2,7 @@
 # An ext4 whose journal has a device of its own. Each of the two disks is recorded: its bytes are those that the kernel counts, the
 # blocks of the journal are what their own headers say, and both have their causes.
 truncate -s 96M disk.img
-truncate -s 32M journal.img
+truncate -s 8M journal.img
 loop=$(losetup -f)
 losetup "$loop" disk.img
 journal=$(losetup -f)
