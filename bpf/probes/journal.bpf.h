@@ -55,20 +55,6 @@ static __always_inline void find_home(struct work *w, struct buffer_head *bh,
 }
 
 /*
- * Returns the offset of a buffer's bytes in its file. A folio may be larger than a page, and then its pages' contents are in one
- * run of memory, at whose beginning the folio's first buffer is.
- */
-static __always_inline __u64 buffer_offset(const struct folio_view *folio, struct buffer_head *bh)
-{
-	struct buffer_head *first = (struct buffer_head *)folio->private;
-	__u64 data = (__u64)LOAD(bh, b_data);
-
-	if (!first)
-		return MOSTRACE_NONE;
-	return (folio->index << page_shift) + data - (__u64)BPF_CORE_READ(first, b_data);
-}
-
-/*
  * Recognises a journalled copy: jbd2 makes a separate buffer_head for it, whose b_private is the home buffer, also for
  * frozen and escaped copies.
  */
@@ -97,7 +83,8 @@ static __always_inline bool journal_copy(struct work *w, __u32 slot, struct buff
 	if (inode && !is_bdev(inode)) {
 		struct run run = {
 			.inode = inode,
-			.offset = buffer_offset(&folio, home),
+			.offset = ((folio.index + folio.tail) << page_shift) +
+				  ((__u64)LOAD(home, b_data) & ((1ULL << page_shift) - 1)),
 			.sector = p->head.sector,
 			.bytes = p->head.bytes,
 			.origin = MOSTRACE_ORIGIN_JOURNAL,
