@@ -504,6 +504,8 @@ static __always_inline void step_dirtier(struct work *w, const struct folio_view
 
 	find_place(w, folio, &place);
 	pid = dirtier_of(w, &place, &flags);
+	if (w->walk.settles)
+		return;
 	if (run->pid != pid || run->flags != flags)
 		close_dirtier(w);
 	if (!pid)

@@ -46,6 +46,7 @@ struct page_walk {
 	__u8 begun;
 	__u8 writes;
 	__u8 is_mapped;		/* the mapping may be written through a program's memory */
+	__u8 settles;		/* the bio is another disk's: no entries are made of it */
 	struct run file;
 	struct dirty_run dirtier;
 };

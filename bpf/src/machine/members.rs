@@ -100,6 +100,18 @@ pub(crate) fn filesystems(device: &Device) -> Vec<u32> {
     all
 }
 
+/// Returns the kernel's numbers of the other disks that mounted filesystems on the device lie on.
+pub(crate) fn beside(device: &Device) -> Vec<u32> {
+    let here = device.filesystems();
+    let lists = mounted_on_several().map(|(_, members)| members);
+    let reaching = lists.filter(|members| members.iter().any(|m| here.contains(&m.device.dev)));
+    let mut disks: Vec<u32> = reaching.flatten().map(|m| m.device.disk_dev).collect();
+    disks.retain(|&disk| disk != device.disk_dev);
+    disks.sort_unstable();
+    disks.dedup();
+    disks
+}
+
 /// Returns the mounted filesystems that lie on several devices: the number of each and its devices.
 fn mounted_on_several() -> impl Iterator<Item = (u32, Vec<Member>)> {
     let mut mounts = mountinfo::all();

@@ -30,6 +30,7 @@ pub(super) fn configure<'o>(
     let above = device.above();
     fill_constants(open, device, btf)?;
     let mut notes = fill_above(open, &above)?;
+    fill_beside(open, &members::beside(device))?;
     notes.extend(fill_symbols(open, &symbols)?);
     let told = Told::read();
     let constants = open.constants()?;
@@ -126,6 +127,16 @@ fn fill_above<'o>(open: &mut impl Form<'o>, above: &[u32]) -> Result<Vec<String>
         ));
     }
     Ok(notes)
+}
+
+/// Tells the probes on which other disks the filesystems lie. What is written to one beyond those that there is room for is not
+/// settled, and may be counted as forgotten.
+fn fill_beside<'o>(open: &mut impl Form<'o>, beside: &[u32]) -> Result<()> {
+    let room = &mut open.constants()?.beside;
+    let kept = beside.len().min(room.disks.len());
+    room.disks[..kept].copy_from_slice(&beside[..kept]);
+    room.count = u32::try_from(kept).unwrap_or(0);
+    Ok(())
 }
 
 fn fill_constants<'o>(open: &mut impl Form<'o>, device: &Device, btf: &Btf<'_>) -> Result<()> {
