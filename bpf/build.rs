@@ -7,9 +7,9 @@ use std::path::PathBuf;
 
 use libbpf_cargo::SkeletonBuilder;
 
-/// The probes of entries, of block events, of causes and of operations: each is loaded without the others. Those of entries and
-/// events also without types of the kernel's own BTF, and those of operations without what 5.17 brought. The last shows whether
-/// the kernel runs probes at all times.
+/// The sources of the probes: for entries, block events, causes and operations, each loaded without the others. The probes for
+/// entries and events come in two forms, one of which does without the types of the kernel's own BTF; those for operations also
+/// come in a form without what 5.17 brought. The last source shows whether the kernel runs probes at all times.
 const SOURCES: [(&str, &str, &str); 9] = [
     ("mostrace.bpf.c", "mostrace.skel.rs", "-DMOSTRACE_TYPED"),
     (
@@ -52,6 +52,6 @@ fn main() {
             .build_and_generate(out.join(skeleton))
             .unwrap_or_else(|e| panic!("{source}: {e:#} (is clang installed?)"));
     }
-    // The whole folder: each header is included, and a list kept by hand would miss the next one.
+    // Watch the whole folder: each header is included, and a list kept by hand would miss the next one.
     println!("cargo:rerun-if-changed=probes");
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reading a trace: our reader, merging alone and up to completions, compared with `cat` of the same files (the floor), with
-//! blkparse, which formats them, and with btt, which measures a merged dump that only `blkparse -d` can make. Each figure is
-//! the least of three runs in a process of its own, in processor time as the kernel accounts for it.
+//! Measures how fast a trace is read: our reader, merging alone and up to completions, is compared with `cat` of the same files
+//! (the floor), with blkparse, which formats them, and with btt, which measures a merged dump that only `blkparse -d` can make.
+//! Each figure is the least of three runs in a process of its own, in processor time as the kernel accounts for it.
 //!
 //! `cargo bench -p mostrace --no-default-features --bench blktrace_speed [-- EVENTS [CPUS]]`
 

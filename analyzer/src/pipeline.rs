@@ -37,7 +37,7 @@ pub struct Step<'p, 'a> {
 
 /// The result of a trace that has been read to its end.
 pub struct End {
-    /// The completions, with what they told of the trace as a whole.
+    /// The completions, with what they showed about the trace as a whole.
     pub completions: Completions,
     /// The processes and files that rows and causes refer to.
     pub names: Names,
@@ -106,7 +106,7 @@ impl<'a, R: Read> Pipeline<'a, R> {
         Ok(self.attributor.learn_cgroups(table)?)
     }
 
-    /// Returns the completions, with what they have told so far of the trace as a whole.
+    /// Returns the completions, with what they have shown so far about the trace as a whole.
     pub fn completions(&self) -> &Completions {
         &self.completions
     }

@@ -77,7 +77,7 @@ fn twins_of_one_thread_keep_it() {
     assert_eq!(parts(&told), vec![vec![(8, 8, None, Some(1))]; 2]);
 }
 
-/// The one that differs comes last: the others compared before it lose what they had in common too.
+/// The one that differs comes last: the two compared before it must lose what they have in common, too.
 #[test]
 fn of_three_twins_each_could_be_the_odd_one() {
     let mut told = vec![(Q, 1, 8, 8, 1), (Q, 2, 8, 8, 1), (Q, 3, 8, 8, 2)];

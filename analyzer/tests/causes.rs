@@ -230,8 +230,8 @@ fn the_blocks_of_two_journals_are_told_apart() {
     );
 }
 
-/// Two threads change one block in a transaction. Where each change is told it is shared; where the first is told, the second
-/// may have been of anybody who took part.
+/// Two threads change one block in a transaction. If each change has an entry, the block is shared; if only the first has one, the
+/// second may have been made by anybody who took part.
 #[test]
 fn whoever_changes_a_block_after_the_first_is_not_left_out() {
     let unlink = HandleOf {

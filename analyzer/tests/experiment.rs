@@ -46,7 +46,7 @@ fn shipped() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments")
 }
 
-/// docs/EXPERIMENTS.md has the whole matrix; this is the part of it in which SQLite syncs most.
+/// experiments/ext4-matrix.toml is the whole matrix; this is the part of it in which SQLite syncs most.
 fn syncs_are_those_that_were_published() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("small.toml");

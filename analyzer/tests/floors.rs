@@ -98,7 +98,7 @@ fn arrows(src: &Path, floors: &Floors, wrong: &mut Vec<String>) -> BTreeSet<(Str
     arrows
 }
 
-/// What the crate's root exports, by its name, with its path.
+/// Returns the items that the crate's root exports: for each name its path.
 fn exports(src: &Path) -> BTreeMap<String, Vec<String>> {
     let root = fs::read_to_string(src.join("lib.rs")).unwrap();
     let mut paths = Vec::new();

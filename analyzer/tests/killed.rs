@@ -326,7 +326,7 @@ fn assert_is_traced(disk: &LoopExt4) {
     assert!(size.parse::<u32>().unwrap() >= 8192, "{size}");
 }
 
-/// If others record too, they have ftrace for moments.
+/// Waits for the settings, because other recorders may hold ftrace for a moment.
 fn assert_are(disk: &LoopExt4, expected: &[String], by: &str) {
     wait::until(&format!("{by}: settings stay changed"), || {
         settings(disk) == expected

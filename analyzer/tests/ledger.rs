@@ -123,8 +123,8 @@ fn hours(folder: &Path) -> String {
     table.out
 }
 
-/// How often a comparison is tried: where this machine's kernel keeps probes from seeing a completion, both say that they lost it, and
-/// cannot be compared.
+/// Number of times that a comparison is tried. If this machine's kernel keeps the probes from seeing a completion, both recorders
+/// report it as lost, and cannot be compared.
 const TRIES: usize = 5;
 
 fn its_sums_are_those_of_a_recording() {
@@ -223,7 +223,7 @@ fn an_hour_is_there_as_a_whole_or_not_at_all() {
     assert!(outlived > 0, "no hour outlived its recorder");
     let counted = rows(&hours(&folder), 1, &["kernel_write_bytes"]);
     let written = rows(&shown(&folder, "hour"), 1, &["write_bytes"]);
-    // The kernel's count of a segment may lack a request that was under way at its end, and the next one have it.
+    // The kernel's count of a segment may lack a request that was in flight at its end, and the next one have it.
     for (hour, bytes) in &written {
         assert!(bytes[0] > 0, "{hour:?}");
     }

@@ -22,8 +22,8 @@ const LIVE: [Need; 2] = [Need::Loop, Need::Btf];
 const HOUR: Duration = Duration::from_secs(2);
 /// Hours of load and hours of quiet of each day.
 const DAY: [u32; 2] = [8, 4];
-/// What is written between a segment's last reading of the counters and its end, some milliseconds later, is in its rows and in the gap
-/// behind it. At most this much of each gap.
+/// The most bytes that may be counted twice at each gap: what is written between a segment's last reading of the counters and its
+/// end, some milliseconds later, is in its rows and in the gap that follows.
 const TWICE: u64 = 4 << 20;
 
 fn main() -> ExitCode {

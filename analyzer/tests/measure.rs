@@ -439,7 +439,7 @@ fn who_called_sudo_is_never_root() {
     }
 }
 
-/// As nobody, looks for an image as long as the folder exists and has no file `stop`.
+/// A script for the user nobody. It looks for an image as long as the folder exists and has no file `stop`.
 const LOOK: &str = "while [ -d \"$0\" ] && [ ! -e \"$0/stop\" ]; do
     for folder in \"$0\"/mostrace-temporary-*; do
         [ -d \"$folder\" ] && [ -z \"$seen\" ] && seen=1 && echo seen

@@ -16,8 +16,8 @@ use test_support::{Need, run_one_by_one, tests, wait};
 const FIO: Need = Need::Tool("fio", "fio");
 /// Time between two writes of the recorded program, µs; a gap of at least half of it is a pause.
 const PAUSE_US: u64 = 250_000;
-/// How much a pause of the replay may differ from the log's, per cent. Other programs on the machine lengthen most of them:
-/// the lower quartile must keep it.
+/// How much a pause of the replay may differ from the log's, per cent. Other programs on the machine lengthen most pauses, so
+/// only the lower quartile must stay within it.
 const TOLERANCE: f64 = 5.0;
 
 fn main() -> ExitCode {

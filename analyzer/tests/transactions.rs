@@ -25,7 +25,8 @@ fn main() -> ExitCode {
 /// The processes of each case, and what SQLite's hooks counted in them.
 type Truth = BTreeMap<String, (Vec<u32>, u64)>;
 
-/// The cases whose counts must be exact, without "at least": the calls have everything that they rest on.
+/// The cases whose counts must be exact, without "at least": the recorded calls contain everything
+/// that the count needs.
 const EXACT: [&str; 36] = [
     "delete, off",
     "delete, full",

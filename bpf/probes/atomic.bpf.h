@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The journal's handles, told by programs that run with preemption disabled: at functions, and at tracepoints as events of perf.
+ * The journal's handles, recorded by programs that run with preemption disabled: at functions, and at tracepoints as events of
+ * perf.
  *
  * The kernel skips a program that is already running on the CPU. A task can be preempted within a program at a raw
- * tracepoint (since 7.2) or of fentry (always), and as long as it waits, what the other tasks on its CPU do is not told. These
- * programs take the place of those, one by one, where the kernel has them.
+ * tracepoint (since 7.2) or of fentry (always), and as long as it waits, what the other tasks on its CPU do is not recorded. These
+ * programs replace those, one by one, where the kernel has them.
  */
 #ifndef MOSTRACE_ATOMIC_BPF_H
 #define MOSTRACE_ATOMIC_BPF_H

@@ -212,7 +212,7 @@ static __always_inline void tell_written(struct call *call, long bytes)
 	tell_first_bytes(entry, call->buffer, bytes);
 }
 
-/* Takes the positive result of a call: a number of bytes, or the address of a mapping, which is nobody's business. */
+/* Takes the positive result of a call: a number of bytes, or the address of a mapping, which is not recorded. */
 static __always_inline void tell_result(struct call *call, long result)
 {
 	switch (call->entry.kind) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The cgroup (v2) that the current task is in. An entry of its own tells it when a process is first seen and when the process
+ * The cgroup (v2) that the current task is in. An entry of its own records it when a process is first seen and when the process
  * has moved, so that the other entries stay as they are.
  */
 #ifndef MOSTRACE_CGROUP_BPF_H
@@ -12,7 +12,7 @@
 
 /* Deeper ones are cut at the root's end. */
 #define CGROUP_DEPTH 16
-/* It is told again after this time, so that a lost entry is not missed for long, and each segment has its own. */
+/* It is reported again after this time, so that a lost entry is not missed for long, and each segment has its own. */
 #define CGROUP_AGAIN_NS 1000000000ULL
 /* The processes that each CPU remembers, a power of 2. */
 #define CGROUP_TOLD 256
@@ -31,7 +31,7 @@ struct {
 	__type(value, struct cgroup_place);
 } cgroup_places SEC(".maps");
 
-/* For each slot, this holds what this CPU has told of the slot's last process. */
+/* For each slot, this holds what this CPU has recorded about the slot's last process. */
 struct cgroup_told {
 	__u64 id;
 	__u64 time_ns;
@@ -54,8 +54,8 @@ static __always_inline struct kernfs_node *kernfs_parent(struct kernfs_node *nod
 	return BPF_CORE_READ(before, parent);
 }
 
-/* Appends a folder's name with a slash, and goes on to its parent. Returns 1 at the end. A function of its own: the verifier
- * walks it once. */
+/* Appends a folder's name with a slash, and goes on to its parent. Returns 1 at the end. It is a function of its own so that the
+ * verifier walks it only once. */
 __noinline int cgroup_step(void)
 {
 	__u32 zero = 0;
@@ -106,8 +106,8 @@ static __always_inline __u64 current_cgroup_id(void)
 }
 
 /*
- * Makes an entry if there is something to tell of the current task's process; else returns NULL. This is asked for every bio: the
- * caller has the time already, and nothing else is read before it is known that there is news.
+ * Makes an entry if there is something to record about the current task's process; else returns NULL. This is called for every bio:
+ * the caller has the time already, and nothing else is read before it is known that there is something new.
  */
 static __always_inline struct mostrace_cgroup *cgroup_news(__u64 now)
 {
@@ -168,7 +168,7 @@ static __always_inline __u64 end_cgroup(struct mostrace_cgroup *entry)
 	return len;
 }
 
-/* Tells it, if there is something to tell. */
+/* Writes the entry, if there is something to record. */
 #define TELL_CGROUP(ring, which, now, lost)								\
 	({												\
 		struct mostrace_cgroup *__news = cgroup_news(now);						\

@@ -13,7 +13,7 @@ struct call {
 	struct mostrace_call entry;
 	struct file *file;
 	void *buffer;		/* written buffer in the program's memory; NULL: several */
-	struct kiocb *iocb;	/* of a write that functions tell: its position, until the write ends */
+	struct kiocb *iocb;	/* of a write that is recorded by functions: its position, until the write ends */
 	__u64 written_to;	/* the end of what the filesystem said that the call wrote, or 0 */
 	struct called_file replaced;	/* the file that the call, a rename, replaced */
 	bool is_ours;		/* the call involves the traced filesystem */

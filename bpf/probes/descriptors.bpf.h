@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How many descriptors lead to an open file. Its references count descriptors and mappings alike, and programs that read a
+ * Counts the descriptors that lead to an open file. Its references count descriptors and mappings alike, and programs that read a
  * file through a mapping close its descriptor first.
  */
 #ifndef MOSTRACE_DESCRIPTORS_BPF_H

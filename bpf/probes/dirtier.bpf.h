@@ -8,8 +8,8 @@
  * A page may be dirtied again while it is being written. What a bio writes was dirtied before the bio was queued. A
  * page that two tasks dirtied before its entries were made has two dirtiers, and then neither is reported.
  *
- * With the patch of kernel-patches/upstream/writeback the kernel tells when the write of a file's folio begins
- * (writeback_start_folio): what dirtied it until then is being written, and what dirties it from then on is not. The entry
+ * With the patch of kernel-patches/upstream/writeback the kernel reports when the write of a file's folio
+ * begins (writeback_start_folio): what dirtied it until then is being written, and what dirties it from then on is not. The entry
  * then moves from one table to another, and both dirtiers are known.
  */
 #ifndef MOSTRACE_DIRTIER_BPF_H
@@ -21,7 +21,7 @@
 #include "mounting.bpf.h"
 
 /*
- * What was made dirty: a folio, identified by its head page, or a buffer if several blocks of a device share a page
+ * The place that was made dirty: a folio, identified by its head page, or a buffer if several blocks of a device share a page
  * (FAT's blocks are sectors). Its memory may have been reused since.
  */
 struct dirty_place {
@@ -55,7 +55,7 @@ struct {
 	__type(value, struct dirty_page);
 } dirty_pages SEC(".maps");
 
-/* True if the kernel tells when the write of a folio begins. */
+/* True if the kernel reports when the write of a folio begins. */
 const volatile bool tells_writing;
 
 /* The dirtiers of the files' folios that are being written, or were written last. User space makes it smaller otherwise. */
@@ -472,7 +472,7 @@ static __always_inline void find_place(const struct work *w, const struct folio_
 	place->is_buffer = false;
 }
 
-/* Returns true if the kernel told when this write began. */
+/* Returns true if the kernel reported when this write began. */
 static __always_inline bool has_begun(const struct work *w)
 {
 	return tells_writing && w->walk.origin != MOSTRACE_ORIGIN_BDEV;
@@ -486,7 +486,10 @@ static __always_inline __u32 dirtier_of(const struct work *w, const struct dirty
 	if (!page || page->dirty_ns > w->who.time_ns || page->mapping != place->mapping ||
 	    page->index != place->index)
 		return 0;
-	/* In this order: user space counts what waits while this goes on. What is being written was counted when that began. */
+	/*
+	 * The order matters, because user space counts what waits while this runs. What is being written was counted when its write
+	 * began.
+	 */
 	if (!has_begun(w) && waits(page))
 		count_dirt(DIRT_SETTLED);
 	page->taken_ns = w->who.time_ns;

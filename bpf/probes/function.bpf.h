@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * System calls, told by the functions of the kernel that carry them out, where it takes programs there: a call of any
+ * System calls, recorded at the functions of the kernel that carry them out, where it accepts programs there. A call of any
  * other number, and a write to any other type of filesystem, then costs what it costs without a recording. The
- * tracepoints sys_enter and sys_exit let every call of the machine take the kernel's slow path.
+ * tracepoints sys_enter and sys_exit send every call of the machine through the kernel's slow path.
  *
- * Each call that is recorded has a function of its own number, but for those that write: these are told by the
- * filesystem's function, because programs write to much else, and often.
+ * Each call that is recorded has a function of its own number, except for those that write: these are recorded at the
+ * filesystem's function, because programs often write to other places.
  */
 #ifndef MOSTRACE_FUNCTION_BPF_H
 #define MOSTRACE_FUNCTION_BPF_H
@@ -17,7 +17,7 @@ static __always_inline struct pt_regs *callers_registers(struct task_struct *tas
 	return (struct pt_regs *)bpf_task_pt_regs((void *)task);
 }
 
-/* Gives up a call that is still open when the next one begins: its end was not told. */
+/* Gives up a call that is still open when the next one begins: its end was not seen. */
 static __always_inline void check_ended(void)
 {
 	struct call *call = current_call();

@@ -177,7 +177,7 @@ static __always_inline int begin_handle(__u32 s_dev, __u32 tid, __u32 type)
 	return 0;
 }
 
-/* Returns a number that stands for what a handle was begun for: its function and inode. */
+/* Returns a number that identifies the purpose of a handle: the function that began it, and the inode. */
 static __always_inline __u64 purpose_of(const struct mostrace_handle *entry)
 {
 	__u64 number = entry->function * 0x9e3779b97f4a7c15ULL;
@@ -347,7 +347,7 @@ static __always_inline void tell_call(const struct mostrace_handle *entry)
 		call->entry.generation = entry->generation;
 	}
 	call->entry.s_dev = entry->s_dev;
-	/* A request to io_uring whose end nothing tells. */
+	/* A request to io_uring whose end nothing reports. */
 	if (call->entry.head.flags & MOSTRACE_CALL_OPEN_END && !is_told) {
 		end_entry(call);
 		put_call(call);

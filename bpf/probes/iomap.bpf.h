@@ -57,8 +57,8 @@ const volatile bool size_lags;
 
 /*
  * Returns the file position of a direct IO's bio that is being queued, which begins `sector` sectors into its
- * filesystem; MOSTRACE_NONE if it is not such a bio, or if the position is not known. If no tracepoint tells it, it is
- * worked out: ki_pos is moved only at the end of the whole dio; dio->size is the number of bytes up to here.
+ * filesystem; MOSTRACE_NONE if it is not such a bio, or if the position is not known. If no tracepoint reports it, it is
+ * calculated: ki_pos is moved only at the end of the whole dio; dio->size is the number of bytes up to here.
  *
  * A write that ends within a block is padded with zeros up to the block's end, and likewise in front; these bios do not
  * count in dio->size. A block is laid out on the disk as in the file, so the place in its block at which a bio begins

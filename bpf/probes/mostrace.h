@@ -149,7 +149,7 @@ enum mostrace_call_kind {
 	MOSTRACE_CALL_ATOMIC_ABORT = 25,
 	MOSTRACE_CALL_MMAP = 26,	/* mmap: a shared mapping of a file that is open for writing */
 	MOSTRACE_CALL_UMOUNT = 27,	/* umount2 */
-	/* Of a handle: mount or fsconfig, which is making the handle's own filesystem ready. */
+	/* In a handle: mount or fsconfig, which is making the handle's own filesystem ready. */
 	MOSTRACE_CALL_FILL_SUPER = 28,
 };
 
@@ -186,7 +186,7 @@ enum mostrace_call_flags {
 	MOSTRACE_CALL_FIRST = 1,	/* first_bytes is set */
 	/* 2 is in firstbytes.bpf.h, 4 in call.bpf.h. */
 	/*
-	 * A request to io_uring that posts no completion unless it fails, so that nothing tells its
+	 * A request to io_uring that posts no completion unless it fails, so that nothing reports its
 	 * end: it may go on after head.time_ns. Its offset and bytes are as asked for, and its
 	 * result is 0. If it fails, another entry without this flag follows.
 	 */
@@ -196,7 +196,7 @@ enum mostrace_call_flags {
 	 * 32-bit program, a loop device). start_ns is head.time_ns, when the write ended.
 	 */
 	MOSTRACE_CALL_PART = 16,
-	/* Of an unlink: the rename whose entry precedes this one replaced the file. */
+	/* In an unlink: the rename whose entry precedes this one replaced the file. */
 	MOSTRACE_CALL_REPLACED = 32,
 	MOSTRACE_CALL_MODE = 64,	/* of a fallocate: first_bytes begins with its mode, __u32 */
 };
@@ -206,7 +206,7 @@ enum mostrace_dirtied_flags {
 	MOSTRACE_DIRTIED_NEW = 1,	/* among the last buffers that joined t_buffers */
 	MOSTRACE_DIRTIED_KEPT = 2,	/* still held by the committing transaction */
 	/*
-	 * Every modification is told: there is an entry for each thread, function and inode whose
+	 * Every modification is recorded: there is an entry for each thread, function and inode whose
 	 * handle modified the block. Otherwise there is one for the first modification.
 	 */
 	MOSTRACE_DIRTIED_EACH = 4,
@@ -424,7 +424,7 @@ struct mostrace_f2fs {
 };
 
 /*
- * The cgroup of the unified hierarchy that a process was in at head.time_ns. It is told when the process does
+ * The cgroup of the unified hierarchy that a process was in at head.time_ns. It is recorded when the process does
  * something that has an entry, and again from time to time. head.sector is MOSTRACE_NONE and
  * head.bytes 0. 48 bytes, then path_len bytes of path (no NUL), padded with NULs to a multiple of 8:
  * written backwards from the hierarchy's root, "name/folder/folder/"; empty for the root itself.

@@ -47,7 +47,7 @@ struct raw_file {
 	__u32 s_dev;
 	__u32 flags;		/* f_flags */
 	__u16 mode;		/* i_mode */
-	__u8 is_new;		/* it was not told before, and the name in its place is its path */
+	__u8 is_new;		/* it was not reported before, and the name in its place is its path */
 	__u8 created;
 };
 
@@ -69,9 +69,9 @@ struct raw_name {
 
 enum raw_stage {
 	STAGE_RETURNED,		/* the whole call, which has returned */
-	STAGE_SUBMITTED,	/* a request to io_uring; another record of it tells its end */
-	STAGE_SILENT,		/* likewise, but only its failure is told */
-	STAGE_COMPLETED,	/* the end of a request that was told */
+	STAGE_SUBMITTED,	/* a request to io_uring; another record of it reports its end */
+	STAGE_SILENT,		/* likewise, but only its failure is reported */
+	STAGE_COMPLETED,	/* the end of a request that was reported */
 };
 
 struct raw_call {
@@ -192,7 +192,7 @@ struct {
 	__type(value, struct begun);
 } begun_calls SEC(".maps");
 
-/* The open files that were told, by their address; another file may come to lie there. */
+/* The open files that were reported, by their address, which another file may have later. */
 struct told_file {
 	__u64 ino;
 	__u32 generation;
@@ -438,7 +438,7 @@ static __always_inline void tell_path(struct raw_call *call, struct raw_name *na
 /* FMODE_CREATED of <linux/fs.h> */
 #define FMODE_CREATED 0x100000
 
-/* Tells an open file, with its path if it was not told before or has just been opened. */
+/* Reports an open file, with its path if it was not reported before or has just been opened. */
 static __always_inline void tell_open(struct raw_file *to, struct raw_name *name, struct file *file, bool is_new)
 {
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
@@ -604,7 +604,7 @@ static __always_inline bool tell_close(__u32 fd, __u32 stage)
 /* Descriptors of the current process that end. */
 struct ending {
 	__u32 first;
-	__u32 on_exec;		/* those alone that are so marked, if the program is executed */
+	__u32 on_exec;		/* only the marked ones, if the program is executed */
 	__u64 told;
 };
 
@@ -687,13 +687,13 @@ static __always_inline void tell_closed_range(__u32 first, __u32 last)
 		close_descriptors(first, (last < count ? last + 1 : count) - first, false);
 }
 
-/* Tells the descriptors that end if the program is executed, of which another record tells. Returns how many. */
+/* Reports the descriptors that end if the program is executed; another record says whether it is. Returns their number. */
 static __always_inline __u64 tell_closed_by_exec(void)
 {
 	return close_descriptors(0, own_descriptors(), true);
 }
 
-/* Tells the end of what was told with STAGE_SUBMITTED. */
+/* Reports the end of a request that was reported with STAGE_SUBMITTED. */
 static __always_inline void tell_end(__u64 request, __s64 result)
 {
 	struct raw_call *call = new_raw_call(CALL_OF_CLOSE);

@@ -321,7 +321,7 @@ static __always_inline void tell_place(struct raw_call *call, struct io_kiocb *r
 	__u64 moved = call->result > 0 ? call->result : 0;
 
 	if (call->stage != STAGE_RETURNED) {
-		/* It has not begun; the offset -1 stands for the file's position. */
+		/* It has not begun; the offset -1 means the file's position. */
 		call->args[2] = has_buffers(opcode) ? buffers_length(req) : RING_FIELD(io_rw, req, len);
 		call->args[3] = position < 0 ? BPF_CORE_READ(file, f_pos) : position;
 		return;
@@ -441,7 +441,7 @@ static __always_inline bool tell_submitted(const struct begun_request *begun, st
 	return true;
 }
 
-/* A close that tells nothing if it succeeds, as it will, is told when it is submitted. */
+/* A close reports nothing if it succeeds, as it will, so it is recorded when it is submitted. */
 static __always_inline void tell_closed(const struct begun_request *begun, __u64 request, __s64 result)
 {
 	struct raw_call *call;
@@ -467,7 +467,7 @@ static __always_inline int begin_request(struct io_kiocb *req)
 	struct begun_request begun = { .pid = ids, .tgid = ids >> 32, .number = equal_call(req, opcode) };
 	__u32 shape = shape_of(begun.number);
 
-	/* The request that was here before may have told nothing. */
+	/* The request that had this address before may have reported no end. */
 	bpf_map_delete_elem(&begun_requests, &key);
 	if (!begun.number || !shape)
 		return 0;

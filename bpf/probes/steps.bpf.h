@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * f2fs's checkpoints, the tasks that ask for them, and when f2fs collects garbage. A checkpoint is written by its own
- * thread for all who have asked by then, or by the task that wants it.
+ * thread for all tasks that have asked by then, or by the task that needs it.
  */
 #ifndef MOSTRACE_STEPS_BPF_H
 #define MOSTRACE_STEPS_BPF_H

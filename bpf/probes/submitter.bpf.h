@@ -126,7 +126,7 @@ static __always_inline __u32 see_submitter(struct window *w, struct submitter *s
 	s->tgid = id >> 32;
 	see_task(s);
 	if (is_worker(s) && in_throttle()) {
-		/* iomap has moved on meanwhile; only what it told before still holds. */
+		/* iomap has moved on meanwhile; only what it reported before still holds. */
 		direct->file = 0;
 		s->direct_pos = tells_direct ? told_pos(w, direct, v->bio, v->sector - d->start) : MOSTRACE_NONE;
 		submitter_of_throttled(s, v);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The file of a bio of direct IO, on a kernel with the patch of kernel-patches/upstream/iomap: the tracepoint
- * iomap_dio_submit_bio tells it right before the bio is submitted, and nothing has to be known of iomap's own structs.
+ * iomap_dio_submit_bio reports it right before the bio is submitted, so that nothing is read from iomap's own structs.
  */
 #ifndef MOSTRACE_TOLD_BPF_H
 #define MOSTRACE_TOLD_BPF_H
@@ -33,8 +33,8 @@ struct {
 } told_directs SEC(".maps");
 
 /*
- * Takes the file that was told of a bio that is being queued, which begins `sector` sectors into its device. Returns the
- * position in the file, or MOSTRACE_NONE if nothing was told.
+ * Takes the file that was reported for a bio that is being queued, which begins `sector` sectors into its device. Returns
+ * the position in the file, or MOSTRACE_NONE if nothing was reported.
  */
 static __noinline __u64 told_pos(struct window *w, struct direct *direct, struct bio *bio, __u64 sector)
 {

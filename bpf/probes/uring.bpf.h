@@ -99,7 +99,7 @@ static __always_inline void tell_uring_range(struct mostrace_call *call, struct 
 	}
 }
 
-/* Tells the range that a write asks for. The offset ~0 stands for the file's position; with O_APPEND it does not count. */
+/* Sets the range that a write asks for. The offset ~0 means the file's position; with O_APPEND it does not count. */
 static __always_inline void tell_asked_range(struct mostrace_call *call, struct io_kiocb *req, struct file *file)
 {
 	__u8 opcode = BPF_CORE_READ(req, opcode);
@@ -115,7 +115,7 @@ static __always_inline void tell_asked_range(struct mostrace_call *call, struct 
 }
 
 /*
- * Begins a request that posts no completion if it succeeds. No tracepoint tells its end, so the entry is made when it
+ * Begins a request that posts no completion if it succeeds. No tracepoint reports its end, so the entry is made when it
  * is submitted, as far as it is known then. A request with a path has its entry when its handle ends.
  */
 static __always_inline void begin_open_end(struct call *call, struct io_kiocb *req)

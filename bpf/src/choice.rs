@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The sources that the user asks for, and the events.
+//! The sources and events for which the user can ask.
 
 use strum::{Display, EnumString, VariantNames};
 
@@ -12,9 +12,9 @@ pub(crate) fn unknown<T: VariantNames>(text: &str) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase", parse_err_ty = String, parse_err_fn = unknown::<Choice>)]
 pub enum Choice {
-    /// The first that works, in one of the orders below.
+    /// The first source that works, in one of the orders below.
     Auto,
-    /// The utility, through debugfs.
+    /// The blktrace utility, through debugfs.
     Blktrace,
     /// ftrace's `blk` tracer, through tracefs.
     Ftrace,
@@ -25,15 +25,15 @@ pub enum Choice {
 }
 
 impl Choice {
-    /// The order in which `auto` tries the sources where the project's own probes make the entries and see every completion:
-    /// they cost least, and tell apart requests for the same sectors.
+    /// The order in which `auto` tries the sources if the project's own probes make the entries and see every completion. They cost
+    /// least, and they distinguish requests for the same sectors.
     pub const PROBES_FIRST: [Choice; 4] = [
         Choice::Bpf,
         Choice::Blktrace,
         Choice::Ftrace,
         Choice::Tracefs,
     ];
-    /// The order in which `auto` tries the sources elsewhere.
+    /// The order in which `auto` tries the sources in all other cases.
     pub const BLOCK_TRACERS_FIRST: [Choice; 4] = [
         Choice::Blktrace,
         Choice::Ftrace,
@@ -42,11 +42,11 @@ impl Choice {
     ];
 }
 
-/// `--events`: the block events that are recorded. The block tracers give all of them anyway.
+/// `--events`: the block events that are recorded. The block tracers always record all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Display, EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase", parse_err_ty = String, parse_err_fn = unknown::<Events>)]
 pub enum Events {
-    /// The events that make a request's life: Q, X, I, D, R and C.
+    /// The events of a request's life: Q, X, I, D, R and C.
     #[default]
     Needed,
     /// Every event that blktrace knows.
@@ -60,9 +60,9 @@ pub enum Operations {
     /// No calls.
     #[default]
     None,
-    /// Those that change the filesystem or order its writes.
+    /// The calls that change the filesystem or order its writes.
     Changes,
-    /// Those that read, too.
+    /// These calls, and those that read.
     All,
 }
 
@@ -70,7 +70,7 @@ pub enum Operations {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase", parse_err_ty = String, parse_err_fn = unknown::<Entries>)]
 pub enum Entries {
-    /// The first that works, in the order below.
+    /// The first source that works, in the order below.
     Auto,
     /// The project's own probes.
     Bpf,
@@ -78,7 +78,7 @@ pub enum Entries {
     Kernel,
     /// Plain tracepoints.
     Tracefs,
-    /// No entries: block events alone.
+    /// No entries, only block events.
     None,
 }
 
@@ -91,11 +91,11 @@ impl Entries {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase", parse_err_ty = String, parse_err_fn = unknown::<Causes>)]
 pub enum Causes {
-    /// The project's own probes if the kernel takes them, or the kernel's recorder if that is the source of entries.
+    /// The project's own probes if the kernel accepts them, or the kernel's recorder if that is the source of entries.
     Auto,
     /// The project's own probes.
     Bpf,
-    /// The kernel's own recorder, which has to be the source of entries too.
+    /// The kernel's own recorder, which must then be the source of entries too.
     Kernel,
     /// No causes.
     None,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The checks of what can be captured on this machine, what is missing, and what that costs.
+//! Checks what can be captured on this machine, what is missing, and what that costs.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -20,13 +20,13 @@ use crate::source::tracefs::{BLOCK_EVENTS, check};
 /// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// The thing that was looked at.
+    /// What was checked.
     pub what: &'static str,
-    /// True if it is as wanted.
+    /// True if the result is the desired one.
     pub ok: bool,
     /// The state that was found.
     pub found: String,
-    /// The loss without it; empty if it is as wanted.
+    /// What is lost because of it; empty if the result is the desired one.
     pub cost: &'static str,
 }
 
@@ -49,7 +49,7 @@ impl Check {
     }
 }
 
-/// Makes all checks, those of a device only if one is given.
+/// Makes all checks; those that concern a device are made only if one is given.
 pub fn examine(device: Option<&Path>) -> Vec<Check> {
     let told = Told::read();
     let mut checks = vec![
@@ -179,7 +179,7 @@ fn requests(device: &Device) -> Check {
     }
 }
 
-/// The disks that are traced at the moment, and by whom.
+/// Returns the disks that are being traced, and by whom.
 fn traced_now() -> String {
     match queue::traced() {
         traced if traced.is_empty() => "no disk".into(),
@@ -187,7 +187,7 @@ fn traced_now() -> String {
     }
 }
 
-/// The disks that have no requests, of those that have a medium.
+/// Returns the disks without requests, among those that have a medium.
 fn disks() -> Result<String, String> {
     let disks = fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let mut without: Vec<_> = disks
@@ -217,7 +217,8 @@ fn btf() -> Result<String, String> {
         .map_err(|e| e.to_string())
 }
 
-/// Checks for what `source/bpf/cause_probes.rs` needs to load its probes; without them, the kernel's recorder may have causes.
+/// Checks for what `source/bpf/cause_probes.rs` needs in order to load its probes. Without it, the kernel's recorder may still
+/// record causes.
 fn causes() -> Result<String, String> {
     let btf = kernel::btf().map_err(|e| e.to_string());
     let refused = match btf.map(|btf| kernel::has_bpf_loop(&btf)) {
@@ -231,7 +232,8 @@ fn causes() -> Result<String, String> {
     }
 }
 
-/// Returns what tells every modification of a journalled block: a tracepoint, or a program at `jbd2_journal_dirty_metadata`.
+/// Returns how every modification of a journalled block is seen: through a tracepoint, or through a program at
+/// `jbd2_journal_dirty_metadata`.
 fn modifications(told: Told) -> Result<String, String> {
     let kprobes = Path::new("/sys/bus/event_source/devices/kprobe");
     if told.modifications {
@@ -245,7 +247,7 @@ fn modifications(told: Told) -> Result<String, String> {
     }
 }
 
-/// Returns what tells the file of a bio of iomap's direct IO.
+/// Returns how the file of a bio of iomap's direct IO is found.
 fn direct_files(told: Told) -> String {
     match told.direct {
         true => "of iomap, by the tracepoint iomap_dio_submit_bio".into(),
@@ -253,7 +255,7 @@ fn direct_files(told: Told) -> String {
     }
 }
 
-/// Returns what tells a dirtied page's dirtier while the page is being written.
+/// Returns how the dirtier of a page that is dirtied while it is being written is found.
 fn dirtiers(told: Told) -> String {
     match told.writing {
         true => "before and after a write begins, by the tracepoint writeback_start_folio".into(),
@@ -272,7 +274,8 @@ fn recorded_calls() -> Result<String, String> {
     }
 }
 
-/// How often process 1 is waited for: some seconds, because some rarely run and do not wake for orphans.
+/// The number of times that process 1 is waited for, which takes some seconds: on some machines, process 1 rarely runs and does not
+/// wake for orphans.
 const TRIES: usize = 400;
 
 /// Checks that the probes can be loaded and see every completion.
@@ -309,7 +312,7 @@ fn blktrace() -> Result<String, String> {
 
 fn relay_files(debugfs: &Path) -> Result<String, String> {
     let entries = fs::read_dir(debugfs).map_err(|e| format!("{}: {e}", debugfs.display()))?;
-    // Lockdown leaves only files of mode 0444 open; try one of another mode.
+    // Lockdown leaves only files of mode 0444 readable, so try one of another mode.
     let mut files = entries.flatten().map(|e| e.path()).filter(|p| {
         p.metadata()
             .is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o777 == 0o644)
@@ -332,7 +335,7 @@ fn ftrace() -> Result<String, String> {
         .map_err(|e| e.to_string())
 }
 
-/// Plain tracepoints, in an instance of their own.
+/// Checks for plain tracepoints, in an instance made for this.
 fn tracepoints() -> Result<String, String> {
     let found = check(&BLOCK_EVENTS);
     found
@@ -345,7 +348,7 @@ fn tool(name: &'static str, cost: &'static str) -> Check {
     Check::new(name, found.map_err(|e| e.to_string()), cost)
 }
 
-/// The sources that `auto` would take, by the checks: events and entries.
+/// Returns the sources of events and of entries that `auto` would choose, judged by the checks.
 pub fn choice(checks: &[Check]) -> (&'static str, &'static str) {
     let ok = |what: &str| checks.iter().any(|c| c.what == what && c.ok);
     let events = match () {

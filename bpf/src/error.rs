@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// An error of capturing.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The operating system refused.
+    /// The operating system refused an operation.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
@@ -26,7 +26,7 @@ pub enum Error {
     /// The caller lacks a privilege.
     #[error("{0}")]
     NoPrivilege(String),
-    /// There is no such device.
+    /// The device does not exist.
     #[error("{}: {source}{}", path.display(), and_node(path))]
     NoDevice {
         /// The path that the caller named.
@@ -34,10 +34,10 @@ pub enum Error {
         /// The reason.
         source: io::Error,
     },
-    /// The named file is no block device.
+    /// The named file is not a block device.
     #[error("{}: not a block device", .0.display())]
     NotBlockDevice(PathBuf),
-    /// The named path is neither a device nor on one.
+    /// The named path is neither a device nor on a device.
     #[error("{}: on {filesystem}, which has no block device of its own: name one", path.display())]
     NotOnDevice {
         /// The path that the caller named.
@@ -45,7 +45,7 @@ pub enum Error {
         /// Type of the filesystem.
         filesystem: String,
     },
-    /// A target of the device mapper's scatters its sectors.
+    /// A target of the device mapper scatters its sectors.
     #[error("{device}: its sectors are not followed through a target {target}")]
     NotMappable {
         /// Kernel name of the mapped device.
@@ -53,7 +53,7 @@ pub enum Error {
         /// Type of the target.
         target: String,
     },
-    /// A mapped device has no one disk.
+    /// A mapped device lies on several disks.
     #[error("{device} lies on several devices ({disks}): trace one of them")]
     SeveralDisks {
         /// The mapped device.
@@ -69,24 +69,24 @@ pub enum Error {
         /// The bundle.
         kept: PathBuf,
     },
-    /// A source failed; what came before it did is kept.
+    /// A source failed; everything before the failure is kept.
     #[error("{why}: the recording ends here; what came before is in {}", kept.display())]
     EndedEarly {
         /// The failure.
         why: Box<Error>,
-        /// The bundle, which is complete but for what is missing behind its end.
+        /// The bundle, which is complete except for what is missing behind its end.
         kept: PathBuf,
     },
-    /// There is no way to save this filesystem's metadata.
+    /// The metadata of this filesystem cannot be saved.
     #[error("{}", without_map(.0))]
     NoSnapshotOf(String),
-    /// Nothing is written over.
+    /// The output exists already; nothing is overwritten.
     #[error("{}: exists already (-o NAME.most names another)", .0.display())]
     OutputExists(PathBuf),
-    /// The output has another ending than a bundle's.
+    /// The output's name does not end as a bundle's must.
     #[error("{}: a bundle is NAME.most, a folder, or NAME.most.tar.zst, one file", .0.display())]
     OutputName(PathBuf),
-    /// `--files` is no glob.
+    /// The text of `--files` is not a glob.
     #[error("--files {glob}: {source}")]
     Files {
         /// The text that the user gave.
@@ -94,32 +94,32 @@ pub enum Error {
         /// The place of the mistake.
         source: glob::PatternError,
     },
-    /// The command is not there.
+    /// The command does not exist.
     #[error("{0}: command not found")]
     CommandNotFound(String),
-    /// The kernel gives no instance of tracefs.
+    /// The kernel refuses an instance of tracefs.
     #[error("{}: no instance of tracefs: {source}", path.display())]
     NoInstance {
-        /// The one that was asked for.
+        /// The instance that was requested.
         path: PathBuf,
         /// The kernel's error.
         source: io::Error,
     },
-    /// A tool is not where the system has its own.
+    /// A tool is not in the system's folders.
     #[error("{tool}: not found in {path}")]
     ToolNotFound {
         /// The program.
         tool: &'static str,
-        /// The folders, with colons between.
+        /// The folders, separated by colons.
         path: &'static str,
     },
-    /// The kernel has no such filesystem.
+    /// The kernel does not have this filesystem.
     #[error("{0}: this kernel has no such filesystem")]
     NoSuchFilesystem(&'static str),
     /// The command's user is not known.
     #[error("{0}: no such user")]
     NoUser(String),
-    /// The environment does not tell who called sudo.
+    /// The environment does not say who called sudo.
     #[error("{name} {what}: who called sudo is not known (unset SUDO_UID and SUDO_GID to be root)")]
     SudoCaller {
         /// SUDO_UID or SUDO_GID.
@@ -127,7 +127,7 @@ pub enum Error {
         /// The mistake.
         what: String,
     },
-    /// Others can change what lies in the folder of temporary files.
+    /// Others can change the contents of the folder for temporary files.
     #[error(
         "{}: others can put something else in the place of what is made there; TMPDIR names another folder for temporary files",
         .0.display()
@@ -136,20 +136,20 @@ pub enum Error {
     /// The command could not be started.
     #[error("{command}: {source}")]
     Command {
-        /// argv\[0\].
+        /// The command's name, `argv[0]`.
         command: String,
         /// The reason.
         source: io::Error,
     },
-    /// The folder of temporary files takes no file as large as the filesystem that was asked for.
+    /// The folder for temporary files cannot hold a file as large as the requested filesystem.
     #[error("--size: no image of {} MiB can be made: {source}", size >> 20)]
     ImageSize {
-        /// Bytes.
+        /// Its size in bytes.
         size: u64,
         /// The reason.
         source: io::Error,
     },
-    /// A copy of the caller's folder would not leave room on the filesystem for what a command writes.
+    /// A copy of the caller's folder would leave too little room on the filesystem for what a command writes.
     #[error(
         "{} holds {}: a copy of it, in which CMD would run, may have {} MiB (half of --size); --empty runs CMD in an empty folder",
         path.display(), bytes.map_or("nobody knows how much".into(), |bytes| format!("{} MiB", bytes >> 20)), most >> 20
@@ -157,7 +157,7 @@ pub enum Error {
     TooLarge {
         /// The folder.
         path: PathBuf,
-        /// The bytes that it holds, if that could be found out.
+        /// The bytes that it holds, if they are known.
         bytes: Option<u64>,
         /// The bytes that it may hold.
         most: u64,
@@ -189,7 +189,7 @@ pub enum Error {
         /// Its message.
         why: String,
     },
-    /// A tool that mostrace runs did not do its part to the end.
+    /// A tool that mostrace runs failed before it was done.
     #[error("{tool} {how}")]
     ToolEnded {
         /// The program.
@@ -197,26 +197,26 @@ pub enum Error {
         /// The way in which it ended.
         how: String,
     },
-    /// A filesystem of the kernel's own is not there.
+    /// One of the kernel's own filesystems is not available.
     #[error("{}: {kind} cannot be mounted", path.display())]
     NotMounted {
-        /// The folder that it belongs at.
+        /// The folder at which it should be mounted.
         path: &'static Path,
         /// debugfs or tracefs.
         kind: &'static str,
     },
-    /// Somebody else uses what has one user.
+    /// Somebody else uses a thing that can have only one user.
     #[error("{what}: {by}")]
     Busy {
-        /// The thing that is in use.
+        /// The thing.
         what: String,
-        /// The user of it, as far as is known, and the way to free it.
+        /// Its user, as far as known, and how to free it.
         by: String,
     },
     /// The source cannot record to segments.
     #[error("{0} writes its files itself: a recording by it cannot be cut into segments")]
     NoSegments(&'static str),
-    /// The requests of the device are those of other disks.
+    /// The device's requests are made on other disks.
     #[error(
         "{0} passes its bios on to the disks of its paths (NVMe multipath), whose requests only our probes follow"
     )]
@@ -230,7 +230,7 @@ pub enum Error {
          BPF entries need 5.8 or later with CONFIG_DEBUG_INFO_BTF, or a file of the kernel's BTF (--btf)"
     )]
     NoBtf(&'static str),
-    /// The kernel runs no probe in the time of process 1.
+    /// The kernel runs no probe while process 1 is current.
     #[error(
         "this kernel runs no BPF program while process 1 is current, so that its probes miss what completes then"
     )]
@@ -240,15 +240,15 @@ pub enum Error {
         "from 7.0 on, a task may be preempted within a probe, and the kernel skips the runs of the same probe on that CPU meanwhile"
     )]
     ProbesPreempted,
-    /// It is not known whether the kernel runs probes in the time of process 1.
+    /// It is not known whether the kernel runs probes while process 1 is current.
     #[error(
         "process 1 did not run, so that it is not known whether this kernel's probes see what completes in its time"
     )]
     Process1Idle,
-    /// The kernel did not take the probes.
+    /// The kernel refused the probes.
     #[error("BPF probes: {0}")]
     Bpf(String),
-    /// The probes were asked for again.
+    /// The probes were requested again after they had been refused.
     #[error(transparent)]
     ProbesRefused(Arc<Error>),
     /// The kernel's own recorder is not loaded.
@@ -256,7 +256,7 @@ pub enum Error {
     NoRecorder {
         /// Its device.
         device: PathBuf,
-        /// The way to get it.
+        /// How to get it.
         help: &'static str,
     },
     /// The kernel's own recorder is loaded, but has no device node.
@@ -270,21 +270,21 @@ pub enum Error {
         /// The file with the device's number.
         number: PathBuf,
     },
-    /// The kernel's own recorder does not find what it is to record.
+    /// The kernel's own recorder does not find the device that it should record.
     #[error("{}: the kernel's recorder finds no device to record", .0.display())]
     RecorderFindsNoDevice(PathBuf),
-    /// `--causes kernel`.
+    /// `--causes kernel` was given, but the recorder cannot record causes.
     #[error(
         "no causes from the kernel's recorder: it is older, or not the source of entries (--entries kernel)"
     )]
     RecorderHasNoCauses,
-    /// `--causes bpf` with `--entries none`.
+    /// `--causes bpf` was given together with `--entries none`.
     #[error("causes are found by way of entries: not with --entries none")]
     CausesWithoutEntries,
-    /// `--source auto` found none.
+    /// `--source auto` found no source.
     #[error("no source of block events: {}", joined(.0))]
     NoEvents(Vec<Refused>),
-    /// `--entries auto` found none.
+    /// `--entries auto` found no source.
     #[error(
         "no source of entries: {}; --entries none does without",
         reasons(.0)
@@ -300,7 +300,7 @@ pub enum Error {
     },
 }
 
-/// A source that was not taken.
+/// A source that was passed over.
 #[derive(Debug)]
 pub struct Refused {
     /// The option that names the source: `source` or `entries`.
@@ -317,7 +317,7 @@ impl fmt::Display for Refused {
     }
 }
 
-/// The hint that a device called `vda` is /dev/vda.
+/// Returns the hint that a device called `vda` is /dev/vda.
 fn and_node(path: &Path) -> String {
     let node = Path::new("/dev").join(path);
     match path.components().count() == 1 && node.exists() {
@@ -326,7 +326,7 @@ fn and_node(path: &Path) -> String {
     }
 }
 
-/// The knowledge about a filesystem that no map is made of.
+/// Returns what is known about a filesystem of which no map can be built.
 fn without_map(kind: &str) -> String {
     match kind {
         "xfs" => "the probes name the files of xfs's data; xfs's log and its metadata are not told apart".into(),
@@ -349,7 +349,7 @@ fn reasons(refused: &[Refused]) -> String {
 }
 
 impl Error {
-    /// The recorder's own exit status: that of a shell which cannot run a command, else 1.
+    /// Returns the recorder's own exit status: that of a shell that cannot run a command, otherwise 1.
     pub fn exit_status(&self) -> u8 {
         match self {
             Error::CommandNotFound(_) => 127,
@@ -371,7 +371,7 @@ impl Error {
         }
     }
 
-    /// Turns the error of a full disk into one that names the bundle `kept`, once there is something in it.
+    /// Converts the error of a full disk to one that names the bundle `kept`, if the bundle has contents.
     pub(crate) fn or_disk_full(self, kept: &Path) -> Error {
         let (Error::Io { path, source }
         | Error::Bundle(mostrace_bundle::Error::Io { path, source })) = &self
@@ -401,7 +401,7 @@ impl Error {
 
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
-/// Ties an `io::Error` to its file.
+/// Attaches the file's path to an `io::Error`.
 pub(crate) trait At<T> {
     fn at(self, path: impl AsRef<Path>) -> Result<T>;
 }

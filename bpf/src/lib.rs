@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Capture for mostrace: records the block IO of a device into a bundle, which other crates read.
 //!
-//! A recording has three parts. *Block events* are what blktrace records: a bio is queued, a request is issued and
-//! completes. *Entries* tell who queued a bio, and of which file it is. *Causes* are the handles of a filesystem's journal, the
-//! blocks that each dirtied, and the system calls behind them. At the end a *snapshot* of the filesystem's metadata is added,
-//! which maps sectors to files.
+//! A recording has three parts. *Block events* are what blktrace records: a bio is queued, a request is issued and completes.
+//! *Entries* tell who queued a bio, and to which file it belongs. *Causes* are the handles of a filesystem's journal, the blocks
+//! that each dirtied, and the system calls behind them. At the end, a *snapshot* of the filesystem's metadata is added, which maps
+//! sectors to files.
 //!
-//! The types in the order in which one meets them:
+//! These are the main types, in the order in which one meets them:
 //!
-//! - [`Options`] say what to record: the device, the command to run meanwhile, the bundle to write. Their defaults choose the
-//!   first source that works for each part; [`Choice`], [`Entries`] and [`Causes`] name one.
+//! - - [`Options`] describe what to record: the device, the command to run meanwhile, the bundle to write. By default, the first
+//!   source that works is chosen for each part; [`Choice`], [`Entries`] and [`Causes`] name one.
 //! - [`record()`] records until the command ends, the time is up, or a signal comes. It needs root.
 //! - [`Outcome`] is the result: the command's exit status, and the manifest with the counts and losses.
-//! - [`Error`] tells in one line what went wrong, and, if the user can help it, how.
-//! - [`Segments`] split a long recording into bundles that follow one another; [`segment`] names each.
-//! - [`Site`] is a fresh filesystem on a loop device, and [`Workplace`] the caller's folder on it, for a command that is measured
-//!   where nobody else writes.
+//! - - [`Error`] says in one line what went wrong, and what the user can do about it, if anything.
+//! - - [`Segments`] split a long recording into consecutive bundles; [`segment`] returns the name of each.
+//! - - [`Site`] is a fresh filesystem on a loop device, and [`Workplace`] is a copy of the caller's folder on it. A command can be
+//!   measured there without anybody else writing.
 //! - [`doctor::examine`] checks what can be recorded on this machine.
 //!
 //! # Example
@@ -33,7 +33,7 @@
 //! # Ok::<(), mostrace_capture::Error>(())
 //! ```
 //!
-//! docs/ARCHITECTURE.md draws which module uses which.
+//! docs/ARCHITECTURE.md shows which module uses which.
 
 mod choice;
 pub mod doctor;
@@ -51,6 +51,7 @@ pub use error::{Error, Refused};
 pub use machine::device::Device;
 pub use machine::health::Drive;
 pub use machine::lock::lock_holder;
+pub use machine::memory::{give_back, share_heap};
 pub use machine::user::User;
 pub use record::{Options, Outcome, Progress, Segments, Size, check_output, record, segment};
 pub use source::bpf::RingSize;

@@ -149,7 +149,7 @@ fn operations_are_straces() {
     stores_are_the_programs(&got);
 }
 
-/// Requests to io_uring, of which the program says what it asked for and what came of it.
+/// The program prints its requests to io_uring and their results; the recording must have the same.
 fn requests_are_the_programs() {
     let disk = disk();
     let aside = tempfile::tempdir().unwrap();

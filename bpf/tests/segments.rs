@@ -330,7 +330,7 @@ fn segments_by_ftrace() {
 
 /// Merged and split requests, flushes and a journal may all be in flight at a cut.
 fn buffered_files_across_cuts() {
-    // ext4lazyinit would have a request under way when the recording begins, which nobody saw issued.
+    // ext4lazyinit would have a request in flight when the recording begins, which nobody saw issued.
     let disk = LoopExt4::new(&LoopOptions {
         scheduler: Some("mq-deadline".into()),
         mkfs: ["-E", "lazy_itable_init=0"].map(String::from).into(),

@@ -29,7 +29,7 @@ pub struct Total {
 /// written between two recordings of one epoch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
-    /// The boot, and which disk of it: totals of different epochs have nothing to do with each other.
+    /// The boot, and the disk within that boot; totals of different epochs are unrelated.
     pub epoch: String,
     /// Right after tracing began.
     pub began: Total,

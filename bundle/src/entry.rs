@@ -463,7 +463,7 @@ pub mod dirtied_flags {
     pub const NEW: Flags = Flags(1);
     /// The block was still held by the committing transaction.
     pub const KEPT: Flags = Flags(2);
-    /// Every modification is told: there is an entry for each thread, function and inode whose handle modified the block.
+    /// Every modification is recorded: there is an entry for each thread, function and inode whose handle modified the block.
     /// Without it, there is one for the first modification.
     pub const EACH: Flags = Flags(4);
 }

@@ -153,8 +153,8 @@ impl Folder {
         })
     }
 
-    /// Returns the identity of the file or folder called `name` in this folder; None if there is none. Of a symbolic
-    /// link it is that of the link itself.
+    /// Returns the identity of the file or folder called `name` in this folder; None if there is none. For a symbolic link, it is
+    /// the identity of the link itself.
     ///
     /// # Errors
     /// Returns an error if the folder cannot be read.
@@ -309,9 +309,9 @@ impl Folder {
         Ok(names)
     }
 
-    /// Gives the folder and the files in it to `owner` and makes the files readable by nobody else. The folder is given
-    /// last: until then nobody else can put anything into it. Whoever reads a recording may remove it as soon as it is complete:
-    /// what is gone is passed over.
+    /// Gives the folder and the files in it to `owner`, and makes the files readable by nobody else. The folder is given last:
+    /// until then nobody else can put anything into it. A reader of the recording may remove it as soon as it is complete, so files
+    /// that are gone are skipped.
     ///
     /// # Errors
     /// Returns an error if the caller may not change owners, or if the folder holds something that is not the caller's

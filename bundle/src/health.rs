@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The device's own counters: what the drive itself says that it was given, wrote, and how worn it is.
+//! The drive's own counters: what it was given to write, what it wrote, and how worn it is.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 /// A counter of a drive.
 ///
-/// A drive that does not have one, or says that it does not report it, has no value: never 0.
+/// A drive that lacks a counter, or says that it does not report it, has no value for it, and never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gauge {
-    /// Its name in a manifest and in a ledger; for NVMe's the one that nvme-cli prints.
+    /// The counter's name in a manifest and in a ledger; NVMe's counters have the names that nvme-cli prints.
     pub name: &'static str,
-    /// True if it only grows, so that a difference tells what happened between two readings.
+    /// True if the counter only grows, so that the difference of two readings tells what happened between them.
     pub grows: bool,
 }
 
@@ -26,27 +26,28 @@ const fn state(name: &'static str) -> Gauge {
 
 /// NVMe: thousands of units of 512 bytes that the host wrote, rounded up.
 pub const DATA_UNITS_WRITTEN: Gauge = grows("data_units_written");
-/// NVMe: the same of what the host read.
+/// NVMe: thousands of units of 512 bytes that the host read, rounded up.
 pub const DATA_UNITS_READ: Gauge = grows("data_units_read");
-/// NVMe: commands by which the host wrote.
+/// NVMe: number of the host's write commands.
 pub const HOST_WRITE_COMMANDS: Gauge = grows("host_write_commands");
-/// NVMe: commands by which the host read.
+/// NVMe: number of the host's read commands.
 pub const HOST_READ_COMMANDS: Gauge = grows("host_read_commands");
-/// NVMe of the Open Compute Project: bytes that the drive wrote to its media, its own work included.
+/// NVMe, Open Compute Project: bytes that the drive wrote to its media, including its own work.
 pub const MEDIA_BYTES_WRITTEN: Gauge = grows("media_bytes_written");
-/// NVMe: how much of its life the vendor considers used, percent; may exceed 100, and 255 stands for all above 254.
+/// NVMe: the part of its life that the vendor considers used, percent. It may exceed 100; 255 stands for everything above 254.
 pub const PERCENTAGE_USED: Gauge = state("percentage_used");
-/// NVMe: how much of the spare capacity is left, percent.
+/// NVMe: the part of the spare capacity that is left, percent.
 pub const AVAILABLE_SPARE: Gauge = state("available_spare");
-/// NVMe: times that data could not be read or written intact.
+/// NVMe: number of times that data could not be read or written intact.
 pub const MEDIA_ERRORS: Gauge = grows("media_errors");
-/// NVMe: a set of bits: 1 little spare left, 2 temperature, 4 unreliable, 8 read-only, 16 backup of volatile memory failed.
+/// NVMe: a set of bits: 1 for little spare capacity, 2 for temperature, 4 for unreliable, 8 for read-only, 16 for a failed backup
+/// of volatile memory.
 pub const CRITICAL_WARNING: Gauge = state("critical_warning");
-/// eMMC and UFS: used life of the first type of memory, in tenths; 11 stands for more than all.
+/// eMMC and UFS: the used life of the first type of memory, in tenths; 11 stands for more than all of it.
 pub const LIFE_TIME_A: Gauge = state("life_time_a");
-/// eMMC and UFS: the same of the second type of memory.
+/// eMMC and UFS: the used life of the second type of memory, in tenths; 11 stands for more than all of it.
 pub const LIFE_TIME_B: Gauge = state("life_time_b");
-/// eMMC and UFS: 1 normal, 2 four fifths of the reserved blocks are used, 3 nine tenths are.
+/// eMMC and UFS: use of the reserved blocks: 1 normal, 2 four fifths used, 3 nine tenths used.
 pub const PRE_EOL_INFO: Gauge = state("pre_eol_info");
 
 /// All counters, in the order in which they are shown.
@@ -76,17 +77,18 @@ pub type Gauges = BTreeMap<String, u64>;
 pub struct Health {
     /// Kernel name of the disk.
     pub disk: String,
-    /// Whence the counters are: `nvme`, `emmc` or `ufs`.
+    /// The interface from which the counters come: `nvme`, `emmc` or `ufs`.
     pub source: String,
-    /// Before tracing began; for a segment, before its recording began.
+    /// The values before tracing began; for a segment, before its recording began.
     pub before: Gauges,
-    /// After tracing ended; None in bundles that are not complete, and in all segments but the last.
+    /// The values after tracing ended; None in bundles that are not complete, and in all segments but the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Gauges>,
 }
 
 impl Health {
-    /// Returns by how much a counter grew. None if it has not both values, or does not grow (the drive was replaced, say).
+    /// Returns by how much a counter grew. None if one of its values is missing, or if the later one is smaller (for example
+    /// because the drive was replaced).
     #[must_use]
     pub fn grown(&self, gauge: Gauge) -> Option<u64> {
         let of = |gauges: &Gauges| gauges.get(gauge.name).copied();
@@ -120,7 +122,7 @@ impl Health {
     }
 }
 
-/// Returns how worn a drive is, in words, one for each counter that it has.
+/// Returns how worn a drive is, in words: one text for each counter that it has. `of` returns a counter's value.
 pub fn wear(of: impl Fn(Gauge) -> Option<u64>) -> impl Iterator<Item = String> {
     let tenths = |n: u64| match n {
         1..=10 => format!(
@@ -181,7 +183,7 @@ mod tests {
             ])),
             ..Health::default()
         };
-        // A counter that went back tells nothing, nor does one that was not there before.
+        // A counter that went back tells nothing, and neither does one without an earlier value.
         assert_eq!(health.grown(MEDIA_BYTES_WRITTEN), None);
         assert_eq!(
             health.words().unwrap(),

@@ -256,7 +256,7 @@ static void begin_slot(struct slot *slot)
 	slot->dirty.pid = 0;
 }
 
-/* What the page contains now begins to be written. */
+/* Notes that the write of the page's present contents begins. */
 void mostrace_begin_write(struct page *head)
 {
 	struct bucket *bucket = bucket_of(head);

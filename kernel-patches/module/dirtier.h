@@ -9,7 +9,7 @@ struct buffer_head;
 struct page;
 
 /*
- * What was made dirty: a folio, identified by its head page, or a buffer if several blocks of a
+ * The place that was made dirty: a folio, identified by its head page, or a buffer if several blocks of a
  * device share a page (FAT's blocks are sectors). Its memory may have been reused since.
  */
 struct mostrace_dirt {

@@ -21,7 +21,7 @@
 
 static atomic64_t last_id;
 
-/* The filesystem, transaction and process of which a handle was recorded last, by their hash. */
+/* The filesystem, transaction and process whose handle was recorded last, by their hash. */
 struct participant {
 	dev_t s_dev;
 	u32 tid;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Maps ext2, ext3 and ext4 images by the walker and by debugfs, and says where the two differ.
+//! Maps ext2, ext3 and ext4 images with the walker and with debugfs, and prints where the two maps differ.
 //!
 //! usage: compare_ext4 IMAGE…
 
@@ -30,7 +30,7 @@ fn main() {
     println!("{same} have the same map, {without} have none either way, {other} differ");
 }
 
-/// What is different; None where both are the same map, or the same error.
+/// Returns the first difference; None if both are the same map, or the same error.
 fn difference(walked: &Result<Map, Error>, listed: &Result<Map, Error>) -> Option<String> {
     match (walked, listed) {
         (Ok(walked), Ok(listed)) => {

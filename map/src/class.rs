@@ -65,7 +65,7 @@ pub enum Kind {
     Fsinfo,
     /// FAT: a copy of the file allocation table.
     Fat,
-    /// Multi-mount protection block.
+    /// Block group descriptors, and the blocks reserved for more of them.
     GroupDesc,
     /// Block (or cluster) bitmap.
     BlockBitmap,

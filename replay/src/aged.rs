@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The start of a replay on a filesystem that holds the files of the recorded one, as they lay when its recording ended.
+//! Prepares a replay on a filesystem that holds the recorded one's files as they lay when its recording ended.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,8 +14,9 @@ use crate::start::{self, StartFile};
 use crate::{Error, Name, Result, Start};
 
 impl Start {
-    /// Makes what the operations found, on the filesystem at `root` that has what they left: what they made is removed, a file
-    /// that they found keeps its blocks and gets its size, and what they removed is made again. All other files stay.
+    /// Turns the state that the operations left, on the filesystem at `root`, back into the state that they found: what they made
+    /// is removed, a file that they found keeps its blocks and gets its size back, and what they removed is made again. All other
+    /// files stay.
     ///
     /// # Errors
     /// Returns an error if a folder that the operations made has files that they do not name, if there is less free space than
@@ -33,7 +34,7 @@ impl Start {
                 || self.files.contains_key(name)
                 || self.links.contains_key(name)
         };
-        // What lies in a folder sorts behind it.
+        // The contents of a folder sort behind it.
         let made = names(operations);
         for name in made.iter().rev().filter(|name| !is_there(name)) {
             remove(&beneath, name).map_err(|errno| Error::io(&at(name))(errno.into()))?;

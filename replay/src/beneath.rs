@@ -9,13 +9,13 @@ use rustix::io::{Errno, Result};
 
 use crate::{Error, Name};
 
-/// A folder that paths are relative to, also those that begin with a slash in a symbolic link.
+/// A folder that paths are relative to, including paths in symbolic links that begin with a slash.
 #[derive(Debug)]
 pub(crate) struct Beneath {
     root: OwnedFd,
 }
 
-/// A folder that may be the root itself.
+/// A folder, which may be the root itself.
 pub(crate) enum Folder<'a> {
     Root(BorrowedFd<'a>),
     Below(OwnedFd),
@@ -30,7 +30,7 @@ impl AsFd for Folder<'_> {
     }
 }
 
-/// So often a path is looked up again if a rename elsewhere made the result doubtful (EAGAIN of openat2).
+/// The number of times that a path is looked up if a rename elsewhere makes the result doubtful (EAGAIN of openat2).
 const ATTEMPTS: u32 = 16;
 
 impl Beneath {
@@ -93,8 +93,8 @@ impl Beneath {
         fs::chmod(reopen(&file), Mode::from_raw_mode(mode))
     }
 
-    /// Returns a handle of a file, or of the symbolic link itself, with which nothing can be read or written. A call that
-    /// takes a path gets it by [`reopen`].
+    /// Returns a handle of a file, or of the symbolic link itself. It cannot be read or written; calls that take a path get one
+    /// from [`reopen`].
     pub(crate) fn handle(&self, name: &Name, follow: bool) -> Result<OwnedFd> {
         let mut flags = OFlags::PATH;
         flags.set(OFlags::NOFOLLOW, !follow);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a replay writes, since a recording does not hold what was written.
+//! The contents that a replay writes, because a recording does not hold what was written.
 
 use std::io::IoSlice;
 
-/// What a replay writes.
+/// The contents that a replay writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Contents {
     /// Bytes that cannot be compressed.
@@ -11,18 +11,18 @@ pub enum Contents {
     Random,
     /// Zeros.
     Zeros,
-    /// Of each 4096 bytes this part, between 0 and 1, cannot be compressed; the rest is zeros.
+    /// This part of every 4096 bytes, between 0 and 1, cannot be compressed; the rest is zeros.
     Ratio(f64),
 }
 
 /// The most that one call writes (`MAX_RW_COUNT` of the kernel, for pages of 4096 bytes), bytes.
 pub(crate) const CALL_MAX: u64 = 0x7fff_f000;
-/// So many buffers may one call have (`UIO_MAXIOV`), and together they are at least [`CALL_MAX`].
+/// The most buffers that one call may have (`UIO_MAXIOV`). Together they hold at least [`CALL_MAX`] bytes.
 const BUFFERS_MAX: usize = 1024;
 const BUFFER: usize = 2 << 20;
 const BLOCK: usize = 4096;
 
-/// A buffer that all writes take their bytes from, aligned as `O_DIRECT` needs it.
+/// A buffer from which all writes take their bytes, aligned as `O_DIRECT` needs it.
 #[derive(Debug)]
 pub(crate) struct Bytes {
     memory: Vec<u8>,
@@ -51,7 +51,7 @@ impl Bytes {
         &self.memory[self.begin..self.begin + BUFFER]
     }
 
-    /// Returns so many bytes, or those of the buffer if it has less.
+    /// Returns this many bytes, or the whole buffer if it is smaller.
     pub(crate) fn first(&self, bytes: u64) -> &[u8] {
         let bytes = usize::try_from(bytes).unwrap_or(BUFFER).min(BUFFER);
         &self.all()[..bytes]
@@ -67,7 +67,7 @@ impl Bytes {
         buffers.iter().map(iovec).collect()
     }
 
-    /// Returns so many bytes, at most [`CALL_MAX`], as buffers of one call: the same one again and again.
+    /// Returns this many bytes, at most [`CALL_MAX`], as buffers for one call; all of them are the same memory.
     pub(crate) fn buffers(&self, bytes: u64) -> Vec<IoSlice<'_>> {
         let mut rest = bytes.min(CALL_MAX);
         let mut buffers = Vec::new();
@@ -80,7 +80,7 @@ impl Bytes {
     }
 }
 
-/// Sebastiano Vigna's splitmix64.
+/// Returns the next number of Sebastiano Vigna's splitmix64.
 fn splitmix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;

@@ -29,11 +29,11 @@ const STORE_MAX: u64 = 1 << 30;
 #[derive(Debug, Default)]
 struct File {
     open: Option<Arc<OwnedFd>>,
-    /// The file after its last descriptor was closed, as long as a mapping of it is used.
+    /// The file after its last descriptor was closed, while a mapping of it is still used.
     mapped: Option<Arc<OwnedFd>>,
 }
 
-/// What calls need.
+/// The state that calls need.
 #[derive(Debug)]
 pub(crate) struct Caller {
     beneath: Beneath,
@@ -47,7 +47,7 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Takes the folder, what is to be written, and the operations that will be made.
+    /// Makes a caller from the folder, the contents to write, and the operations that will be made.
     pub(crate) fn new(
         root: &Path,
         contents: Contents,
@@ -76,7 +76,7 @@ impl Caller {
         &self.bytes
     }
 
-    /// Makes an operation's call, and returns its result as a recording has it, or the reason why it is not made.
+    /// Makes an operation's call. Returns its result in the form of a recording, or the reason why it is not made.
     pub(crate) fn make(
         &self,
         number: u32,
@@ -92,7 +92,7 @@ impl Caller {
         })
     }
 
-    /// Returns the reason why an operation is not made.
+    /// Returns the reason why an operation is refused, if there is one.
     fn refuses(&self, operation: &Operation) -> Option<LeftOut> {
         match &operation.call {
             Call::Mknod { mode, .. } => {
@@ -107,7 +107,7 @@ impl Caller {
             Call::Store { range, .. } if range.bytes > STORE_MAX => {
                 Some("a store of more than 1 GiB")
             }
-            // With a buffer of the replay's it would write.
+            // With the replay's own buffer, the call would write something.
             Call::Write { .. } if ended::errno(operation.result) == Some(Errno::FAULT) => {
                 Some("its buffer could not be read")
             }
@@ -174,7 +174,7 @@ impl Caller {
         Ok(0)
     }
 
-    /// Opens a file or a folder. Anything else is ENXIO, and nothing waits for its other end.
+    /// Opens a file or a folder. For anything else, the result is ENXIO, and the call does not wait for another end.
     fn open_regular(&self, path: &Name, flags: u32, mode: u32) -> Result<OwnedFd> {
         let mut native = flags::native(flags);
         let mode = match native.intersects(OFlags::CREATE) || native.contains(OFlags::TMPFILE) {
@@ -182,7 +182,7 @@ impl Caller {
             false => Mode::empty(),
         };
         match native.contains(OFlags::PATH) {
-            // What other flags there are is ignored by open, and refused by openat2.
+            // open ignores all other flags, and openat2 refuses them.
             true => native &= OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW,
             false => native |= OFlags::NONBLOCK | OFlags::NOCTTY,
         }
@@ -209,7 +209,7 @@ impl Caller {
         lock(slot).open.clone().ok_or(Errno::BADF)
     }
 
-    /// Returns a file by a mapping, which outlives the descriptor.
+    /// Returns a mapped file; the mapping may outlive the file's descriptor.
     fn mapped(&self, file: FileId, number: u32) -> Result<Arc<OwnedFd>> {
         let mut slot = lock(self.files.get(&file).ok_or(Errno::BADF)?);
         let last = self.last_uses.get(&file) == Some(&number);
@@ -323,8 +323,8 @@ impl Caller {
         }
     }
 
-    /// Changes the file that a path leads to. A symbolic link is followed, within the folder, by truncate and chmod, for
-    /// which links are nothing; the others change the link.
+    /// Changes the file at a path. truncate and chmod follow a symbolic link, within the folder, because they do not work on links;
+    /// the other calls change the link.
     fn change_path(&self, path: &Name, call: &Call) -> Result<()> {
         match call {
             Call::Truncate { length, .. } => {
@@ -366,7 +366,7 @@ impl Caller {
     }
 }
 
-/// Returns a place for each file that is opened, and the last operation on a mapping of each file.
+/// Returns a slot for each file that is opened, and the last operation on a mapping of each file.
 fn files(operations: &[Operation]) -> (HashMap<FileId, Mutex<File>>, HashMap<FileId, u32>) {
     let mut files = HashMap::new();
     let mut last_uses = HashMap::new();
@@ -392,14 +392,14 @@ fn done(made: Result<()>) -> Result<u64> {
     made.map(|()| 0)
 }
 
-/// Returns how many bytes a write is to write: those that it wrote. One that failed wrote nothing, whatever it asked for,
-/// and is tried with one buffer at most.
+/// Returns the number of bytes that a write should write, which is the number that it wrote in the recording. A write that failed
+/// wrote nothing, whatever it asked for, and is repeated with at most one buffer.
 fn wrote(bytes: u64, recorded: i64) -> u64 {
     const FAILED_MAX: u64 = 1 << 20;
     u64::try_from(recorded).unwrap_or(bytes.min(FAILED_MAX))
 }
 
-/// Returns the part of a range that lies within the file; EFAULT if none does, as in a store behind the end.
+/// Returns the part of a range that lies within the file. If there is none, the result is EFAULT, as for a store behind the end.
 fn within(file: &OwnedFd, range: Range) -> Result<Range> {
     let size = u64::try_from(fs::fstat(file)?.st_size).unwrap_or(0);
     let bytes = range.bytes.min(size.saturating_sub(range.offset));
@@ -427,7 +427,7 @@ fn group(id: u32) -> Option<Gid> {
     (id != u32::MAX).then(|| Gid::from_raw(id))
 }
 
-/// Now, whatever was recorded.
+/// Returns the current time, whatever was recorded.
 fn now() -> Timestamps {
     let now = rustix::fs::Timespec {
         tv_sec: 0,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Goes through the operations in their order and deduces two things: what existed before the first one, and which
-//! files and names each one concerns.
+//! Goes through the operations in order and deduces what existed before the first one, and which files and names each one uses.
 
 use std::collections::HashMap;
 
@@ -12,38 +11,38 @@ use crate::flags;
 use crate::operation::{Call, FileId, Opened, Operation, Target};
 use crate::tree::{Entry, Kind, ObjectId, Place, Tree};
 
-/// What an operation concerns.
+/// The files and names that an operation uses.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Touched {
     /// Files and folders, whatever their names.
     pub(crate) objects: Vec<ObjectId>,
     /// Names that it looks up.
     pub(crate) uses: Vec<Name>,
-    /// Names that it makes, removes or changes, and with them all names below.
+    /// Names that it makes, removes or changes, together with all names below.
     pub(crate) changes: Vec<Name>,
 }
 
-/// The state while the operations are gone through.
+/// The state of the deduction.
 #[derive(Debug, Default)]
 pub(crate) struct Deduction {
     pub(crate) tree: Tree,
     files: HashMap<FileId, ObjectId>,
     inodes: HashMap<(u64, u32), ObjectId>,
-    /// Objects that replaced another one, and that one.
+    /// Pairs of an object and the object that it replaced.
     replaced: Vec<(ObjectId, ObjectId)>,
     touched: Touched,
 }
 
-/// How an operation with a path failed, as far as this says something about names.
+/// What the failure of an operation with a path tells about names.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Failure {
-    /// There is no such name.
+    /// The name does not exist.
     Absent,
-    /// There is one already.
+    /// The name exists already.
     Exists,
-    /// It is a folder, and perhaps one that is not empty.
+    /// The name is a folder, perhaps one that is not empty.
     Folder,
-    /// One of two names lies below the other, and there is the first; in an exchange, the second too.
+    /// One of the two names lies below the other, and the first one exists; in an exchange, so does the second.
     Inside,
     Other,
 }
@@ -63,7 +62,7 @@ fn moved(result: i64) -> u64 {
 }
 
 impl Deduction {
-    /// Goes on by one operation, and returns what it concerns.
+    /// Takes one more operation, and returns what it uses.
     pub(crate) fn step(&mut self, operation: &Operation) -> &Touched {
         self.touched.objects.clear();
         self.touched.uses.clear();
@@ -105,7 +104,7 @@ impl Deduction {
         }
     }
 
-    /// Goes on by a call that is about the contents of an open file.
+    /// Takes a call on the contents of an open file.
     fn contents(&mut self, call: &Call, result: i64) {
         let (ok, moved) = (result >= 0, moved(result));
         let end = |offset: Option<u64>, bytes| offset.map(|offset| offset.saturating_add(bytes));
@@ -184,8 +183,8 @@ impl Deduction {
         }
     }
 
-    /// Returns the object of an open file, and notes that the operation concerns it. If its open was not seen, it is one
-    /// without a name.
+    /// Returns the object of an open file, and notes that the operation uses it. If its open was not recorded, the object has no
+    /// name.
     fn file(&mut self, file: FileId) -> ObjectId {
         let tree = &mut self.tree;
         let id = *self
@@ -202,7 +201,7 @@ impl Deduction {
         }
     }
 
-    /// Notes that the operation looks a path up, and finds where it leads.
+    /// Notes that the operation looks up a path, and finds where the path leads.
     fn uses(&mut self, path: &Name, follow: bool, evident: bool) -> Option<Place> {
         let names = &mut self.touched.uses;
         let place = self.tree.walk(path, follow, evident, names);
@@ -210,7 +209,7 @@ impl Deduction {
         self.touch_named(place)
     }
 
-    /// Likewise for a path that the operation makes, removes or changes.
+    /// Notes that the operation makes, removes or changes a path, and finds where the path leads.
     fn changes(&mut self, path: &Name, follow: bool, evident: bool) -> Option<Place> {
         let names = &mut self.touched.changes;
         let place = self.tree.walk(path, follow, evident, names);
@@ -239,14 +238,14 @@ impl Deduction {
         }
     }
 
-    /// Deduces the kinds of objects from those that are known only now.
+    /// Deduces the kinds of objects that follow from kinds that became known later.
     pub(crate) fn finish(&mut self) {
         for (one, other) in std::mem::take(&mut self.replaced).into_iter().rev() {
             self.same_kind(one, other);
         }
     }
 
-    /// Notes that one object replaced another: a folder replaces only a folder, and a file only what is none.
+    /// Notes that one object replaced another, so that either both are folders or neither is.
     fn same_kind(&mut self, one: ObjectId, other: ObjectId) {
         for (known, unknown) in [(one, other), (other, one)] {
             match self.tree.object(known).kind {
@@ -317,7 +316,7 @@ impl Deduction {
         }
     }
 
-    /// Goes on by an open whose path is unknown, or that made a file without a name.
+    /// Takes an open whose path is unknown, or that made a file without a name.
     fn nameless(&mut self, opened: &Opened, ok: bool) {
         if let Some(file) = opened.file.filter(|_| ok) {
             self.files.remove(&file);
@@ -356,7 +355,8 @@ impl Deduction {
         id
     }
 
-    /// Returns the object at a place of which nothing is known: one with another name if it has that one's inode.
+    /// Returns the object at a place about which nothing is known. If an object with another name has the same inode, it is that
+    /// one.
     fn known_by_inode(&mut self, place: &Place, opened: &Opened) -> ObjectId {
         let known = self.inodes.get(&opened.inode).copied();
         let known = known.filter(|id| !self.tree.object(*id).start.is_empty());
@@ -369,7 +369,7 @@ impl Deduction {
         }
     }
 
-    /// Notes what an open shows of its file.
+    /// Notes what an open tells about its file.
     fn look(&mut self, id: ObjectId, opened: &Opened) {
         let writes = opened.flags & flags::O_ACCMODE != 0;
         let truncates = opened.flags & flags::O_TRUNC != 0;
@@ -396,7 +396,7 @@ impl Deduction {
             .as_ref()
             .and_then(|path| self.uses(path, true, true));
         match place {
-            // The open itself was before the recording: it has neither made nor truncated the file since.
+            // The open itself happened before the recording, so it did not make or truncate the file.
             Some(place) => {
                 let seen = Opened {
                     flags: opened.flags & !(flags::O_CREAT | flags::O_TRUNC | flags::O_EXCL),
@@ -493,7 +493,7 @@ impl Deduction {
                     self.same_kind(id, replaced);
                     self.replaced.push((id, replaced));
                 }
-                // Two names of one file stay as they are.
+                // Two names of one file are both kept.
                 if self.tree.entry(&to) != Entry::Object(id) {
                     self.tree.put(&from, None);
                     self.tree.put(&to, Some(id));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a call ended, compared with how it ended the other time.
+//! Compares how a call ended in the recording and in the replay.
 
 use std::fmt;
 
@@ -10,16 +10,16 @@ use rustix::io::Errno;
 pub enum Ended {
     /// It succeeded.
     Ok,
-    /// It succeeded, and moved fewer bytes than the other time.
+    /// It succeeded, and moved fewer bytes than in the other run.
     FewerBytes,
-    /// It succeeded, and moved more bytes than the other time.
+    /// It succeeded, and moved more bytes than in the other run.
     MoreBytes,
     /// It failed with this errno.
     Failed(i32),
 }
 
 impl Ended {
-    /// Returns how a call ended from its result, and from that of the other time.
+    /// Returns how a call ended, given its result and its result in the other run.
     pub(crate) fn of(result: i64, other: i64) -> Ended {
         match result {
             ..0 => Ended::Failed(i32::try_from(result.saturating_neg()).unwrap_or(i32::MAX)),
@@ -44,8 +44,7 @@ impl fmt::Display for Ended {
     }
 }
 
-/// Returns the error of a recorded result. None if the call succeeded, or the number is none that the kernel returns
-/// (`MAX_ERRNO`).
+/// Returns the error in a recorded result. None if the call succeeded, or if the kernel never returns this number (`MAX_ERRNO`).
 pub(crate) fn errno(result: i64) -> Option<Errno> {
     let errno = i32::try_from(result.checked_neg()?).ok()?;
     (1..4096)
@@ -53,7 +52,7 @@ pub(crate) fn errno(result: i64) -> Option<Errno> {
         .then(|| Errno::from_raw_os_error(errno))
 }
 
-/// Returns the name of an errno that calls on files have (errno(3)).
+/// Returns the name of an errno that calls on files return (errno(3)).
 fn name(errno: i32) -> Option<&'static str> {
     Some(match self::errno(i64::from(errno).saturating_neg())? {
         Errno::PERM => "EPERM",

@@ -22,7 +22,7 @@ pub enum Error {
         path: PathBuf,
         /// The line, counted from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The fault.
         why: String,
     },
     /// A recording asks for more than a replay allows.
@@ -30,7 +30,7 @@ pub enum Error {
     Refused {
         /// The recording, the folder of the replay, or a file in it.
         path: PathBuf,
-        /// What is asked for.
+        /// What the recording asks for.
         why: String,
     },
     /// A file or folder cannot be read or written.

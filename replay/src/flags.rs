@@ -16,7 +16,7 @@ pub(crate) const O_DIRECT: u32 = 0o4_0000;
 pub(crate) const O_DIRECTORY: u32 = 0o20_0000;
 pub(crate) const O_NOFOLLOW: u32 = 0o40_0000;
 pub(crate) const O_NOATIME: u32 = 0o100_0000;
-/// `O_SYNC` is this and `O_DSYNC`.
+/// `O_SYNC` consists of this bit and `O_DSYNC`.
 pub(crate) const O_SYNC_ALONE: u32 = 0o400_0000;
 pub(crate) const O_PATH: u32 = 0o1000_0000;
 pub(crate) const O_TMPFILE: u32 = 0o2000_0000 | O_DIRECTORY;
@@ -35,7 +35,7 @@ pub(crate) const FALLOC_MOVES: u32 = 0x8 | 0x20;
 
 pub(crate) const SYNC_FILE_RANGE_WAIT_AFTER: u32 = 4;
 
-/// Returns the flags as this machine has them. Those that concern only the descriptor are left out.
+/// Converts flags to this machine's values, without those that concern only the descriptor.
 pub(crate) fn native(flags: u32) -> OFlags {
     let known = [
         (O_WRONLY, OFlags::WRONLY),

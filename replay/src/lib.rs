@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Replays what an application did to a filesystem: the same calls in the same order, on another filesystem, with other
-//! contents. What that writes to the storage is what the application would write there.
+//! Replays an application's calls to a filesystem: the same calls in the same order, on another filesystem, with other contents.
+//! The writes to the storage that result are those that the application would cause there.
 //!
 //! - [`Operation`] is one call. [`read_bundle`] reads those that `record --operations` put in a bundle, [`read_strace`]
 //!   those in the output of strace, [`read_mobigen`] those in a MobiGen script.
-//! - [`Start`] is what must have existed before the first operation, as far as the operations tell.
-//! - [`Replay`] makes that in an empty folder, and then the operations: with a thread for each thread of the
-//!   application, and each operation after those that it depended on.
-//! - [`Outcome`] says which calls returned the same as in the recording, and how long they took.
+//! - - [`Start`] holds what must have existed before the first operation, as far as the operations show it.
+//! - - [`Replay`] makes the start in an empty folder, and then the operations. It has a thread for each thread of the application,
+//!   and makes each operation after those that it depended on.
+//! - - [`Outcome`] tells which calls returned the same result as in the recording, and how long they took.
 //!
-//! [`blocks`] replays what reached a device instead: the requests of a block trace.
+//! [`blocks`] replays the requests of a block trace on a device instead.
 //!
-//! A recording may come from anybody. A replay touches nothing outside the folder that it is given, and refuses what no
+//! A recording may come from anybody. A replay touches nothing outside the folder that it is given, and refuses calls that no
 //! application needs.
 #![deny(unsafe_code)]
 

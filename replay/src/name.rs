@@ -7,15 +7,15 @@ use std::path::Path;
 
 use mostrace_bundle::operation::normal_path;
 
-/// A path from the root of a filesystem: components without `.`, `..` and NULs, joined by single slashes, no slash in
-/// front. The root is the empty path. Such a path cannot lead out of the folder it is joined to, unless by a symbolic
-/// link there.
+/// A path from the root of a filesystem: components without `.`, `..` and NULs, joined by single slashes, with no leading slash.
+/// The root is the empty path. Such a path cannot lead out of the folder to which it is joined, except through a symbolic link
+/// there.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name(Box<[u8]>);
 
 impl Name {
-    /// Normalises a path: slashes in front and double ones, and `.`, are dropped, and `..` drops the component before it.
-    /// Returns None if the path leads above the root, holds a NUL, or is longer than the kernel takes.
+    /// Normalises a path: drops leading slashes, double slashes and `.`, and lets `..` drop the component before it. Returns None
+    /// if the path leads above the root, holds a NUL, or is longer than the kernel allows.
     pub fn new(path: &[u8]) -> Option<Name> {
         normal_path(path).map(|path| Name(path.into()))
     }
@@ -59,7 +59,7 @@ impl Name {
         self.below(folder).is_some()
     }
 
-    /// Returns the path as it counts from `folder`; None if it lies elsewhere.
+    /// Returns the path relative to `folder`; None if it is not below it.
     pub fn below(&self, folder: &Name) -> Option<Name> {
         let rest = self.0.strip_prefix(folder.as_bytes())?;
         let rest = match rest {

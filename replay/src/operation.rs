@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an application did to a filesystem, one call after the other.
+//! The operations of an application on a filesystem.
 
 use strum::IntoStaticStr;
 
 use crate::Name;
 
-/// An open file (the kernel's `struct file`): all descriptors that were duplicated or inherited from one open share it.
-/// It is a number that is unique in the recording.
+/// An open file (the kernel's `struct file`), which is shared by all descriptors that were duplicated or inherited from one open.
+/// The number is unique in the recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileId(pub u64);
 
@@ -17,26 +17,26 @@ pub struct Operation {
     pub thread: u32,
     /// The process of that thread.
     pub process: u32,
-    /// When the call was made, in ns of the recording's clock.
+    /// The time of the call, in ns of the recording's clock.
     pub begin_ns: u64,
-    /// When it returned, in ns of the same clock; not before `begin_ns`.
+    /// The time of its return, in ns of the same clock; not before `begin_ns`.
     pub end_ns: u64,
     /// The call and its arguments.
     pub call: Call,
-    /// What it returned: bytes, 0, or a negative errno. An open that succeeded has 0.
+    /// The result: bytes, 0, or a negative errno. An open that succeeded has 0.
     pub result: i64,
 }
 
-/// The file that a call is about.
+/// The file that a call names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// It has a descriptor.
+    /// The call names it by a descriptor.
     File(FileId),
-    /// It has a path.
+    /// The call names it by a path.
     Path(Name),
 }
 
-/// What is known of an open file.
+/// The known properties of an open file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opened {
     /// The number that later operations give it. None if the open failed.
@@ -51,7 +51,7 @@ pub struct Opened {
     pub i_mode: u32,
     /// The file's size when the call returned, bytes; None if it is unknown.
     pub size: Option<u64>,
-    /// The open made the file.
+    /// True if the open made the file.
     pub created: bool,
     /// The inode's number and generation; (0, 0) if they are unknown.
     pub inode: (u64, u32),
@@ -60,7 +60,7 @@ pub struct Opened {
 /// A range of a file, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// Where it begins.
+    /// Its start.
     pub offset: u64,
     /// Its length.
     pub bytes: u64,
@@ -73,13 +73,13 @@ pub struct Range {
 #[allow(missing_docs)] // the fields are the calls' arguments
 pub enum Call {
     Open(Opened),
-    /// No call: the file was open when it was first used.
+    /// This is not a call: the file was open when it was first used.
     Opened(Opened),
     /// The last descriptor was closed.
     Close {
         file: FileId,
     },
-    /// `offset` is None if the call went on at the file's position, and that is unknown.
+    /// `offset` is None if the call used the file's position and that is unknown.
     Read {
         file: FileId,
         offset: Option<u64>,
@@ -121,7 +121,7 @@ pub enum Call {
     Syncfs {
         file: FileId,
     },
-    /// The range is that of the file; `file` is one that was mapped.
+    /// The range is counted in the file; `file` is one that was mapped.
     Msync {
         file: FileId,
         range: Range,
@@ -141,7 +141,7 @@ pub enum Call {
         from: Name,
         to: Name,
     },
-    /// `target` is what the link holds; it may lead anywhere.
+    /// `target` is the link's text; it may lead anywhere.
     Symlink {
         target: Vec<u8>,
         path: Name,
@@ -215,7 +215,7 @@ impl Call {
         self.into()
     }
 
-    /// Returns the open file that the call changes or uses; None if it has none, or only a path.
+    /// Returns the open file that the call changes or uses; None if it has no file, or only a path.
     pub fn file(&self) -> Option<FileId> {
         match self {
             Call::Open(opened) | Call::Opened(opened) => opened.file,

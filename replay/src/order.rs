@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which operations must have ended before which may begin, after Weiss et al., "ROOT: replaying multithreaded traces
+//! Finds the operations that must have ended before another may begin, after Weiss et al., "ROOT: replaying multithreaded traces
 //! with resource-oriented ordering" (SOSP 2013).
 //!
-//! An operation waits for another one that ended before it began in the recording if they share a thread, a file (also
-//! by different names or descriptors), or a name. One that makes, removes or changes a name shares all names below it.
-//! Operations that overlapped in the recording may overlap, in any order.
+//! An operation waits for another one that ended before it began in the recording, if the two share a thread, a file (also through
+//! different names or descriptors), or a name. An operation that makes, removes or changes a name shares all names below it.
+//! Operations that overlapped in the recording may overlap in the replay, in any order.
 
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ pub(crate) struct At {
     pub(crate) index: u32,
 }
 
-/// When an operation began and ended, ns.
+/// The start and end of an operation, ns.
 #[derive(Clone, Copy, Debug)]
 struct Time {
     begin: u64,
@@ -33,19 +33,19 @@ struct Time {
 pub(crate) struct Order {
     times: Vec<Time>,
     places: Vec<At>,
-    /// For each thread its operations.
+    /// The operations of each thread.
     threads: Vec<Vec<u32>>,
     dependencies: Vec<u32>,
-    /// For each operation, where its dependencies end.
+    /// The end of each operation's part of `dependencies`.
     ends: Vec<usize>,
     objects: HashMap<ObjectId, Line>,
     names: HashMap<Name, Below>,
-    /// For each thread, how many operations of each other thread it has waited for already.
+    /// For each thread, the number of operations of each other thread that it has already waited for.
     waited: Vec<HashMap<u32, u32>>,
 }
 
 impl Order {
-    /// Begins with the times of all operations, which are ordered by their begin.
+    /// Takes the times of all operations, which must be ordered by their start.
     pub(crate) fn new(operations: &[Operation]) -> Order {
         let mut numbers: HashMap<u32, u32> = HashMap::new();
         let mut threads: Vec<Vec<u32>> = Vec::new();
@@ -104,7 +104,8 @@ impl Order {
         }
     }
 
-    /// Keeps of the operations that are needed the last one of each other thread, unless the thread has waited for it.
+    /// Stores the dependencies of an operation: of the operations in `needed`, the last one of each other thread, unless the thread
+    /// has waited for it already.
     fn keep(&mut self, number: u32, needed: Vec<u32>) {
         let thread = self.places[number as usize].thread;
         let waited = &mut self.waited[thread as usize];
@@ -123,14 +124,15 @@ impl Order {
         }
     }
 
-    /// Returns the operations of other threads that an operation waits for, which imply all others it must wait for.
+    /// Returns the operations of other threads that an operation waits for. If these have ended, all others for which it must wait
+    /// have ended too.
     pub(crate) fn dependencies(&self, number: u32) -> &[u32] {
         let number = number as usize;
         let begin = number.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.dependencies[begin..self.ends[number]]
     }
 
-    /// Returns for each thread its operations.
+    /// Returns the operations of each thread.
     pub(crate) fn threads(&self) -> &[Vec<u32>] {
         &self.threads
     }
@@ -139,8 +141,8 @@ impl Order {
         self.places[number as usize]
     }
 
-    /// Returns how long after the last operation that it waits for, also that of its own thread, an operation began, ns;
-    /// without any, after the recording's first operation.
+    /// Returns the time between an operation's start and the end of the last operation that it waits for (including those of its
+    /// own thread), ns. If it waits for none, the time counts from the recording's first operation.
     pub(crate) fn gap(&self, number: u32) -> u64 {
         let at = self.places[number as usize];
         let own = at.index.checked_sub(1);
@@ -152,14 +154,15 @@ impl Order {
         begin.saturating_sub(ready.unwrap_or(first))
     }
 
-    /// Forgets what only [`Order::add`] needs.
+    /// Drops what only [`Order::add`] needs.
     pub(crate) fn finish(&mut self) {
         (self.objects, self.names) = Default::default();
         self.waited.clear();
     }
 }
 
-/// A thread makes one call at a time: one that seems to go on while the thread makes the next one has ended.
+/// Returns the times of the operations. A thread makes one call at a time, so a call ends at the latest when the thread's next call
+/// begins.
 fn times(operations: &[Operation], threads: &[Vec<u32>]) -> Vec<Time> {
     let times = operations.iter().map(|operation| Time {
         begin: operation.begin_ns,
@@ -178,17 +181,17 @@ fn times(operations: &[Operation], threads: &[Vec<u32>]) -> Vec<Time> {
     times
 }
 
-/// Returns true if the first operation must have ended before the second one begins, provided that they share something.
+/// Returns true if the first operation must have ended before the second one begins, provided that they share a resource.
 fn precedes(first: u32, second: u32, times: &[Time]) -> bool {
     first < second && times[first as usize].end <= times[second as usize].begin
 }
 
-/// The operations that share something, of which each waits for all that ended before it.
+/// The operations that share a resource. Each of them waits for all that ended before it began.
 #[derive(Debug, Default)]
 struct Line {
-    /// Those that no other one that has ended has waited for.
+    /// Operations that have ended and for which no other ended operation has waited.
     last: Vec<u32>,
-    /// Those that had not ended when the last one came.
+    /// Operations that had not ended when the latest one began.
     running: Vec<u32>,
 }
 
@@ -202,7 +205,7 @@ impl Line {
         self.running.push(number);
     }
 
-    /// Brings `last` up to the time at which an operation began.
+    /// Updates `last` to the time at which an operation began.
     fn settle(&mut self, number: u32, times: &[Time]) {
         let last = &mut self.last;
         self.running.retain(|running| {
@@ -219,11 +222,11 @@ impl Line {
 /// The operations on a name and on those below it.
 #[derive(Debug, Default)]
 struct Below {
-    /// Those on the name itself.
+    /// The operations on the name itself.
     same: Line,
-    /// Those that made, removed or changed the name: all others wait for them, and they for all others.
+    /// The operations that made, removed or changed the name: all others wait for them, and they wait for all others.
     changes: Line,
-    /// The last two operations of each thread on names in it. Of these the second may run, the first has ended.
+    /// The last two operations of each thread on names in it. The second one may still be running; the first one has ended.
     uses: HashMap<u32, (Option<u32>, u32)>,
 }
 
@@ -239,7 +242,7 @@ impl Below {
         self.changes.settle(number, times);
         needed.extend(self.changes.last.iter().filter(|last| **last != number));
         if changes {
-            // What a change that has ended waited for needs no look any more.
+            // An operation for which an ended change has waited need not be considered.
             let last = &self.changes.last;
             let is_covered = |use_: u32| last.iter().any(|change| precedes(use_, *change, times));
             self.uses.retain(|_, uses| !is_covered(uses.1));
@@ -281,7 +284,7 @@ mod tests {
         (order, all)
     }
 
-    /// The definition: do two operations share something?
+    /// Returns true by the definition of sharing: the two operations have a file or a name in common.
     fn share(a: &Touched, b: &Touched) -> bool {
         let names = |touched: &Touched| [touched.uses.clone(), touched.changes.clone()].concat();
         let below = |changed: &Touched, other: &Touched| {
@@ -294,7 +297,7 @@ mod tests {
             || below(b, a)
     }
 
-    /// All operations that each one waits for, by way of others too.
+    /// Returns all operations that each operation waits for, including indirectly.
     fn closure(order: &Order, count: usize) -> Vec<HashSet<u32>> {
         let mut all: Vec<HashSet<u32>> = Vec::new();
         for number in 0..count as u32 {
@@ -446,7 +449,7 @@ mod tests {
             .collect();
         let (order, _) = order(&operations);
         let waits: Vec<&[u32]> = (0..5).map(|number| order.dependencies(number)).collect();
-        // The second chmod is of the file that the first one is of.
+        // Both chmods change the same file.
         assert!(waits[3].contains(&2), "{waits:?}");
         assert!(waits[4].is_empty(), "{waits:?}");
     }

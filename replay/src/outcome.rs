@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What became of the operations of a replay.
+//! The results of replaying operations.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,24 +10,23 @@ use crate::ended::Ended;
 use crate::flags;
 use crate::operation::{Call, Operation};
 
-/// What became of a replay's operations.
+/// The results of replaying operations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Outcome {
-    /// The calls that were made, by their kind. [`Call::Opened`] and stores are no calls of the application, but are
-    /// counted too.
+    /// The calls that were made, by kind. [`Call::Opened`] and stores are counted too, although they are no calls of the
+    /// application.
     pub calls: BTreeMap<String, Tally>,
-    /// The number of operations that were not made, by the reason why: those that could not be read, and those that a
-    /// replay does not make.
+    /// The number of operations that were left out, by reason: those that could not be read, and those that a replay does not make.
     pub left_out: BTreeMap<String, u64>,
-    /// From the begin of the replay to the end of its last operation, ns.
+    /// The time from the start of the replay to the end of its last operation, ns.
     pub elapsed_ns: u64,
-    /// From the begin of the first operation in the recording to the end of the last one, ns.
+    /// The time from the start of the first operation in the recording to the end of the last one, ns.
     pub recorded_elapsed_ns: u64,
-    /// How much the times at which operations began differ from the recording.
+    /// The differences between the operations' start times in the replay and in the recording.
     pub start_error: StartError,
-    /// How long calls took, in the recording, that wait for the storage, and that succeeded both times.
+    /// The durations, in the recording, of calls that wait for the storage and that succeeded both times.
     pub durable_recorded: Latencies,
-    /// How long they took in the replay.
+    /// The durations of these calls in the replay.
     pub durable_replayed: Latencies,
 }
 
@@ -36,9 +35,9 @@ pub struct Outcome {
 pub struct Tally {
     /// The number of calls that were made.
     pub made: u64,
-    /// The number of those that returned what they returned in the recording.
+    /// The number of those that returned the same result as in the recording.
     pub same: u64,
-    /// The number of the others, by both results.
+    /// The number of the others, by their two results.
     pub others: BTreeMap<Difference, u64>,
 }
 
@@ -47,12 +46,12 @@ pub struct Tally {
 pub struct Difference {
     /// The result in the recording.
     pub recorded: Ended,
-    /// That of the replay.
+    /// The result in the replay.
     pub replayed: Ended,
 }
 
-/// By how much operations began at other times, relative to the begin of the first one, than in the recording. The
-/// figures in percent are of the time that had passed in the recording.
+/// The differences between the operations' start times in the replay and in the recording, both counted from the first operation's
+/// start. The figures in percent are relative to the time that had passed in the recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct StartError {
     /// The number of operations.
@@ -61,20 +60,20 @@ pub struct StartError {
     pub mean_ns: u64,
     /// The greatest, ns.
     pub max_ns: u64,
-    /// The mean, percent. Operations that began with the first one have none.
+    /// The mean, percent. Operations that started together with the first one do not count.
     pub mean_percent: f64,
     /// The greatest, percent.
     pub max_percent: f64,
 }
 
-/// How long calls took.
+/// The durations of calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(into = "Quantiles")]
 pub struct Latencies {
     ns: Vec<u64>,
 }
 
-/// The figures that tables have of latencies.
+/// The percentiles that tables show for latencies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Quantiles {
     /// The number of calls.
@@ -102,14 +101,14 @@ impl FromIterator<u64> for Latencies {
 }
 
 impl Latencies {
-    /// Returns all of them, ns; sorted once the replay has ended.
+    /// Returns all durations, ns; they are sorted once the replay has ended.
     pub fn all(&self) -> &[u64] {
         &self.ns
     }
 
-    /// Returns the figures of sorted latencies; 0 if there are none.
+    /// Returns the percentiles of sorted latencies; 0 if there are none.
     pub fn quantiles(&self) -> Quantiles {
-        // The nearest rank: the least one that so many percent do not exceed.
+        // This is the nearest rank: the least value that this percentage of the values does not exceed.
         let at = |percent: usize| {
             let rank = self.ns.len().saturating_mul(percent).div_ceil(100);
             self.ns.get(rank.saturating_sub(1)).copied().unwrap_or(0)
@@ -123,9 +122,9 @@ impl Latencies {
     }
 }
 
-/// When a replay's operation began and ended, ns after the begin of the replay.
+/// The start and end of a replayed operation, ns after the start of the replay.
 pub(crate) struct Times {
-    /// When the first operation began in the recording, ns of its clock.
+    /// The start of the first operation in the recording, ns of its clock.
     pub(crate) first: u64,
     pub(crate) began: u64,
     pub(crate) ended: u64,
@@ -190,7 +189,7 @@ impl Outcome {
         self.durable_replayed.ns.sort_unstable();
     }
 
-    /// Returns the number of calls that were made, and of those that returned the same as in the recording.
+    /// Returns the number of calls that were made, and the number of those that returned the same as in the recording.
     pub fn made_and_same(&self) -> (u64, u64) {
         let calls = self.calls.values();
         calls.fold((0, 0), |(made, same), tally| {
@@ -202,7 +201,7 @@ impl Outcome {
     }
 }
 
-/// Returns true for calls that return when the storage has what was written.
+/// Returns true for calls that return only when the storage has what was written.
 fn is_durable(call: &Call) -> bool {
     const MS_SYNC: u32 = 4;
     match call {

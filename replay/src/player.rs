@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Threads that make the operations, each when those that it waits for have ended.
+//! Runs threads that make the operations; each operation waits until those that it depends on have ended.
 
 use std::num::NonZeroU64;
 use std::sync::OnceLock;
@@ -14,18 +14,18 @@ use crate::operation::Operation;
 use crate::order::{At, Order};
 use crate::outcome::{Outcome, Times};
 
-/// When operations are made.
+/// How the replay times its operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Timing {
-    /// Each operation waits as long after those that it depends on as the application did: it takes the application's
-    /// time between its operations, and the storage's within them.
+    /// Each operation waits for those that it depends on, and then as long as the application did. The time between operations is
+    /// that of the application, and the time within them that of the storage.
     #[default]
     Kept,
     /// Each operation begins as soon as those that it depends on have ended.
     Fast,
 }
 
-/// How far a thread is.
+/// The progress of a thread.
 #[derive(Debug, Default)]
 struct Progress {
     /// The number of operations that it has made. It is a futex.
@@ -34,16 +34,16 @@ struct Progress {
     sleepers: AtomicU32,
 }
 
-/// So often a thread looks whether an operation has ended before it sleeps: a few microseconds.
+/// The number of times that a thread checks whether an operation has ended before it sleeps; this takes a few microseconds.
 const LOOKS: u32 = 200;
-/// A sleep ends about this much too late; the rest of a wait is spent looking at the clock.
+/// A sleep ends about this much too late, so the end of a wait is spent polling the clock.
 const OVERSLEPT: Duration = Duration::from_micros(15);
-/// After so many operations the caller hears how many were made.
+/// The number of operations after which the caller is told how many were made.
 const PROGRESS_EVERY: u64 = 256;
-/// A player needs little.
+/// The stack size of a thread, bytes; a player needs little.
 const STACK: usize = 256 << 10;
 
-/// A replay under way.
+/// A running replay.
 pub(crate) struct Player<'a, P> {
     caller: &'a Caller,
     operations: &'a [Operation],
@@ -51,14 +51,14 @@ pub(crate) struct Player<'a, P> {
     timing: Timing,
     progress: &'a P,
     threads: Vec<Progress>,
-    /// When each operation ended, ns after the begin. It is set before the progress of its thread.
+    /// The end of each operation, ns after the start. It is set before the progress of its thread.
     ended: Vec<AtomicU64>,
-    /// Another thread waits for the operation.
+    /// True if another thread waits for the operation.
     awaited: Vec<bool>,
     made: AtomicU64,
 }
 
-/// Says that a thread has made all operations, even if it panicked, so that none waits for it forever.
+/// Marks all of a thread's operations as made when it is dropped, even after a panic, so that no thread waits for it forever.
 struct Finish<'a>(&'a Progress);
 
 impl Drop for Finish<'_> {
@@ -69,7 +69,7 @@ impl Drop for Finish<'_> {
 
 impl Progress {
     fn set(&self, made: u32, awaited: bool) {
-        // Either the sleeper sees the new number when it looks once more, or it is seen here.
+        // Either the sleeper sees the new number when it checks once more, or this thread sees the sleeper.
         self.made.store(made, Ordering::SeqCst);
         if awaited && self.sleepers.load(Ordering::SeqCst) > 0 {
             let _ = futex::wake(&self.made, futex::Flags::PRIVATE, i32::MAX as u32);
@@ -127,12 +127,12 @@ impl<'a, P: Fn(u64) + Sync> Player<'a, P> {
         }
     }
 
-    /// Makes all operations, and returns what became of them.
+    /// Makes all operations and returns the results.
     ///
     /// # Errors
-    /// Returns an error if the system has no room for the threads; then no operation was made.
+    /// Returns an error if the system has no room for the threads; no operation was made then.
     pub(crate) fn play(self) -> std::io::Result<Outcome> {
-        // Threads begin together, when this is set: to when they begin, or None if there is no room for all.
+        // All threads start when this is set: to the start time, or to None if there is no room for all of them.
         let begin: OnceLock<Option<Instant>> = OnceLock::new();
         let play = |thread| match begin.wait() {
             Some(begin) => self.thread(thread, *begin),
@@ -190,7 +190,7 @@ impl<'a, P: Fn(u64) + Sync> Player<'a, P> {
         outcome
     }
 
-    /// Waits until the operations that this one waits for have ended, and returns when the last one did; 0 if there is
+    /// Waits until the operations that this one depends on have ended. Returns the time at which the last one ended; 0 if there is
     /// none.
     fn wait(&self, number: u32) -> u64 {
         let mut last = 0;
@@ -211,12 +211,12 @@ impl<'a, P: Fn(u64) + Sync> Player<'a, P> {
     }
 }
 
-/// Returns the time since the begin, ns.
+/// Returns the time since the start, ns.
 fn since(begin: Instant) -> u64 {
     u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Waits until so many ns after the begin.
+/// Waits until this many ns after the start.
 fn sleep_until(begin: Instant, ns: u64) {
     let at = Duration::from_nanos(ns);
     let left = at.saturating_sub(begin.elapsed());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A replay: what existed at the start is made, then the operations.
+//! Runs a replay: makes what existed at the start, then the operations.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,22 +13,22 @@ use crate::order::Order;
 use crate::player::{Player, Timing};
 use crate::{Error, Outcome, Recorded, Result, Start};
 
-/// How to replay.
+/// The settings of a replay.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The folder to replay in: an empty one, except for a `lost+found`. Nothing outside is touched.
+    /// The folder in which to replay. It must be empty except for a `lost+found`. Nothing outside it is touched.
     pub root: PathBuf,
-    /// When operations are made.
+    /// How operations are timed.
     pub timing: Timing,
-    /// What is written.
+    /// The contents to write.
     pub contents: Contents,
 }
 
-/// The most threads that a replay has.
+/// The most threads that a replay may have.
 const THREADS_MAX: usize = 4096;
 
-/// A replay that is ready to begin: what existed before the first operation is in the folder, and the storage has it. A
-/// recording of what the replay writes begins now.
+/// A replay that is ready to begin: what existed before the first operation is in the folder and on the storage. To record what the
+/// replay writes, start the recording now.
 #[derive(Debug)]
 pub struct Replay<'a> {
     recorded: &'a Recorded,
@@ -39,13 +39,12 @@ pub struct Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    /// Deduces what existed before the first operation and makes it in the folder, and finds out which operations wait for
-    /// which.
+    /// Deduces what existed before the first operation, makes it in the folder, and finds the order of the operations.
     ///
     /// # Errors
-    /// Returns [`Error::Refused`] if the folder is not empty, if the operations are not ordered by their begin, if there
-    /// are more than 4,096 threads or 2^32 operations, or if the files that existed have more bytes than the filesystem
-    /// has free. Returns another error if the folder cannot be written.
+    /// Returns [`Error::Refused`] if the folder is not empty, if the operations are not ordered by their start, if there are more
+    /// than 4,096 threads or 2^32 operations, or if the files that existed have more bytes than the filesystem has free. Returns
+    /// another error if the folder cannot be written.
     pub fn prepare(recorded: &'a Recorded, settings: &'a Settings) -> Result<Replay<'a>> {
         let root = &settings.root;
         refuse_unless_empty(root)?;
@@ -58,7 +57,7 @@ impl<'a> Replay<'a> {
         Ok(replay)
     }
 
-    /// Finds out which operations wait for which, for a folder in which [`Start::make`] has made what existed before.
+    /// Finds the order of the operations for a folder in which [`Start::make`] has made what existed before.
     ///
     /// # Errors
     /// Returns the errors of [`Replay::prepare`] that concern the operations.
@@ -105,10 +104,10 @@ impl<'a> Replay<'a> {
         &self.start
     }
 
-    /// Makes the operations. `progress` is told now and then how many were made, at last all.
+    /// Makes the operations. `progress` is called now and then with the number of operations made, and at the end with all of them.
     ///
     /// # Errors
-    /// Returns an error if the system has no room for the threads. An operation that fails is none: the outcome counts it.
+    /// Returns an error if the system has no room for the threads. A failing operation is not an error: the outcome counts it.
     pub fn run(self, progress: impl Fn(u64) + Sync) -> Result<Outcome> {
         allow_many_files();
         let operations = &self.recorded.operations;
@@ -139,7 +138,7 @@ pub fn replay(
     Replay::prepare(recorded, settings)?.run(progress)
 }
 
-/// An operation may remove or overwrite whatever is in the folder.
+/// Returns an error unless the folder is empty, because operations may remove or overwrite anything in it.
 fn refuse_unless_empty(root: &Path) -> Result<()> {
     for entry in fs::read_dir(root).map_err(Error::io(root))? {
         let name = entry.map_err(Error::io(root))?.file_name();
@@ -153,13 +152,13 @@ fn refuse_unless_empty(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The application may have had more files open than a program has at first.
+/// Raises the limit on open files, because the application may have had more files open than the default allows.
 fn allow_many_files() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
         current: limit.maximum,
         ..limit
     };
-    // Without them, some opens fail, and are counted.
+    // If this fails, some opens fail, and are counted.
     let _ = setrlimit(Resource::Nofile, raised);
 }

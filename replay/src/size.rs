@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The size that a file must have had before the first operation, deduced from the operations on it.
 
-/// What the operations so far say about the size of a file at the start.
+/// What the operations so far tell about a file's size at the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Size {
-    /// It was this much.
+    /// The exact size.
     exact: Option<u64>,
-    /// It was at least this much.
+    /// The least size.
     least: u64,
-    /// The operations wrote up to here, so that what lies before it says nothing about the start.
+    /// The end of what the operations wrote; the bytes before it tell nothing about the start.
     written: u64,
-    /// The operations made the file shorter; nothing afterwards says anything about the start.
+    /// True if the operations made the file shorter; nothing after that tells anything about the start.
     cut: bool,
 }
 
 impl Size {
-    /// Returns the size to begin with, bytes: what was seen, otherwise the least that explains the operations.
+    /// Returns the file's size at the start, bytes: the size that was seen, otherwise the least that explains the operations.
     pub(crate) fn at_start(self) -> u64 {
         self.exact.unwrap_or(self.least)
     }
@@ -27,7 +27,7 @@ impl Size {
         }
     }
 
-    /// Notes that the file is of this size.
+    /// Notes that the file has this size.
     pub(crate) fn is(&mut self, size: u64) {
         if self.exact.is_some() || self.cut {
             return;
@@ -37,12 +37,12 @@ impl Size {
         }
     }
 
-    /// Notes that an operation wrote up to `end`; [`u64::MAX`] if it is unknown how far.
+    /// Notes that an operation wrote up to `end`; [`u64::MAX`] if the end is unknown.
     pub(crate) fn write(&mut self, end: u64) {
         self.written = self.written.max(end);
     }
 
-    /// Notes that the size was changed to something that has nothing to do with what it was.
+    /// Notes that the size was changed to a value that does not depend on the size before.
     pub(crate) fn cut(&mut self) {
         self.cut = true;
     }

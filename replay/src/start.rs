@@ -16,27 +16,28 @@ use crate::{Error, Name, Recorded, Result};
 /// A regular file that existed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StartFile {
-    /// Its size: what was seen before an operation changed it, otherwise the least that explains the operations; 0 if the
+    /// Its size: the size that was seen before an operation changed it, otherwise the least that explains the operations; 0 if the
     /// first open truncated it.
     pub bytes: u64,
     /// Its permissions; None if they are unknown.
     pub mode: Option<u32>,
 }
 
-/// What must have existed before the first operation, deduced from the operations. What no operation used is not in it.
+/// What must have existed before the first operation, deduced from the operations. It does not include anything that no operation
+/// used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Start {
     /// The folders without the root, and their permissions; None if they are unknown.
     pub folders: BTreeMap<Name, Option<u32>>,
     /// The regular files.
     pub files: BTreeMap<Name, StartFile>,
-    /// Further names of those files (hard links), and a name that is in `files`.
+    /// Further names of those files (hard links); each has a name that is in `files`.
     pub links: BTreeMap<Name, Name>,
 }
 
 impl Start {
-    /// Deduces the start from operations that are ordered by the time at which they began. A path that an operation found
-    /// before any operation made it existed. A name that was not there at its first use did not exist.
+    /// Deduces the start from operations that are ordered by the time at which they began. A path existed if an operation found it
+    /// before any operation made it. A name that was absent at its first use did not exist.
     pub fn of(recorded: &Recorded) -> Start {
         let mut deduction = Deduction::default();
         for operation in &recorded.operations {
@@ -73,7 +74,7 @@ impl Start {
         }
     }
 
-    /// Makes the files and folders in the empty folder `root`, and waits until the storage has them.
+    /// Makes the files and folders in the empty folder `root`, and waits until they are on the storage.
     ///
     /// # Errors
     /// Returns an error if the filesystem has less free space than the files have bytes, or if it cannot be written.
@@ -141,7 +142,7 @@ pub(crate) fn make_file(
     }
 }
 
-/// Writes a file from one place to another.
+/// Writes a file's contents from one offset to another.
 pub(crate) fn fill(file: &OwnedFd, bytes: &Bytes, from: u64, to: u64) -> rustix::io::Result<()> {
     let mut done = from;
     while done < to {

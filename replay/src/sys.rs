@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! System calls that rustix does not offer, or only with a buffer of their own for each byte that is read.
+//! System calls that rustix does not offer, or offers only with a separate buffer for each byte that is read.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
@@ -16,11 +16,11 @@ fn result(returned: i64) -> Result<u64> {
     })
 }
 
-/// As many buffers as one call may have (`UIO_MAXIOV`).
+/// The most buffers that one call may have (`UIO_MAXIOV`).
 const BUFFERS_MAX: usize = 1024;
 const SINK: usize = 2 << 20;
 
-/// Memory that reads write to, all of them to the same, and that nobody looks at.
+/// The memory to which all reads are directed; nobody looks at it.
 #[derive(Debug)]
 pub(crate) struct Sink(*mut libc::c_void);
 
@@ -32,7 +32,7 @@ unsafe impl Send for Sink {}
 unsafe impl Sync for Sink {}
 
 impl Sink {
-    // SAFETY: new memory, which no Rust object is in.
+    // SAFETY: this is new memory that holds no Rust object.
     #[allow(unsafe_code)]
     pub(crate) fn new() -> Result<Sink> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
@@ -42,7 +42,8 @@ impl Sink {
         memory.map(Sink)
     }
 
-    /// Returns buffers for one call that reads so many bytes; none is as long as what a recording says was read.
+    /// Returns buffers for one call that reads this many bytes. All of them are the sink's memory, so memory does not grow with the
+    /// length that a recording claims.
     pub(crate) fn buffers(&self, bytes: u64) -> Vec<libc::iovec> {
         let mut rest = usize::try_from(bytes.min(CALL_MAX)).unwrap_or(usize::MAX);
         let mut buffers = Vec::new();
@@ -76,22 +77,22 @@ impl Sink {
 }
 
 impl Drop for Sink {
-    // SAFETY: it is the memory that `new` mapped, and nobody can have it any more.
+    // SAFETY: this is the memory that `new` mapped, and nobody else can refer to it any more.
     #[allow(unsafe_code)]
     fn drop(&mut self) {
         let _ = unsafe { rustix::mm::munmap(self.0, SINK) };
     }
 }
 
-/// A part of a file in memory, from a page's begin.
+/// A part of a file in memory, which starts at a page.
 struct Mapping {
     memory: *mut libc::c_void,
     bytes: usize,
 }
 
 impl Mapping {
-    // SAFETY: new memory. Nothing here reads or writes it: a page that the file has not, or has not any more, would end
-    // the process. Only the kernel accesses it, for which that is an error (EFAULT).
+    // SAFETY: this is new memory. Nothing here reads or writes it, because a page that the file does not have would end the
+    // process. Only the kernel accesses it; for the kernel, such a page is an error (EFAULT).
     #[allow(unsafe_code)]
     fn new(file: BorrowedFd<'_>, range: Range, access: ProtFlags) -> Result<Mapping> {
         let bytes = usize::try_from(range.bytes).map_err(|_| Errno::NOMEM)?;
@@ -110,7 +111,7 @@ impl Mapping {
 }
 
 impl Drop for Mapping {
-    // SAFETY: it is the memory that `new` mapped.
+    // SAFETY: this is the memory that `new` mapped.
     #[allow(unsafe_code)]
     fn drop(&mut self) {
         let _ = unsafe { rustix::mm::munmap(self.memory, self.bytes) };
@@ -126,8 +127,8 @@ fn pages(range: Range, page: u64) -> Result<Range> {
     Ok(Range { offset, bytes })
 }
 
-/// Stores one byte to each page of the range, by a shared mapping. `zero` is /dev/zero, from which the kernel copies
-/// there, so that a page behind the file's end, or for which there is no space, is EFAULT and not SIGBUS.
+/// Stores one byte to each page of the range through a shared mapping. The kernel copies the byte from `zero`, which is /dev/zero.
+/// So a page behind the file's end, or one for which there is no space, gives EFAULT and not SIGBUS.
 // SAFETY: the buffers lie in the mapping, and no Rust object does.
 #[allow(unsafe_code)]
 pub(crate) fn store(file: BorrowedFd<'_>, range: Range, zero: BorrowedFd<'_>) -> Result<()> {
@@ -156,7 +157,7 @@ pub(crate) fn store(file: BorrowedFd<'_>, range: Range, zero: BorrowedFd<'_>) ->
     Ok(())
 }
 
-/// msync of a range of a file.
+/// Calls msync on a range of a file.
 // SAFETY: the range is that of the mapping.
 #[allow(unsafe_code)]
 pub(crate) fn msync(file: BorrowedFd<'_>, range: Range, flags: u32) -> Result<()> {
@@ -226,7 +227,7 @@ pub(crate) const ATOMIC_COMMIT: u32 = 0xf502;
 /// `F2FS_IOC_ABORT_ATOMIC_WRITE`
 pub(crate) const ATOMIC_ABORT: u32 = 0xf505;
 
-/// One of f2fs's commands above.
+/// Makes one of f2fs's calls above.
 // SAFETY: they take no argument.
 #[allow(unsafe_code)]
 pub(crate) fn command<const COMMAND: u32>(file: impl AsFd) -> Result<()> {

@@ -11,10 +11,10 @@ use mostrace_bundle::{Bundle, layout};
 use crate::operation::{Call, FileId, Opened, Operation, Range, Target};
 use crate::{Error, Name, Result};
 
-/// The operations of a recording on one filesystem.
+/// The operations of a recording on one filesystem, read for a replay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recorded {
-    /// They are ordered by the time at which they began.
+    /// The operations, ordered by the time at which they began.
     pub operations: Vec<Operation>,
     /// The number of operations that cannot be replayed, by the reason why.
     pub left_out: BTreeMap<&'static str, u64>,

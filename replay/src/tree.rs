@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The names of a filesystem while operations are gone through: what is known of each, and what each names.
+//! The names of a filesystem during the deduction: what is known about each name, and which object it names.
 
 use std::collections::HashMap;
 
 use crate::Name;
 
-/// A file, folder or link, whatever its names: an inode. It counts from 0, the root folder.
+/// A file, folder or link, that is, an inode, which may have several names. Objects are numbered from 0, the root folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ObjectId(u32);
 
@@ -14,44 +14,44 @@ impl ObjectId {
     pub(crate) const ROOT: ObjectId = ObjectId(0);
 }
 
-/// What an object is.
+/// The kind of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Kind {
     #[default]
     Unknown,
     Folder,
     File,
-    /// A symbolic link that the recording made, and what it holds.
+    /// A symbolic link that the recording made, and its target.
     Link(Vec<u8>),
     /// A FIFO, a socket, a device, or a link whose target is not known.
     Other,
 }
 
-/// What a name is known to name.
+/// The object that a name is known to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
-    /// Nothing has been seen that tells.
+    /// Nothing is known about the name.
     Unknown,
     Absent,
     Object(ObjectId),
 }
 
-/// What is known of an object.
+/// What is known about an object.
 #[derive(Debug, Default)]
 pub(crate) struct Object {
     pub(crate) kind: Kind,
-    /// The names at which it was before the first operation; empty if it did not exist.
+    /// The names that it had before the first operation; empty if it did not exist.
     pub(crate) start: Vec<(ObjectId, Box<[u8]>)>,
-    /// It is only presumed that an operation made it; it is not at `start` unless this turns out to be wrong.
+    /// True if it is only presumed that an operation made it. It has no name in `start` unless this turns out to be wrong.
     pub(crate) presumed_made: bool,
-    /// Something was refused because the name existed, as mkdir is for a folder.
+    /// True if an operation such as mkdir was refused because the name existed, as mkdir is for a folder.
     pub(crate) perhaps_folder: bool,
-    /// Its permissions before the first operation. The inner option is None if the first chmod came before any look.
+    /// Its permissions before the first operation. The inner option is None if a chmod came before anything showed them.
     pub(crate) mode: Option<Option<u32>>,
     pub(crate) size: crate::size::Size,
-    /// The entries of a folder; None for those that are absent.
+    /// The entries of a folder; None for names that are known to be absent.
     children: HashMap<Box<[u8]>, Option<ObjectId>>,
-    /// An operation made it, so that it has no entries that are not in `children`.
+    /// True if an operation made it, so that all its entries are in `children`.
     made: bool,
 }
 
@@ -65,7 +65,7 @@ impl Object {
     }
 }
 
-/// Where a path leads: to an entry of a folder, or to the root.
+/// The place to which a path leads: an entry of a folder, or the root.
 #[derive(Debug)]
 pub(crate) struct Place {
     entry: Option<(ObjectId, Box<[u8]>)>,
@@ -111,7 +111,7 @@ impl Tree {
         id
     }
 
-    /// Adds an object that an operation made, and that has no name yet.
+    /// Adds an object that an operation made and that has no name yet.
     pub(crate) fn make(&mut self, kind: Kind) -> ObjectId {
         self.add(Object {
             kind,
@@ -120,9 +120,9 @@ impl Tree {
         })
     }
 
-    /// Finds where a path leads. `follow` says whether a symbolic link in the last component is followed. If the path is
-    /// `evident`, an operation found its folder, so that the folder exists. `through` gets the paths that symbolic links on
-    /// the way make of it. Returns None if the path's folder is not known.
+    /// Finds the place to which a path leads. `follow` tells whether a symbolic link in the last component is followed. `evident`
+    /// tells that an operation found the path's folder, so that the folder exists. `through` receives the paths that result from
+    /// following symbolic links on the way. Returns None if the path's folder is not known.
     pub(crate) fn walk(
         &mut self,
         path: &Name,
@@ -203,8 +203,8 @@ impl Tree {
         }
     }
 
-    /// Returns the object that an operation found at a place. It was there from the start, unless that contradicts what
-    /// is known; then nothing says where it came from.
+    /// Returns the object that an operation found at a place. The object was there from the start, unless this contradicts what is
+    /// known; its origin is unknown then.
     pub(crate) fn exists(&mut self, place: &Place) -> ObjectId {
         match &place.entry {
             Some((folder, part)) => self.found(*folder, part),
@@ -227,7 +227,7 @@ impl Tree {
         id
     }
 
-    /// Notes what a place names from now on.
+    /// Sets the object that a place has from now on.
     pub(crate) fn put(&mut self, place: &Place, object: Option<ObjectId>) {
         if let Some((folder, part)) = &place.entry {
             let children = &mut self.object_mut(*folder).children;
@@ -235,7 +235,7 @@ impl Tree {
         }
     }
 
-    /// Notes that an object, which is known by another name, was at this place from the start too.
+    /// Notes that an object, which is known under another name, was also at this place from the start.
     pub(crate) fn link_from_start(&mut self, place: &Place, object: ObjectId) {
         if let Some(at) = place.entry.clone() {
             self.object_mut(object).start.push(at);
@@ -278,7 +278,7 @@ fn components(path: &[u8]) -> Vec<Box<[u8]>> {
     parts.map(Into::into).collect()
 }
 
-/// Returns the path of a folder and of the components after it, of which the last one is the first.
+/// Returns the path that consists of a folder and the components in `rest`, whose last item is the first component.
 fn join(trail: &[(ObjectId, Box<[u8]>)], rest: &[Box<[u8]>]) -> Option<Name> {
     let parts = trail.iter().map(|(_, part)| part);
     let parts: Vec<&[u8]> = parts.chain(rest.iter().rev()).map(|part| &**part).collect();

@@ -6,17 +6,17 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The file that mostrace locks while it uses the tracer, or while nobody may.
+/// The file that mostrace locks while it uses the tracer, or while nobody may use it.
 const LOCK: &str = "/run/mostrace/blk-tracer";
 const CURRENT_TRACER: &str = "/sys/kernel/tracing/current_tracer";
-/// How long another recording may go on: far longer than any of the tests.
+/// The longest time to wait for another recording, which is far longer than any of the tests.
 const PATIENCE: Duration = Duration::from_secs(300);
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// Returns when the tracer is free.
 ///
 /// # Errors
-/// Says who still has it after some minutes.
+/// Returns an error that names the holder if the tracer is not free after some minutes.
 pub fn wait_until_free() -> Result<(), String> {
     wait_for(
         || holder(Path::new(LOCK), Path::new(CURRENT_TRACER)),
@@ -35,7 +35,7 @@ fn wait_for(mut holder: impl FnMut() -> Option<String>, patience: Duration) -> R
     Ok(())
 }
 
-/// Who has the tracer, if anybody does.
+/// Returns the holder of the tracer, if there is one.
 fn holder(lock: &Path, current_tracer: &Path) -> Option<String> {
     let is_locked = is_locked(lock);
     let text = |path| std::fs::read_to_string(path).unwrap_or_default();
@@ -49,7 +49,8 @@ fn holder(lock: &Path, current_tracer: &Path) -> Option<String> {
     }
 }
 
-/// Whether anybody has locked a file, by the kernel's list: trying the lock would be in the way of whoever takes it just then.
+/// Returns true if anybody has locked a file, according to the kernel's list. Trying the lock instead could get in the way of a
+/// process that takes it just then.
 fn is_locked(path: &Path) -> bool {
     let Ok(file) = path.metadata() else {
         return false;

@@ -54,7 +54,7 @@ pub fn map_of(image: &Path, start_sector: u64, watcher: &dyn Fn(Progress)) -> fs
     map_by(By::Walk, image, start_sector, watcher)
 }
 
-/// [`map_of`], with the blocks of ext4's inodes as `by` lists them.
+/// Builds the map as [`map_of`] does; `by` lists the blocks of ext4's inodes.
 ///
 /// # Errors
 /// Returns an error if the image cannot be read, if no filesystem is found there, or if debugfs is to list the blocks and

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From one recording to rows.
+//! Turns one recording into rows.
 
 use mostrace_bundle::{Bundle, layout};
 use mostrace_map::Map;

@@ -117,7 +117,7 @@ impl<'a, R: Read> Attributor<'a, R> {
         Ok(self)
     }
 
-    /// Reads what the table of cgroups has become longer by.
+    /// Reads the entries that were added to the table of cgroups.
     ///
     /// # Errors
     /// Returns an error if the table cannot be read.

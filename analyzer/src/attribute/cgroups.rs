@@ -12,10 +12,10 @@ use super::HashMap;
 /// The number of a cgroup's path in [`Cgroups`].
 pub(super) type CgroupId = u32;
 
-/// The cgroups of processes, as the recorder told them.
+/// The cgroups of processes, as the recorder reported them.
 #[derive(Debug, Default)]
 pub struct Cgroups {
-    /// The history of each process number in time order: from when (ns) it was in which cgroup.
+    /// The history of each process number in time order: the time from which it was in a cgroup (ns), and the cgroup.
     processes: HashMap<u32, Vec<(u64, CgroupId)>>,
     paths: Vec<Box<[u8]>>,
     numbers: HashMap<Box<[u8]>, CgroupId>,
@@ -36,7 +36,7 @@ impl Cgroups {
             let history = self.processes.entry(entry.raw.tgid.get()).or_default();
             let at = history.partition_point(|&(from_ns, _)| from_ns <= time_ns);
             let before = at.checked_sub(1).and_then(|at| history.get(at));
-            // It is told again and again.
+            // The recorder reports the same cgroup again and again.
             if before.is_none_or(|&(_, before)| before != id) {
                 history.insert(at, (time_ns, id));
             }
@@ -52,8 +52,8 @@ impl Cgroups {
         })
     }
 
-    /// Returns the cgroup of process `tgid` at `time_ns`; None if it is not known. A process is told when it does something, which may
-    /// be a moment after what is asked for: what was told first counts for the time before, too.
+    /// Returns the cgroup of process `tgid` at `time_ns`; None if it is not known. The recorder reports a process when the process
+    /// does something, which may be shortly after the time asked for, so the first report counts for the time before, too.
     pub(super) fn of(&self, tgid: u32, time_ns: u64) -> Option<CgroupId> {
         let history = self.processes.get(&tgid)?;
         let began = history.partition_point(|&(from_ns, _)| from_ns <= time_ns);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Matches entries of empty flushes, which have no sectors to be found by.
+//! Matches entries of empty flushes, which cannot be found by sector because they have none.
 
 use std::collections::VecDeque;
 

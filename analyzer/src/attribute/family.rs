@@ -12,8 +12,8 @@ use super::HashMap;
 /// The processes of the command's tree, as the recorder reported them.
 #[derive(Debug, Default)]
 pub struct Family {
-    /// The history of each process number in time order: from when (ns) it belongs to a process of the tree (true) or to
-    /// another (false).
+    /// The history of each process number in time order: the time (ns) from which it belongs to a process of the tree (true) or to
+    /// another one (false).
     numbers: HashMap<u32, Vec<(u64, bool)>>,
     /// True if no process of the tree is missing.
     is_whole: bool,

@@ -59,7 +59,7 @@ impl File {
             .and_then(|path| path.rsplit(|&b| b == b'/').next())
     }
 
-    /// Returns the path of the SQLite database that the file is or is a temporary file of.
+    /// Returns the path of an SQLite database: of the file itself if it is one, or of the database to which it belongs.
     pub fn database(&self) -> Option<&[u8]> {
         match (self.path.as_deref()?, self.role?) {
             (path, Role::Db) => Some(path),

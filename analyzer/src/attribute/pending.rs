@@ -4,7 +4,7 @@
 //! The probe makes an entry at the same Q, I or D as the tracer makes its event, on the same CPU and right before it. So
 //! among several requests for the same place, which may differ in length, each finds its own entry. If it is unknown which
 //! of several Qs a part had, because their bios were in flight for the same sectors at once, any of the entries there may be
-//! its own: they keep only what they have in common.
+//! its own. These entries then keep only what they have in common.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -371,8 +371,9 @@ impl<T: Blur> Pending<T> {
         begin(other).saturating_sub(begin(one)).saturating_mul(512)
     }
 
-    /// Takes from one entry what lies in `range` and was not taken from another one before; the rest goes on waiting. What
-    /// was taken from another one goes on waiting too if the entry was made at Q: then another bio is still under way there.
+    /// Takes the sectors of one entry that lie in `range` and were not taken from another entry before; its other sectors go
+    /// on waiting. Sectors that were taken from another entry go on waiting too if this one was made at Q, because then
+    /// another bio is still in flight there.
     fn claim(&mut self, place: Place, range: &Range<u64>, out: &mut Vec<Match<T>>) {
         let (start, sectors, &entry) = self.waiting.get(place);
         let end = start.saturating_add(sectors.into());

@@ -132,7 +132,7 @@ pub(super) struct Processes {
     by_pid: HashMap<u32, Thread>,
     /// The previous thread of each renamed number, and until when (ns): it may have bios in flight.
     before: HashMap<u32, (ProcessId, u64)>,
-    /// Number of the trace's renamings that have been taken in.
+    /// Number of the trace's renamings that have been applied.
     heard: usize,
     /// Threads that only events name, and when one first did (ns).
     bare: Vec<(ProcessId, u64)>,
@@ -162,7 +162,7 @@ impl Processes {
         self.family = family;
     }
 
-    /// Returns the cgroups of processes, which may become known by and by.
+    /// Returns the cgroups of processes; more of them become known as the trace is read.
     pub fn cgroups_mut(&mut self) -> &mut Cgroups {
         &mut self.cgroups
     }
@@ -269,8 +269,8 @@ impl Processes {
         id
     }
 
-    /// Returns the number of a thread that an entry named before. Its cgroup may not have been known then: what is told first counts
-    /// for the time before, too.
+    /// Returns the number of a thread that an entry named before. Its cgroup may not have been known then: the first report of it
+    /// counts for the time before, too.
     fn known(&mut self, told: Told) -> Option<ProcessId> {
         if let Some(&id) = self.by_entry.get(&told) {
             return Some(id);

@@ -196,7 +196,7 @@ fn distinct(causers: impl IntoIterator<Item = CauseId>) -> Option<Vec<CauseId>> 
     Some(distinct)
 }
 
-/// The number of blocks that each causer must answer for.
+/// The number of blocks for which each causer is responsible.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Weights {
     causers: Vec<(CauseId, u64)>,

@@ -33,7 +33,7 @@ mod journal;
 use checkpoint::Nodes;
 use discard::Freed;
 
-/// The filesystem tells of a part of a write while it is made dirty; both happen within this time, ns.
+/// The longest time between the filesystem's report of a part of a write and the moment when its pages become dirty, ns.
 const PART_NS: u64 = 100_000;
 /// `FALLOC_FL_KEEP_SIZE`, the one mode beside 0 in which no contents are changed (uapi/linux/falloc.h).
 const KEEP_SIZE: u32 = 1;
@@ -49,7 +49,7 @@ pub struct Causer<'a, R> {
     tables: Tables<'a, R>,
     functions: Vec<String>,
     sharing: Sharing,
-    /// False if the recording lost entries, so that there may be changes that nothing tells of.
+    /// False if the recording lost entries, so that some changes may be unknown.
     is_whole: bool,
     found: Found,
     journals: Journals,

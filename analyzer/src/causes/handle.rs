@@ -45,7 +45,7 @@ pub(super) struct Handle {
     pub dirtied: u32,
     /// True if each thread has an entry for each function and inode that it began a handle for in the transaction.
     pub tells_causes: bool,
-    /// The time when blocks of the inode were converted before, ns; of a handle that converts them.
+    /// For a handle that converts blocks: the time of the previous conversion of the inode's blocks, ns.
     pub converted_ns: u64,
     /// True if `dirtied` is known: the handle neither went on in another transaction nor gave blocks back.
     pub knows_dirtied: bool,

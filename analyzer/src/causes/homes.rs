@@ -5,7 +5,8 @@ use super::blame::Blame;
 use crate::attribute::HashMap;
 use crate::tally::Tally;
 
-/// More changes than a journal has room for before it must write them home; beyond it, all are forgotten.
+/// The most changes that are remembered; beyond it, all are forgotten. A journal has to write its blocks home before it holds this
+/// many changes.
 const LIMIT: usize = 1 << 21;
 
 /// The changes that one causer made to a block since then.

@@ -34,7 +34,7 @@ struct Journal {
     /// Device number of its filesystem, major << 20 | minor.
     s_dev: u32,
     under_way: BTreeMap<u32, Transaction>,
-    /// The first transaction that a handle was seen of.
+    /// The first transaction of which a handle was seen.
     first: u32,
     /// The first and last sector of the copies that were recognised.
     seen: Option<(u64, u64)>,

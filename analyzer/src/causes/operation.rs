@@ -168,7 +168,7 @@ impl Operation {
         }
     }
 
-    /// Returns true if a kernel thread that does this does it for no call.
+    /// Returns true if kernel threads do this of their own accord, not for a call.
     pub(super) fn is_background(self) -> bool {
         matches!(self, Operation::LazyInit | Operation::Quota)
     }

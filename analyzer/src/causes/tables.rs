@@ -10,7 +10,8 @@ use mostrace_bundle::{Error, Manifest};
 
 /// The largest deviation of entries from time order in their table, ns.
 const DISORDER_NS: u64 = 20_000_000;
-/// A call's entry is made at its return. Calls up to this length are found for what is written while they last, ns.
+/// The longest duration of a call, ns, at which it is found for blocks that are written during it: a call's entry is made only when
+/// the call returns.
 pub(super) const LONGEST_CALL_NS: u64 = 10_000_000_000;
 
 /// The manifest's names of the losses that may include entries of these tables.

@@ -41,7 +41,7 @@ pub(super) struct Modification {
 struct Modified {
     first: Modification,
     later: Vec<Modification>,
-    /// True if every handle that modified the block is told; otherwise only the first one is.
+    /// True if there is an entry for every handle that modified the block; otherwise there is one for the first handle only.
     are_all: bool,
 }
 
@@ -70,7 +70,7 @@ impl Transaction {
         }
     }
 
-    /// Notes that a handle modified a block; `are_all` says whether all modifications of it are told.
+    /// Notes that a handle modified a block; `are_all` is true if all modifications of the block have entries.
     pub fn modified(&mut self, home: u64, modification: Modification, are_all: bool) {
         match self.blocks.entry(home) {
             Entry::Vacant(place) => {
@@ -130,7 +130,7 @@ impl Transaction {
         modified: &Modified,
         causers: &mut impl FnMut(&Handle) -> Blame,
     ) -> Blame {
-        // What a handle modified that was open when the recording began is not told.
+        // The modifications by a handle that was open when the recording began have no entries.
         let are_all = modified.are_all && !self.is_cut;
         let mut blame = |id: u64| match self.by_id.get(&id) {
             Some(&at) => self.blame_of(at, causers),

@@ -15,7 +15,7 @@ use crate::tally::Tally;
 const LIMIT: usize = 1 << 19;
 /// Number of calls that are searched for those in progress at a time.
 const SEARCHED: usize = 1 << 12;
-/// Number of calls in progress at one time that are told of a file.
+/// Number of calls in progress at one time that are returned for a file.
 const IN_PROGRESS: usize = 64;
 /// Number of dirtyings of each inode that are remembered as explained.
 const EXPLAINED: usize = 8;
@@ -76,7 +76,7 @@ pub(super) struct Writes {
     count: usize,
     /// Inodes of which calls were forgotten.
     forgotten: HashSet<Inode>,
-    /// Changes up to this time may have been written out: something was, and it is not known what.
+    /// Changes up to this time may have been written out, because something unknown was.
     unsure_ns: u64,
 }
 
@@ -125,7 +125,7 @@ impl Writes {
         self.forgotten.insert(inode);
     }
 
-    /// Notes that something was written out by `time_ns` of which it is not known what it was.
+    /// Notes that something unknown was written out by `time_ns`.
     pub fn written_unseen(&mut self, time_ns: u64) {
         self.unsure_ns = self.unsure_ns.max(time_ns);
     }
@@ -163,7 +163,7 @@ impl Writes {
         self.drop_if_unused(inode);
     }
 
-    /// Notes that a task wrote to the device itself what the call passed that it was in at `q_ns`.
+    /// Notes that a task was in a call at `q_ns` and itself wrote to the device what the call passed.
     pub fn written_directly(&mut self, inode: Inode, process: ProcessId, q_ns: u64) {
         self.with(inode, |of| {
             of.ahead

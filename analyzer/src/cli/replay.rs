@@ -53,9 +53,9 @@ pub struct Replay {
     /// Replay in the empty folder DIR, on its filesystem, instead of a fresh one
     #[arg(long = "in", value_name = "DIR", conflicts_with_all = ["fs", "mkfs", "mount_options", "size", "scheduler", "max_sectors_kb"])]
     within: Option<PathBuf>,
-    /// Replay on a copy of the recorded ext4 as the bundle's snapshot has it, so that files lie where they lay, and as much
-    /// space is free in as many parts. Their contents are zeros. The filesystem of a stranger's bundle is mounted by this
-    /// kernel: see docs/SECURITY.md
+    /// Replay on a copy of the recorded ext4, made from the bundle's snapshot: files lie where they lay, and the free space
+    /// is as large and as fragmented. Their contents are zeros. This kernel mounts the filesystem, which may be a
+    /// stranger's: see docs/SECURITY.md
     #[arg(long, conflicts_with_all = ["within", "guest", "mkfs", "size"])]
     image: bool,
     /// Replay in an emulated machine with this Debian kernel, such as 6.12: it has f2fs and FAT, and needs no root here
@@ -76,11 +76,11 @@ pub struct Replay {
 struct Replayed {
     name: String,
     path: PathBuf,
-    /// What became of the calls.
+    /// The results of the calls.
     told: Told,
 }
 
-/// What the replay's process says of its calls.
+/// The report of the replay's process about its calls.
 #[derive(serde::Deserialize)]
 struct Told {
     text: String,
@@ -176,7 +176,7 @@ impl Replay {
             .map(Some)
     }
 
-    /// Returns where to replay, with a name for each.
+    /// Returns the places in which to replay, each with a name.
     fn places(&self, image: Option<&TempFile>) -> Vec<(String, Place)> {
         if let Some(image) = image {
             let place = Place::Image {

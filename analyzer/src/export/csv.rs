@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Comma-separated values as in RFC 4180.
 //!
-//! A spreadsheet takes a text that begins like a formula for one, and runs it. A file's name may be such a text. So a second
-//! form puts an apostrophe before such texts.
+//! A spreadsheet runs a text that begins like a formula, and a file's name may be such a text. A second form therefore puts an
+//! apostrophe before such texts.
 
 use std::io::Write;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a recording is known by: a hash of its contents, which is the same for a folder, its archive and a copy of another name.
+//! The identity of a recording: a hash of its contents, which is the same for a folder, its archive and a copy with another name.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,7 +11,7 @@ use crate::blktrace;
 use crate::facts::Key;
 use crate::recording::Recording;
 
-/// What the hash is of; another rule would need another text.
+/// The context of the hash, which stands for the rule; another rule would need another text.
 const CONTEXT: &str = "mostrace 2026-11-25 recording, by names and contents of its files";
 /// Hexadecimal digits of an identity: 128 bits.
 const DIGITS: usize = 32;

@@ -88,7 +88,7 @@ impl Log<'_> {
     }
 }
 
-/// Returns the number of the device's flush that a request is or waited for.
+/// Returns the number of a flush of the device: the request itself if it is one, or the flush for which it waited.
 fn flush_of(request: &Request) -> Option<u32> {
     match request.op {
         Op::DeviceFlush => Some(request.number),

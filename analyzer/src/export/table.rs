@@ -85,8 +85,8 @@ impl Printed {
         cells.max().unwrap_or(0).max(self.name.width())
     }
 
-    /// Returns the fewest characters that its texts are shortened to. The lines of a tree are not shortened, because what they
-    /// branch from is told by their beginning.
+    /// Returns the fewest characters that its texts are shortened to. The lines of a tree are not shortened, because their
+    /// beginning shows what they branch from.
     fn shortest(&self) -> usize {
         let is_branch = |cell: &&String| cell.starts_with([' ', '│', '├', '└']);
         let branches = self.cells.iter().filter(is_branch);

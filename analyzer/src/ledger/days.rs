@@ -63,7 +63,8 @@ impl Days {
         if path.exists() {
             rows = read(&path)?.vstack(&rows).map_err(&broken)?;
         }
-        // In memory first: the writer does not say why it could not write, such as that the disk is full.
+        // The table is first written to memory, because the writer does not say why it could not write, for example that the disk
+        // is full.
         let mut bytes = Vec::new();
         ParquetWriter::new(&mut bytes)
             .with_compression(ParquetCompression::Zstd(None))

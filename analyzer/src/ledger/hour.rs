@@ -59,10 +59,10 @@ tallied_by_field! {
     Figures: write_bytes, writes, read_bytes, reads, zeroed_bytes, discard_bytes, flushes, asked_bytes, charged_bytes, durable
 }
 
-/// What is known of an hour as a whole.
+/// What is known about a whole hour.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Watched {
-    /// For how long the device was watched, ns.
+    /// The time for which the device was watched, ns.
     pub ns: u64,
     /// The kernel's count of that time; None if its counters cannot be compared.
     pub kernel: Option<Total>,
@@ -83,7 +83,7 @@ pub struct Reading {
     pub unix_ms: u64,
     /// The kernel's count since `epoch` began; None if its counters cannot be compared.
     pub total: Option<Total>,
-    /// The boot, and which disk of it: totals of different epochs have nothing to do with each other. None if there is no total.
+    /// The boot, and the disk within that boot; totals of different epochs are unrelated. None if there is no total.
     pub epoch: Option<String>,
 }
 
@@ -138,7 +138,7 @@ pub fn since(then: Total, now: Total) -> Total {
 /// The rows of an hour.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hour {
-    /// When it begins, seconds since 1970.
+    /// The time when it begins, seconds since 1970.
     pub begin: u64,
     /// `major:minor` of the disk.
     pub device: String,

@@ -51,7 +51,7 @@ enum Per {
 pub struct Over {
     /// The day or hour.
     pub when: String,
-    /// Whose limit it is.
+    /// The group to which the limit applies, for example a command.
     pub whose: String,
     /// `bytes` or `flushes`.
     pub unit: &'static str,

@@ -60,7 +60,7 @@ pub enum Error {
     Limits {
         /// The file.
         path: std::path::PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         what: String,
     },
 }

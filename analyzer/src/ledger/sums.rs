@@ -62,10 +62,10 @@ pub struct Sums {
     drive: BTreeMap<u64, Gauges>,
 }
 
-/// How well the time was watched.
+/// How completely the time was watched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Time {
-    /// For how long the device was watched, ms.
+    /// The time for which the device was watched, ms.
     pub watched_ms: u64,
     /// Bytes that the kernel counted as written meanwhile.
     pub kernel_write_bytes: u64,
@@ -75,7 +75,7 @@ pub struct Time {
     pub lost: u64,
     /// Number of times between two recorders in which nobody watched.
     pub gaps: u64,
-    /// How long these were together, ms.
+    /// The total length of these gaps, ms.
     pub gap_ms: u64,
     /// Bytes that the kernel counted as written in them. What was written before a restart is not among them.
     pub gap_write_bytes: u64,

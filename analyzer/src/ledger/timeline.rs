@@ -15,11 +15,11 @@ const DAY: i64 = 24 * HOUR;
 /// The bytes that groups of a ledger wrote over time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timeline {
-    /// When the first column begins, seconds since 1970.
+    /// The time when the first column begins, seconds since 1970.
     pub begin: i64,
     /// The length of a column: whole hours, or whole days if the time is longer.
     pub seconds: i64,
-    /// For each column what its hours tell; None if the device was not watched in any part of it.
+    /// What the hours of each column tell; None if the device was not watched in any part of it.
     pub times: Vec<Option<Time>>,
     /// The groups, what wrote most first.
     pub rows: Vec<Row>,

@@ -18,7 +18,7 @@ use crate::recording::Error;
 
 type Result<T> = std::result::Result<T, Error>;
 
-/// What becomes of the segments of a running recording.
+/// Takes the contents of a running recording's segments.
 pub trait Fold {
     /// Takes a system call of the segment, and the cgroup that its process was in, if it is known; all of a segment's calls come
     /// before its completions. A recording without calls has none.

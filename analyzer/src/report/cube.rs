@@ -26,7 +26,7 @@ const BINS: u64 = 1 << 11;
 /// Latencies are counted by their logarithm, in this many steps a doubling.
 const STEPS: f64 = 4.0;
 
-/// What is kept apart: the files and the processes with the most bytes.
+/// The files and the processes with the most bytes, which are kept apart.
 #[derive(Default)]
 pub(super) struct Kept {
     files: Vec<bool>,
@@ -134,7 +134,7 @@ pub(super) struct Cube<'b> {
     kept: Kept,
     cells: Cells,
     all: Sums<u32>,
-    /// By operation, layer and step of the latency.
+    /// Sums by operation, layer and step of the latency.
     waits: Sums<(Kind, u32)>,
     places: Sums<(Kind, u64)>,
     bands: &'b Bands,

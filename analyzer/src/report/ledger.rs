@@ -35,7 +35,7 @@ struct Data {
 
 #[derive(Serialize)]
 struct Chart {
-    /// When the first column begins, seconds since 1970.
+    /// The time when the first column begins, seconds since 1970.
     begin: i64,
     /// The length of a column.
     seconds: i64,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the page's scripts read: words and columns of numbers, compressed, as text.
+//! The data for the page's scripts: words and columns of numbers, compressed, as text.
 //!
 //! ```text
 //! base64( gzip( length of the head, u32 LE │ head, JSON │ column │ column │ … ) )

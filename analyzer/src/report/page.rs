@@ -78,7 +78,7 @@ pub fn page(sheets: &[Sheet]) -> Result<String, Error> {
     })
 }
 
-/// Holds what a page is made of, beside the words that its template asks for.
+/// The parts of a page, without the words that its template also needs.
 pub(super) struct Page<'p> {
     pub template: &'p str,
     /// Its scripts in the order in which they are used.
@@ -88,10 +88,10 @@ pub(super) struct Page<'p> {
 }
 
 impl Page<'_> {
-    /// Puts it together.
+    /// Puts the page together.
     ///
     /// # Errors
-    /// Returns an error if the template asks for what there is not.
+    /// Returns an error if the template needs something that is missing.
     pub fn render(&self, words: Value) -> Result<String, Error> {
         let (script, style) = (self.scripts.join("\n"), STYLES.join("\n"));
         let mut environment = Environment::new();

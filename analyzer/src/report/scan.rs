@@ -12,7 +12,7 @@ use crate::facts::row::Text;
 use crate::facts::{Column, Facts, NONE, Part, Rows, bits, stored_column as at};
 use crate::tables::Result;
 
-/// What a share is and whose it is: all that is not a number of its own.
+/// The properties of a share that are not numbers of its own: what it is, and whose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Cell {
     /// [`Op`]'s own code.

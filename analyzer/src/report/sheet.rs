@@ -97,7 +97,7 @@ pub(super) struct Drawn {
     /// The number of transactions, if it is known exactly.
     transactions: Option<u64>,
     counters: Option<Grid>,
-    /// Of the whole trace, for one whose rows are summed up; for others the scripts compute them.
+    /// The sizes of the whole trace, if its rows are summed up; otherwise the scripts compute them.
     sizes: Option<Grid>,
     order: Option<Grid>,
     rewrites: Option<Grid>,

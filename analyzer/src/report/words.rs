@@ -75,7 +75,7 @@ impl Codes {
     }
 }
 
-/// A process, and the program that it is one of.
+/// A process and its program.
 #[derive(Debug, Serialize)]
 pub(super) struct Who {
     /// `comm:tgid`, or a submitter, marked as such; None if nobody is known.
@@ -102,7 +102,7 @@ pub(super) struct LayerWord {
     name: String,
     part: Option<String>,
     colour: usize,
-    /// The values of the columns of these names, by which the layer is asked for.
+    /// The values of the columns with these names, which select the rows of the layer.
     class: Option<&'static str>,
     kind: Option<&'static str>,
     role: Option<String>,

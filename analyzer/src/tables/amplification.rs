@@ -65,8 +65,8 @@ pub fn shares(payload: &Payload, transactions: Count, groups: &Groups) -> Result
     Table::with_total(columns)
 }
 
-/// Returns the bytes that the drive says to have written to its media during a recording; None if it does not say it, or if the recording
-/// is of another disk that lies on the drive (a loop device).
+/// Returns the bytes that the drive reports as written to its media during a recording; None if it reports none, or if the
+/// recording is of another disk that lies on the drive (a loop device).
 pub fn media(manifest: &Manifest) -> Option<u64> {
     let health = manifest.health.as_ref()?;
     let is_traced = health.disk == manifest.device.disk;
@@ -95,7 +95,7 @@ mod tests {
             }),
             ..Manifest::default()
         };
-        // Of a loop device on the drive nothing is said.
+        // Nothing is said about a loop device on the drive.
         assert_eq!(media(&manifest), None);
         manifest.device.disk = "nvme0n1".into();
         assert_eq!(media(&manifest), Some(4_000));

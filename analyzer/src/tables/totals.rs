@@ -173,7 +173,7 @@ mod tests {
                 Op::Flush | Op::DeviceFlush => vec![],
                 Op::Discard => vec![("discard_bytes", 4096)],
                 Op::WriteZeroes => vec![("write_zeroes_bytes", 4096)],
-                // Those of zones carry none either.
+                // Requests for zones carry none either.
                 _ => vec![("other_bytes", 4096)],
             };
             assert_eq!(sums, expected, "{op:?}");

@@ -84,7 +84,7 @@ pub struct Scene {
     /// `i_generation` of the files of further entries and calls.
     pub generation: u32,
     pub manifest: Manifest,
-    /// True if each modification of a block is told, and each thread and purpose that took part in a transaction.
+    /// True if the tables have each modification of a block, and each thread and purpose that took part in a transaction.
     pub tells_each: bool,
     now_us: u64,
 }

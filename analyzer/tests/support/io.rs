@@ -32,7 +32,7 @@ pub struct Io {
     pub i_ns: Option<u64>,
     pub d_ns: Option<u64>,
     pub flush_d_ns: Option<u64>,
-    /// Set at the last issue.
+    /// True if it begins where the request of the same direction issued before it ended; set when it was last issued.
     pub sequential: bool,
     /// Number of bytes completed so far.
     pub done: u32,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The clocks at one moment.
+//! Reads the clocks at one moment.
 
 use mostrace_bundle::manifest::Clock;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// Monotonic and calendar time, read one after the other.
+/// Reads the monotonic clock and then the calendar's.
 pub fn now() -> Clock {
     Clock {
         start_mono_ns: ns(clock_gettime(ClockId::Monotonic)),

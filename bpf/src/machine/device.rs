@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The block device to trace, as sysfs describes it.
+//! The block device to trace, as described by sysfs.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -20,13 +20,13 @@ pub struct Device {
     pub sysfs: PathBuf,
     /// The kernel's number of the device, major << 20 | minor.
     pub dev: u32,
-    /// The same of the whole disk.
+    /// The kernel's number of the whole disk, major << 20 | minor.
     pub disk_dev: u32,
-    /// The disks whose requests are those of this one, with the same sectors: the paths of an NVMe namespace.
+    /// The disks that carry out this one's requests at the same sectors: the paths of an NVMe namespace.
     pub(crate) paths: Vec<HiddenDisk>,
 }
 
-/// major << 20 | minor, as the kernel and blktrace keep it.
+/// Returns major << 20 | minor, the form in which the kernel and blktrace keep a device number.
 pub(super) fn kernel_dev(major: u32, minor: u32) -> u32 {
     major << 20 | minor
 }
@@ -37,16 +37,16 @@ pub(super) fn parse_dev(text: &str) -> Option<u32> {
     Some(kernel_dev(major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// The kernel's number from a `stat` field.
+/// Converts a device number from `stat` to the kernel's form.
 pub(crate) fn dev_of_stat(dev: u64) -> u32 {
     kernel_dev(rustix::fs::major(dev), rustix::fs::minor(dev))
 }
 
 impl Device {
-    /// Looks a device node up; or, of a folder or a file, the device that it is on.
+    /// Looks up a device by its node, or the device that holds a folder or file.
     ///
     /// # Errors
-    /// Missing, or not a block device and not on one.
+    /// Returns an error if the path is missing, or if it is neither a block device nor on one.
     pub fn open(path: &Path) -> Result<Device> {
         let meta = fs::metadata(path).map_err(|source| Error::NoDevice {
             path: path.to_owned(),
@@ -65,8 +65,8 @@ impl Device {
         Device::look_up(meta.dev(), None)
     }
 
-    /// That of a folder or file whose filesystem has a number of its own: btrfs says which device is mounted, an overlay which
-    /// folder it writes to.
+    /// Looks up the device of a folder or file whose filesystem has a number of its own: for btrfs, the mounted device; for an
+    /// overlay, the device of the folder to which it writes.
     fn of_mount(path: &Path) -> Result<Device> {
         let mounted = mountinfo::of(path);
         if let Some(mounted) = &mounted {
@@ -75,7 +75,7 @@ impl Device {
             if let Some(source) = source.filter(|_| mounted.kind == "btrfs") {
                 return Device::look_up(source.rdev(), None);
             }
-            // That one lies on no overlay itself: the kernel refuses to write to such a one.
+            // That folder is not on an overlay itself: the kernel refuses to write to such a folder.
             if let Some(upper) = mounted.upper().filter(|upper| upper.exists())
                 && mountinfo::of(&upper).is_some_and(|upper| upper.kind != "overlay")
             {
@@ -88,10 +88,10 @@ impl Device {
         })
     }
 
-    /// Looks a device up by sysfs' `major:minor`.
+    /// Looks up a device by sysfs' `major:minor`.
     ///
     /// # Errors
-    /// There is none.
+    /// Returns an error if there is no such device.
     pub fn by_number(number: &str) -> Result<Device> {
         let malformed = || Error::malformed(number, "bad device number");
         let (major, minor) = number.split_once(':').ok_or_else(malformed)?;
@@ -99,7 +99,7 @@ impl Device {
         Device::look_up(rustix::fs::makedev(number(major)?, number(minor)?), None)
     }
 
-    /// By its number as `stat` has it, and its node, if that is known.
+    /// Looks up a device by its number in the form of `stat`, and by its node if that is known.
     fn look_up(rdev: u64, node: Option<&Path>) -> Result<Device> {
         let (major, minor) = (rustix::fs::major(rdev), rustix::fs::minor(rdev));
         let link = sysfs_link(rdev);
@@ -162,12 +162,12 @@ impl Device {
         })
     }
 
-    /// Returns true if the device is a part of its disk.
+    /// Returns true if the device is a partition of its disk.
     pub fn is_partition(&self) -> bool {
         self.dev != self.disk_dev
     }
 
-    /// `/sys/block/DISK`, resolved.
+    /// Returns `/sys/block/DISK`, resolved.
     pub fn disk_sysfs(&self) -> PathBuf {
         match self.is_partition() {
             true => parent(&self.sysfs),
@@ -175,23 +175,23 @@ impl Device {
         }
     }
 
-    /// Returns true if there are requests for the device: its own, or those of its paths. The drivers of other disks (zram, brd,
-    /// pmem, md, dm) take bios alone.
+    /// Returns true if requests are made for the device, either its own or those of its paths. The drivers of other disks (zram,
+    /// brd, pmem, md, dm) only take bios.
     pub fn has_requests(&self) -> bool {
         self.disk_sysfs().join("mq").is_dir() || !self.paths.is_empty()
     }
 
-    /// The device node, for reading.
+    /// Returns the device node, which is opened for reading.
     pub fn node(&self) -> &Path {
         Path::new(&self.info.path)
     }
 
-    /// Major and minor number.
+    /// Returns the major and minor number.
     pub fn number(&self) -> (u32, u32) {
         (self.dev >> 20, self.dev & 0xf_ffff)
     }
 
-    /// The nodes of its partitions.
+    /// Returns the nodes of the device's partitions.
     pub fn partitions(&self) -> Vec<PathBuf> {
         let node = |folder: PathBuf| {
             let dev = read_line(folder.join("dev")).ok()?;
@@ -202,18 +202,17 @@ impl Device {
         nodes
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     pub fn bytes(&self) -> u64 {
         self.info.sectors.saturating_mul(512)
     }
 
-    /// First sector past the device on its disk.
+    /// Returns the first sector behind the device on its disk.
     pub fn end_sector(&self) -> u64 {
         self.info.start_sector.saturating_add(self.info.sectors)
     }
 
-    /// The devices that a mapped device (dm, md) is made of. Its bios become requests only there, so
-    /// that is where entries are made.
+    /// Returns the devices that make up a mapped device (dm, md). Bios become requests only there, so entries are made there.
     pub fn below(&self) -> Vec<String> {
         let Ok(slaves) = fs::read_dir(self.sysfs.join("slaves")) else {
             return Vec::new();
@@ -224,14 +223,14 @@ impl Device {
             .collect()
     }
 
-    /// The disks that are mapped onto the device (dm, md), and those above them, major << 20 | minor.
+    /// Returns the disks that are mapped onto the device (dm, md), and those above them, as major << 20 | minor.
     pub fn above(&self) -> Vec<u32> {
         let numbers = self.numbers_above(|_| true);
         numbers.iter().filter_map(|n| parse_dev(n)).collect()
     }
 
-    /// The kernel's numbers of all that a filesystem on the device can be on: itself, its partitions, and what lies on
-    /// them; and of filesystems on these that have a number of their own.
+    /// Returns the kernel's numbers of everything on which a filesystem on the device can lie: the device, its partitions, and what
+    /// is mapped onto them; and the numbers of filesystems on these that have one of their own.
     pub fn filesystems(&self) -> Vec<u32> {
         let partitions = partitions_of(&self.sysfs);
         let numbers = partitions.filter_map(|p| parse_dev(&read_line(p.join("dev")).ok()?));
@@ -247,8 +246,8 @@ impl Device {
         all
     }
 
-    /// sysfs' `major:minor` of the disks that lie on the device, and of those above them, as far as `is_wanted` is true
-    /// of their folders in sysfs. On a disk lie those of its partitions too.
+    /// Returns sysfs' `major:minor` of the disks that lie on the device, and of those above them, if `is_wanted` is true for their
+    /// folders in sysfs. What lies on a disk's partitions lies on the disk too.
     pub fn numbers_above(&self, is_wanted: impl Fn(&Path) -> bool) -> Vec<String> {
         let mut found = Vec::new();
         let mut open = vec![self.sysfs.clone()];
@@ -267,7 +266,7 @@ impl Device {
         found
     }
 
-    /// Returns true if a file of `st_dev` lies on the same disk.
+    /// Returns true if a file with this `st_dev` lies on the same disk.
     pub fn shares_disk_with(&self, st_dev: u64) -> bool {
         let Ok(sysfs) = fs::canonicalize(sysfs_link(st_dev)) else {
             return false;
@@ -277,13 +276,13 @@ impl Device {
     }
 }
 
-/// The folder of sysfs for the device of this number.
+/// Returns the folder in sysfs of the device with this number.
 fn sysfs_link(rdev: u64) -> PathBuf {
     let (major, minor) = (rustix::fs::major(rdev), rustix::fs::minor(rdev));
     PathBuf::from(format!("/sys/dev/block/{major}:{minor}"))
 }
 
-/// The node of a device, in its place on Linux or on Android.
+/// Returns the node of a device, which Linux and Android keep in different places.
 fn node_of(sysfs: &Path, rdev: u64) -> Result<PathBuf> {
     let uevent = fs::read_to_string(sysfs.join("uevent")).unwrap_or_default();
     let name = uevent.lines().find_map(|l| l.strip_prefix("DEVNAME="));
@@ -302,13 +301,13 @@ fn node_of(sysfs: &Path, rdev: u64) -> Result<PathBuf> {
     }
 }
 
-/// The folders in sysfs of the partitions of the device that has the folder `disk`.
+/// Returns the folders in sysfs of the partitions of the disk whose folder is `disk`.
 fn partitions_of(disk: &Path) -> impl Iterator<Item = PathBuf> {
     let folders = folders(disk).into_iter();
     folders.filter(|folder| folder.join("partition").exists())
 }
 
-/// The entries of a folder of sysfs; none if it cannot be read.
+/// Returns the entries of a folder in sysfs; none if it cannot be read.
 fn folders(dir: &Path) -> Vec<PathBuf> {
     fs::read_dir(dir).map_or(Vec::new(), |entries| {
         entries.flatten().map(|e| e.path()).collect()
@@ -319,7 +318,7 @@ fn parent(path: &Path) -> PathBuf {
     path.parent().map(Path::to_owned).unwrap_or_default()
 }
 
-/// The folder in sysfs of the whole disk.
+/// Returns the folder in sysfs of the whole disk.
 fn disk_of(sysfs: &Path) -> PathBuf {
     match sysfs.join("partition").exists() {
         true => parent(sysfs),
@@ -334,7 +333,7 @@ fn name_of(sysfs: &Path) -> String {
         .unwrap_or_default()
 }
 
-/// `mq-deadline` of `none [mq-deadline] bfq`.
+/// Returns the scheduler in brackets: `mq-deadline` from `none [mq-deadline] bfq`.
 fn active(schedulers: &str) -> String {
     let between = |s: &str| Some(s.split_once('[')?.1.split_once(']')?.0.to_owned());
     between(schedulers).unwrap_or_else(|| schedulers.to_owned())

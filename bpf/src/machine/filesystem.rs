@@ -13,10 +13,10 @@ use crate::machine::members;
 use crate::machine::mountinfo::{self, Mounted};
 use crate::machine::tool;
 
-/// A mount of the device, or what its first blocks say; None if nothing is recognised.
+/// Finds the filesystem on the device by its mount, or otherwise by the device's first blocks; None if nothing is recognised.
 ///
 /// # Errors
-/// The device cannot be read.
+/// Returns an error if the device cannot be read.
 pub fn find(device: &Device) -> Result<Option<Filesystem>> {
     if let Some(mounted) = mounted(device) {
         return Ok(Some(mounted));
@@ -29,7 +29,8 @@ pub fn find(device: &Device) -> Result<Option<Filesystem>> {
     }))
 }
 
-/// The kinds of the filesystems on the device and on what lies on it: of those that are mounted, or else what its first blocks say.
+/// Returns the kinds of the filesystems on the device and on what is mapped onto it: of those that are mounted, otherwise as the
+/// first blocks say.
 pub fn kinds(device: &Device) -> Vec<String> {
     let numbers = members::filesystems(device);
     let is_here =
@@ -44,7 +45,8 @@ pub fn kinds(device: &Device) -> Vec<String> {
     kinds
 }
 
-/// Returns true if each of the filesystem's blocks has pages of its own, by its superblock: ext4's of a page, and f2fs's.
+/// Returns true if, by its superblock, each of the filesystem's blocks has pages of its own, as on f2fs and on an ext4 whose blocks
+/// have a page's size.
 pub fn has_whole_pages(device: &Device) -> bool {
     let page = u64::try_from(rustix::param::page_size()).unwrap_or(0);
     let Ok(head) = head(device.node()) else {
@@ -57,7 +59,7 @@ pub fn has_whole_pages(device: &Device) -> bool {
     }
 }
 
-/// The first mount of the device.
+/// Returns the first mount of the device.
 pub fn mounted(device: &Device) -> Option<Filesystem> {
     let mut mounts = mountinfo::all().into_iter();
     let found = mounts.find(|mounted| is_of(mounted, device))?;
@@ -70,7 +72,7 @@ pub fn mounted(device: &Device) -> Option<Filesystem> {
     })
 }
 
-/// By dumpe2fs, or by f2fs itself while it is mounted.
+/// Returns the filesystem's features, from dumpe2fs, or from f2fs itself while it is mounted.
 fn features(kind: &str, device: &Device) -> Option<Vec<String>> {
     let words = |text: &str| {
         let words = text.split([' ', ',', '\n']);
@@ -99,14 +101,14 @@ pub fn is_ext(kind: &str) -> bool {
     ["ext4", "ext3", "ext2"].contains(&kind)
 }
 
-/// By its number, or by that of its mount point, or by what was mounted: some filesystems, and the files of some, have a number of
-/// their own.
+/// Returns true if the mount is one of the device: by the filesystem's number, by that of its mount point, or by what was mounted,
+/// because some filesystems, and the files on some, have a number of their own.
 fn is_of(mounted: &Mounted, device: &Device) -> bool {
     let number = || Some(dev_of_stat(fs::metadata(&mounted.point).ok()?.dev()));
     mounted.dev == device.info.dev || number() == Some(device.dev) || is_source(mounted, device)
 }
 
-/// Returns true for a mounted btrfs that has the device as its source, possibly beside others.
+/// Returns true for a mounted btrfs that has the device as a source, possibly beside others.
 fn is_source(mounted: &Mounted, device: &Device) -> bool {
     if mounted.kind != "btrfs" {
         return false;
@@ -122,14 +124,14 @@ fn is_source(mounted: &Mounted, device: &Device) -> bool {
             .any(|devices| devices.contains(name) && devices.contains(&name_of(&mounted.source)))
 }
 
-/// The kernel's name of a device, by its node.
+/// Returns the kernel's name of a device, given its node.
 fn name_of(node: &str) -> String {
     let node = fs::canonicalize(node).unwrap_or_default();
     let name = node.file_name().unwrap_or_default();
     name.to_string_lossy().into_owned()
 }
 
-/// The kernel's names of the devices of each btrfs that is mounted.
+/// Returns the kernel's names of the devices of each mounted btrfs.
 fn btrfs_devices() -> Vec<Vec<String>> {
     let names = |folder: &Path| -> Vec<String> {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -142,7 +144,7 @@ fn btrfs_devices() -> Vec<Vec<String>> {
         .collect()
 }
 
-/// The other devices of a btrfs that lies on this one; none of any other filesystem.
+/// Returns the other devices of a btrfs that lies on this one; none for any other filesystem.
 pub fn other_devices(device: &Device) -> Vec<String> {
     let name = &device.info.name;
     let mut of_one = btrfs_devices().into_iter().find(|all| all.contains(name));
@@ -152,18 +154,18 @@ pub fn other_devices(device: &Device) -> Vec<String> {
     of_one.unwrap_or_default()
 }
 
-/// Magic numbers of the superblocks.
+/// Recognises a filesystem by the magic number of its superblock.
 fn recognise(device: &Device) -> Result<Option<&'static str>> {
     let kind = kind_of(&head(device.node())?);
     Ok(kind.or(btrfs_number(device.node()).map(|_| "btrfs")))
 }
 
-/// Where btrfs keeps its first superblock, in it the number, and behind that, with two words between, the magic.
+/// The places of btrfs's first superblock, of the filesystem's number in it, and, two words behind that, of the magic number.
 const BTRFS: u64 = 64 << 10;
 const BTRFS_FSID: usize = 32;
 const BTRFS_MAGIC: usize = 64;
 
-/// The number of a btrfs; None of what is none.
+/// Returns the number of a btrfs; None if the device holds none.
 fn btrfs_number(node: &Path) -> Option<Vec<u8>> {
     let mut superblock = [0; 72];
     let file = File::open(node).ok()?;
@@ -172,8 +174,8 @@ fn btrfs_number(node: &Path) -> Option<Vec<u8>> {
     (superblock[BTRFS_MAGIC..] == *b"_BHRfS_M").then(|| number.to_vec())
 }
 
-/// What the filesystem on a device was made with to be told from others: its UUID, or its serial number. None if there is none that
-/// is known.
+/// Returns the number that distinguishes the filesystem on a device from others, and that was set when it was made: its UUID, or
+/// its serial number. None if no such number is known.
 pub fn number(node: &Path) -> Option<Vec<u8>> {
     let head = head(node).ok()?;
     let Some(kind) = kind_of(&head) else {
@@ -191,7 +193,7 @@ pub fn number(node: &Path) -> Option<Vec<u8>> {
     Some(head[at..at + len].to_vec())
 }
 
-/// The first bytes; zeros behind the end of a short device.
+/// Reads the first bytes; behind the end of a short device they are zeros.
 fn head(node: &Path) -> Result<[u8; 4096]> {
     let file = File::open(node).at(node)?;
     let mut head = [0u8; 4096];

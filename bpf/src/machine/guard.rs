@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Puts a machine's tracing settings back, even if the recorder is killed.
+//! Restores a machine's tracing settings, even if the recorder is killed.
 //!
-//! A shell waits on a pipe from the recorder. The pipe closes when the recorder
-//! closes it, or ends in whatever way, SIGKILL included; then the shell undoes.
-//! There is no second way to undo, so that the one there is, is used every time: of a shell that was killed itself, another
-//! one takes the place when the recorder ends. Where both are killed, the next recorder has it done (`leftovers`).
-//! A write is tried again for ten minutes: ftrace refuses a change of tracer as long as the ending recorder still has its
-//! pipes open, and one that was killed while it waits for a busy disk ends only when that has answered. The recorder itself
-//! waits for a moment only. What is no longer there is left alone.
+//! A shell waits on a pipe from the recorder. The pipe closes when the recorder closes it or ends in any way, including SIGKILL;
+//! then the shell undoes the changes. There is no other way to undo, so this one is used every time. If the shell itself was
+//! killed, another one takes its place when the recorder ends. If both were killed, the next recorder lets the changes be undone
+//! (`leftovers`). Writes are retried for ten minutes: ftrace refuses a change of tracer as long as the ending recorder still has
+//! its pipes open, and a killed recorder that waits for a busy disk ends only when the disk has answered. The recorder itself waits
+//! only briefly. What no longer exists is left alone.
 //!
-//! A process to be interrupted is started in the shell's process group, and the group is interrupted: the number of a
-//! process that has ended may be another's by then, that of a group with a member cannot. It is interrupted too when the
-//! recorder ends and no shell is left.
-//! The recorder and the shell, as its standard output, hold the lock of what is undone: nobody else may have that before.
+//! A process that is to be interrupted is started in the shell's process group, and the group is interrupted: the number of a
+//! process that has ended may be reused by then, but not that of a group with a member. The group is also interrupted if the
+//! recorder ends and no shell is left. The recorder and the shell (as its standard output) hold the lock of what is undone, so that
+//! nobody else gets it before.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -54,10 +53,10 @@ while [ $# -gt 0 ]; do
 done 2>/dev/null
 "#;
 
-/// The time that the recorder waits until all is undone.
+/// The time that the recorder waits until everything is undone.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
-/// The most shells that are started: whoever kills them all wants it so.
+/// The most shells that are started; whoever kills them all intends it.
 const SHELLS: usize = 3;
 
 /// One thing to undo.
@@ -65,11 +64,11 @@ const SHELLS: usize = 3;
 pub enum Undo {
     /// Write a text to a file.
     Write(PathBuf, String),
-    /// Remove a folder, as an instance of tracefs is removed.
+    /// Remove a folder, in the way in which an instance of tracefs is removed.
     RemoveFolder(PathBuf),
-    /// Send SIGINT to what was started by [`Guard::adopt`].
+    /// Send SIGINT to the process that was started by [`Guard::adopt`].
     Interrupt,
-    /// Write a text to a file if all before it is undone.
+    /// Write a text to a file if everything before it was undone.
     Forget(PathBuf, String),
 }
 
@@ -90,20 +89,20 @@ impl Undo {
     }
 }
 
-/// The state in which a shell is found.
+/// The state of a shell.
 enum Found {
     /// The shell has undone what can be undone.
     Ended,
-    /// The shell goes on trying.
+    /// The shell is still trying.
     Late,
-    /// Somebody killed it by this signal.
+    /// It was killed by this signal.
     Killed(i32),
 }
 
-/// Undoes when dropped.
+/// Undoes the changes when it is dropped.
 #[derive(Debug)]
 pub struct Guard {
-    /// The shell; None once it has undone.
+    /// The shell; None once it has undone the changes.
     shell: Option<Child>,
     undo: Vec<Undo>,
     lock: Option<Lock>,
@@ -113,9 +112,9 @@ impl Guard {
     /// Arms the guard. The undo steps are carried out in order, under `lock`.
     ///
     /// # Errors
-    /// No shell can be started.
+    /// Returns an error if no shell can be started.
     pub fn arm(undo: Vec<Undo>, lock: Option<Lock>) -> Result<Guard> {
-        // A process group of its own: Ctrl-C must reach the recorder alone.
+        // The shell gets a process group of its own: Ctrl-C must reach only the recorder.
         let shell = shell(&undo, lock.as_ref(), 0)?;
         Ok(Guard {
             shell: Some(shell),
@@ -129,12 +128,13 @@ impl Guard {
     pub fn adopt<'c>(&self, program: &'c mut Command) -> &'c mut Command {
         let group = self.shell.as_ref().map_or(0, number);
         let end_too = || Ok(set_parent_process_death_signal(Some(Signal::INT))?);
-        // SAFETY: between fork and exec it makes this system call, and nothing else.
+        // SAFETY: between fork and exec, this closure makes only this system call.
         unsafe { program.pre_exec(end_too) };
         program.process_group(group)
     }
 
-    /// Undoes. Returns what a reader of the recording should know: that somebody has killed the shell.
+    /// Undoes the changes. Returns what a reader of the recording should know, if there is something: that somebody killed the
+    /// shell.
     pub fn end(mut self) -> Option<String> {
         self.undo()
     }
@@ -172,12 +172,13 @@ impl Guard {
                 Found::Ended => break,
             }
         }
-        // It has ended.
+        // The shell has ended.
         let _ = shell.wait();
         told
     }
 
-    /// Another shell in the place, and in the process group, of one that was killed: that has its number until it is waited for.
+    /// Starts another shell in the process group of one that was killed. The killed shell keeps its number, which is also the
+    /// group's, until it is waited for.
     fn replace(&self, killed: &mut Child) -> Result<Child> {
         let next = shell(&self.undo, self.lock.as_ref(), number(killed));
         let _ = killed.wait();
@@ -185,7 +186,7 @@ impl Guard {
     }
 }
 
-/// A shell that will undo, in this process group, or in one of its own for 0.
+/// Starts a shell that will undo the changes, in this process group, or in a new one if `group` is 0.
 fn shell(undo: &[Undo], lock: Option<&Lock>, group: i32) -> Result<Child> {
     let stdout = lock.map_or(Ok(Stdio::null()), Lock::for_child)?;
     tool::command("sh")?
@@ -201,12 +202,12 @@ fn shell(undo: &[Undo], lock: Option<&Lock>, group: i32) -> Result<Child> {
         .at("sh")
 }
 
-/// A pid fits: pid_t is signed.
+/// A pid fits, because pid_t is signed.
 fn number(child: &Child) -> i32 {
     child.id().cast_signed()
 }
 
-/// Waits for a moment, and leaves it to be waited for.
+/// Waits briefly for the shell to end, but does not reap it.
 fn wait_for(shell: &Child) -> Found {
     let since = Instant::now();
     while since.elapsed() <= PATIENCE {
@@ -227,7 +228,7 @@ fn look_at(shell: &Child) -> Option<Found> {
             Some(signal) => Some(Found::Killed(signal)),
             None => Some(Found::Ended),
         },
-        // One that cannot be waited for has undone, or never will.
+        // A shell that cannot be waited for has undone the changes, or never will.
         Some(Err(_)) | None => Some(Found::Ended),
     }
 }
@@ -279,7 +280,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&other).unwrap(), "done\n");
     }
 
-    /// As the tracer's is for as long as a killed recorder has not ended. The recorder does not wait for it.
+    /// ftrace refuses its tracer like this as long as a killed recorder has not ended. The recorder does not wait for that.
     #[test]
     fn what_is_refused_for_long_is_tried_for_long() {
         let dir = tempfile::tempdir().unwrap();
@@ -309,7 +310,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "off\n");
     }
 
-    /// As the settings of a disk that was pulled out.
+    /// The settings of a disk that was pulled out vanish like this.
     #[test]
     fn what_is_no_longer_there_is_not_waited_for() {
         let dir = tempfile::tempdir().unwrap();
@@ -339,7 +340,7 @@ mod tests {
         assert_eq!(adopted.wait().unwrap().signal(), Some(2));
     }
 
-    /// What is to be undone is refused for as long as it takes to kill every shell.
+    /// What should be undone is refused until every shell has been killed.
     #[test]
     fn it_is_said_that_nothing_was_put_back() {
         let dir = tempfile::tempdir().unwrap();
@@ -365,7 +366,7 @@ mod tests {
         );
     }
 
-    /// Where both the shell and the recorder are killed. What started it is a thread here, whose end is what counts.
+    /// The shell and the recorder are both killed. The process was started by a thread here, whose end is what counts.
     #[test]
     fn what_was_adopted_ends_with_who_started_it() {
         let started = std::thread::spawn(|| {
@@ -385,7 +386,7 @@ mod tests {
         sleep
     }
 
-    /// Starts what no longer ignores the signal.
+    /// Starts a process that does not ignore the signal.
     fn start(sleep: &mut Command) -> Child {
         let child = sleep.spawn().unwrap();
         let name = format!("/proc/{}/comm", child.id());
@@ -395,7 +396,7 @@ mod tests {
         child
     }
 
-    /// One that has ended, and was waited for, is no longer in the group: its number is not used.
+    /// A process that has ended and was waited for is no longer in the group, so its number is not used.
     #[test]
     fn interrupts_what_it_adopted_and_nothing_else() {
         let guard = Guard::arm(vec![Undo::Interrupt], None).unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The running kernel: its version, its type information, its symbols.
+//! The running kernel: its version, its type information and its symbols.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::error::{At, Error, Result};
 /// The file with the kernel's type information.
 pub const VMLINUX_BTF: &str = "/sys/kernel/btf/vmlinux";
 
-/// `uname` and the like, for the manifest.
+/// Returns what `uname` and the like report, for the manifest.
 pub fn describe() -> manifest::Kernel {
     let uname = rustix::system::uname();
     let text = |s: &std::ffi::CStr| s.to_string_lossy().into_owned();
@@ -26,8 +26,8 @@ pub fn describe() -> manifest::Kernel {
     }
 }
 
-/// Returns true if a task may be preempted within a program at a raw tracepoint. The kernel skips what else runs the program on that
-/// CPU meanwhile. Seen with 7.2, not with 6.18; no type and no symbol shows it, so the version decides.
+/// Returns true if a task may be preempted within a program at a raw tracepoint. Meanwhile the kernel skips other runs of the
+/// program on that CPU. This was seen with 7.2 but not with 6.18; no type and no symbol shows it, so the version decides.
 pub fn preempts_probes() -> bool {
     let release = rustix::system::uname();
     let release = release.release().to_string_lossy();
@@ -37,7 +37,7 @@ pub fn preempts_probes() -> bool {
     major.is_none_or(|major: u32| major >= 7)
 }
 
-/// Kernel lockdown's mode, as `integrity`; None where there is no lockdown.
+/// Returns kernel lockdown's mode, for example `integrity`; None without lockdown.
 pub fn lockdown() -> Option<String> {
     let text = fs::read_to_string("/sys/kernel/security/lockdown").ok()?;
     Some(text.split_once('[')?.1.split_once(']')?.0.to_owned())
@@ -46,7 +46,7 @@ pub fn lockdown() -> Option<String> {
 /// Loads the kernel's own BTF.
 ///
 /// # Errors
-/// The kernel has none.
+/// Returns an error if the kernel has no BTF.
 pub fn btf() -> Result<Btf<'static>> {
     if !Path::new(VMLINUX_BTF).exists() {
         return Err(Error::NoBtf(VMLINUX_BTF));
@@ -54,16 +54,16 @@ pub fn btf() -> Result<Btf<'static>> {
     Btf::from_vmlinux().map_err(Error::bpf)
 }
 
-/// BTF of a file, raw or in an ELF file.
+/// Loads the BTF of a file, which is raw or in an ELF file.
 ///
 /// # Errors
-/// There is none in it.
+/// Returns an error if the file has no BTF.
 pub fn btf_of(file: &Path) -> Result<Btf<'static>> {
     fs::metadata(file).at(file)?;
     Btf::from_path(file).map_err(|e| Error::malformed(file.display(), format!("no BTF: {e}")))
 }
 
-/// bpf_loop came with 5.17 (e6f2dd0f8067).
+/// Returns true if the kernel has bpf_loop, which came with 5.17 (e6f2dd0f8067).
 pub fn has_bpf_loop(btf: &Btf<'_>) -> bool {
     btf.type_by_name::<Enum<'_>>("bpf_func_id")
         .is_some_and(|functions| {
@@ -73,7 +73,8 @@ pub fn has_bpf_loop(btf: &Btf<'_>) -> bool {
         })
 }
 
-/// The names of a tracepoint's argument types, such as `["request", "unsigned int"]`; None if the kernel has no such tracepoint.
+/// Returns the names of a tracepoint's argument types, such as `["request", "unsigned int"]`; None if the kernel has no such
+/// tracepoint.
 fn arguments(btf: &Btf<'_>, tracepoint: &str) -> Option<Vec<String>> {
     let typedef: Typedef<'_> = btf.type_by_name(&format!("btf_trace_{tracepoint}"))?;
     let pointer = Ptr::try_from(typedef.referenced_type()).ok()?;
@@ -96,11 +97,11 @@ fn arguments(btf: &Btf<'_>, tracepoint: &str) -> Option<Vec<String>> {
     )
 }
 
-/// Waits until every BPF program that runs now has ended: each is a read-side critical section of RCU, and this
-/// membarrier(2) returns after a grace period.
+/// Waits until every BPF program that is now running has ended: each is a read-side critical section of RCU, and this membarrier(2)
+/// returns after a grace period.
 #[allow(unsafe_code)]
 pub fn wait_for_programs() {
-    // SAFETY: it takes no pointer.
+    // SAFETY: the call takes no pointer.
     let waited =
         unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_GLOBAL, 0, 0) } == 0;
     if !waited {
@@ -114,10 +115,10 @@ pub fn has_tracepoint(btf: &Btf<'_>, tracepoint: &str) -> bool {
     arguments(btf, tracepoint).is_some()
 }
 
-/// Index of the argument of type `struct WANTED *` of a tracepoint.
+/// Returns the index of a tracepoint's argument of type `struct WANTED *`.
 ///
 /// # Errors
-/// The kernel has no such tracepoint, or it takes no such argument.
+/// Returns an error if the kernel has no such tracepoint, or if it takes no such argument.
 pub fn argument_index(btf: &Btf<'_>, tracepoint: &str, wanted: &str) -> Result<u8> {
     arguments(btf, tracepoint)
         .and_then(|args| args.iter().position(|a| a == wanted))
@@ -141,10 +142,10 @@ pub fn completes_with_errno(btf: &Btf<'_>) -> bool {
         .is_some_and(|t| t == "int")
 }
 
-/// The place of a bit that the kernel names in an enum without a name, as BIO_TRACE_COMPLETION.
+/// Returns the value of a constant that the kernel names in an anonymous enum, such as BIO_TRACE_COMPLETION.
 ///
 /// # Errors
-/// There is no such name.
+/// Returns an error if there is no constant of this name.
 pub fn enum_value(btf: &Btf<'_>, wanted: &str) -> Result<u32> {
     (1..u32::try_from(btf.len()).unwrap_or(u32::MAX))
         .filter_map(|id| btf.type_by_id::<Enum<'_>>(id.into()))
@@ -163,22 +164,22 @@ pub struct Symbols(String);
 struct Symbol<'s> {
     name: &'s str,
     address: u64,
-    /// Its entry in a table of jumps. Kernels with clang's control-flow integrity up to 5.18 (Android's 5.10 and 5.15) have one for each
-    /// function whose address is taken, and what is stored in a pointer is the entry's address.
+    /// True if it is the symbol's entry in a jump table. Kernels with clang's control-flow integrity up to 5.18 (Android's 5.10 and
+    /// 5.15) have one for each function whose address is taken, and pointers hold the address of this entry.
     is_jump: bool,
 }
 
-/// What the linker puts behind the name of such an entry.
+/// The suffix that the linker puts behind the name of such an entry.
 const JUMP: &str = "cfi_jt";
 
 impl Symbols {
-    /// Reads them; where that fails there are none.
+    /// Reads the symbols; there are none if they cannot be read.
     pub fn read() -> Symbols {
         Symbols(fs::read_to_string("/proc/kallsyms").unwrap_or_default())
     }
 
-    /// Name and address of each, without what the compiler put behind the name (`.llvm.…`). A part of a
-    /// function that it set apart (`.cold`) is none.
+    /// Returns the name and address of each symbol, without the suffixes of the compiler (`.llvm.…`). A part of a function that the
+    /// compiler split off (`.cold`) is left out.
     fn iter(&self) -> impl Iterator<Item = Symbol<'_>> {
         self.0.lines().filter_map(|line| {
             let mut fields = line.split_ascii_whitespace();
@@ -205,7 +206,7 @@ impl Symbols {
         self.iter().any(|symbol| symbol.name == wanted)
     }
 
-    /// The names of the functions that addresses lie in; `unknown` where the kernel hides them.
+    /// Returns the names of the functions that contain these addresses; `unknown` if the kernel hides them.
     pub fn around(&self, addresses: &[u64]) -> Vec<String> {
         let mut best = vec![(0, "unknown"); addresses.len()];
         for line in self.0.lines() {
@@ -224,8 +225,8 @@ impl Symbols {
         best.into_iter().map(|(_, name)| plain(name)).collect()
     }
 
-    /// Fills in the addresses that pointers to functions have, and those of variables; those that the kernel does not have or
-    /// hides stay as they are.
+    /// Fills in the addresses that pointers to functions have, and those of variables. Symbols that the kernel lacks or hides are
+    /// not changed.
     pub fn fill(&self, wanted: &mut [(&str, &mut u64)]) {
         for of_jumps in [true, false] {
             for symbol in self.iter().filter(|symbol| symbol.is_jump == of_jumps) {
@@ -266,7 +267,7 @@ mod tests {
         assert!(!symbols.are_hidden());
     }
 
-    /// As Android's kernels list them, with and without link-time optimisation.
+    /// These lists are like those of Android's kernels, with and without link-time optimisation.
     #[test]
     fn a_pointer_has_the_address_of_the_jump() {
         let symbols = Symbols(

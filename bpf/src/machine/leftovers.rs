@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The leftovers of a killed recorder whose guard was killed too: ftrace's settings, and instances of tracefs.
+//! Undoes what is left of a killed recorder whose guard was killed too: ftrace's settings, and instances of tracefs.
 //!
-//! A recorder keeps what is to be undone in its lock before it changes anything. Whoever has the lock next has that done
-//! first, by a guard as ever, and then finds the settings as they were before either. An instance is locked itself.
+//! Before a recorder changes anything, it stores what must be undone in its lock's file. The next holder of the lock first lets a
+//! guard undo that, and so finds the settings as they were before both. Each instance has a lock of its own.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -21,13 +21,13 @@ const SETTINGS: [&str; 4] = [
     "trace_clock",
     "buffer_size_kb",
 ];
-/// The most bytes of a value that is written to a setting.
+/// The most bytes that are written to a setting.
 const LONGEST: usize = 32;
 
-/// Keeps the writes among these steps in the lock. Returns the steps, with one more that forgets them.
+/// Stores the writes among these steps in the lock's file. Returns the steps, with one more that removes them from the file.
 ///
 /// # Errors
-/// The lock's file cannot be written.
+/// Returns an error if the lock's file cannot be written.
 pub(crate) fn keep(mut undo: Vec<Undo>, lock: &Lock) -> Result<Vec<Undo>> {
     lock.keep(&to_line(&undo))?;
     undo.push(forget(lock));
@@ -39,10 +39,10 @@ fn forget(lock: &Lock) -> Undo {
     Undo::Forget(path.to_owned(), holder.to_owned())
 }
 
-/// Undoes what a holder of the lock before this one has kept. Returns whether there was something.
+/// Undoes the changes that an earlier holder of the lock has stored. Returns true if there were any.
 ///
 /// # Errors
-/// There is no tracefs, or no shell.
+/// Returns an error if there is no tracefs, or no shell.
 pub(crate) fn put_back(lock: &Lock) -> Result<bool> {
     let Some(line) = lock.kept() else {
         return Ok(false);
@@ -54,7 +54,7 @@ pub(crate) fn put_back(lock: &Lock) -> Result<bool> {
     Ok(true)
 }
 
-/// Looks for what is left, and has it undone. Returns what a reader of the recording should know.
+/// Finds what is left and undoes it. Returns what a reader of the recording should know.
 pub(crate) fn sweep(device: &Device) -> Vec<String> {
     let mut notes = Vec::new();
     if lock::is_blk_tracer_left() {
@@ -64,7 +64,7 @@ pub(crate) fn sweep(device: &Device) -> Vec<String> {
                 "a recorder that was killed had left ftrace's settings changed: they were put back before this recording"
                     .into(),
             ),
-            // Another recorder was faster.
+            // Another recorder came first.
             Ok(false) | Err(Error::Busy { .. }) => {}
             Err(e) => notes.push(format!(
                 "a recorder that was killed has left ftrace's settings changed, and they cannot be put back: {e}"
@@ -80,19 +80,19 @@ pub(crate) fn sweep(device: &Device) -> Vec<String> {
     notes
 }
 
-/// Removes the instances that nobody has. Returns how many.
+/// Removes the instances that nobody uses. Returns their number.
 fn remove_instances(folder: &Path) -> usize {
     let instances = fs::read_dir(folder).into_iter().flatten().flatten();
     let ours = instances.filter(|i| i.file_name().to_str().is_some_and(is_instance));
     ours.filter(|instance| {
         let lock = Lock::of_folder(&instance.path());
-        // One of an older recorder is not locked, but has its pipes open: it stays.
+        // An instance of an older recorder is not locked, but its pipes are open, so it stays.
         matches!(lock, Ok(Some(_))) && fs::remove_dir(instance.path()).is_ok()
     })
     .count()
 }
 
-/// `mostrace-PID-purpose`.
+/// Returns true for a name of the form `mostrace-PID-purpose`.
 fn is_instance(name: &str) -> bool {
     let rest = name.strip_prefix("mostrace-");
     let pid = rest.and_then(|rest| rest.split_once('-'));
@@ -107,8 +107,8 @@ fn to_line(undo: &[Undo]) -> String {
     serde_json::json!(writes.collect::<Vec<_>>()).to_string()
 }
 
-/// Only root can write the file; even so it is believed of nothing but these settings. One that was cut short says nothing, as
-/// nothing was changed then.
+/// Parses the steps in the lock's file. Only root can write the file; even so, only writes to these settings are accepted. A line
+/// that was cut short is ignored, because nothing had been changed by then.
 fn from_line(line: &str) -> Vec<Undo> {
     let writes: Vec<(PathBuf, String)> = serde_json::from_str(line).unwrap_or_default();
     let known = writes

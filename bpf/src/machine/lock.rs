@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Locks on what one recorder at a time may have: the block tracer of a disk's queue, and ftrace's `blk` tracer.
+//! Locks for what only one recorder at a time may use: the block tracer of a disk's queue, and ftrace's `blk` tracer.
 //!
-//! A lock is flock(2) on a file in a folder of root's own, or on an instance's folder. The kernel releases it when the last
-//! process that has it open ends, however it ends; what the file says of its holder, in its first line, counts only as long as
-//! the lock is held. What a holder keeps there for the next one, in the second line, counts until it is forgotten.
+//! A lock is flock(2) on a file in a folder that only root can use, or on an instance's folder. The kernel releases it when the
+//! last process that has it open ends, in whatever way. The first line of the file names the holder, and counts only while the lock
+//! is held. The second line is what a holder stores for the next one, and counts until it is removed.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
@@ -17,51 +17,51 @@ use mostrace_bundle::manifest::Device;
 use crate::error::{At, Error, Result};
 use crate::machine::openers;
 
-/// The second one is for machines without /run, as Android.
+/// The folders of the lock files; the second one is for machines without /run, such as Android.
 const FOLDERS: [&str; 2] = ["/run/mostrace", "/dev/.mostrace"];
 const BLK_TRACER: &str = "blk-tracer";
 
-/// A lock that is held, as long as a clone of it lives.
+/// A lock; it is held as long as a clone of it exists.
 #[derive(Clone, Debug)]
 pub(crate) struct Lock {
     file: Arc<File>,
     path: PathBuf,
-    /// The line about the holder that the lock's file has.
+    /// The line in the lock's file that names the holder.
     holder: String,
 }
 
 impl Lock {
-    /// The block tracer of the queue of `device`'s disk, for `source`.
+    /// Locks the block tracer of the queue of `device`'s disk, for `source`.
     ///
     /// # Errors
-    /// Another recorder has it; or the lock file cannot be made.
+    /// Returns an error if another recorder holds the lock, or if its file cannot be made.
     pub fn of_queue(device: &Device, source: &str) -> Result<Lock> {
         let file = LockFile::open(&queue_name(&device.disk_dev))?;
         let what = format!("the block tracer of {} is taken", device.disk);
         file.alone(&what, &holder(device, source))
     }
 
-    /// ftrace's `blk` tracer: it takes the events of every queue.
+    /// Locks ftrace's `blk` tracer, which takes the events of every queue.
     ///
     /// # Errors
-    /// Another recorder has it, or has a tracer that it would take the events from.
+    /// Returns an error if another recorder has this tracer, or has a tracer whose events it would take.
     pub fn of_blk_tracer(device: &Device) -> Result<Lock> {
         let file = LockFile::open(BLK_TRACER)?;
         file.alone("ftrace's blk tracer is taken", &holder(device, "ftrace"))
     }
 
-    /// Locks against ftrace's `blk` tracer: nobody takes it. Several recorders may hold this lock.
+    /// Prevents others from taking ftrace's `blk` tracer. Several recorders may hold this lock.
     ///
     /// # Errors
-    /// Somebody has taken it.
+    /// Returns an error if somebody has the tracer.
     pub fn against_blk_tracer() -> Result<Lock> {
         LockFile::open(BLK_TRACER)?.shared("ftrace's blk tracer takes the events of every disk")
     }
 
-    /// A folder, unless another process has it.
+    /// Locks a folder; None if another process has it.
     ///
     /// # Errors
-    /// The file cannot be opened.
+    /// Returns an error if the file cannot be opened.
     pub fn of_folder(path: &Path) -> Result<Option<Lock>> {
         let file = open_folder(path)?;
         match file.try_lock() {
@@ -71,10 +71,10 @@ impl Lock {
         }
     }
 
-    /// A folder, once nobody else has it.
+    /// Locks a folder as soon as nobody else has it.
     ///
     /// # Errors
-    /// The file cannot be opened.
+    /// Returns an error if the file cannot be opened.
     pub fn of_own_folder(path: &Path) -> Result<Lock> {
         let file = open_folder(path)?;
         file.lock().at(path)?;
@@ -89,34 +89,34 @@ impl Lock {
         }
     }
 
-    /// The lock's file, and the line about the holder.
+    /// Returns the lock's file, and the line in it that names the holder.
     pub fn said(&self) -> (&Path, &str) {
         (&self.path, &self.holder)
     }
 
-    /// The text that a holder has kept in the file, this one or one before.
+    /// Returns the text that this holder or an earlier one has stored in the file.
     pub fn kept(&self) -> Option<String> {
         kept_in(&self.path)
     }
 
-    /// Keeps a line in the file.
+    /// Stores a line in the file.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn keep(&self, line: &str) -> Result<()> {
         self.say(Some(line))
     }
 
-    /// A copy for a process that is to hold the lock too.
+    /// Returns a copy for a process that is to hold the lock too.
     ///
     /// # Errors
-    /// No file descriptor is left.
+    /// Returns an error if no file descriptor is left.
     pub fn for_child(&self) -> Result<Stdio> {
         Ok(self.file.try_clone().at(&self.path)?.into())
     }
 }
 
-/// Returns true if a recorder that has ended has kept something with ftrace's `blk` tracer. The lock is not tried.
+/// Returns true if a recorder that has ended has stored something with the lock of ftrace's `blk` tracer. The lock is not tried.
 pub(crate) fn is_blk_tracer_left() -> bool {
     let files = FOLDERS.map(|folder| Path::new(folder).join(BLK_TRACER));
     files
@@ -136,8 +136,8 @@ fn open_folder(path: &Path) -> Result<File> {
     options.open(path).at(path)
 }
 
-/// Names the holder of the block tracer of the disk `dev` (major:minor), if another recorder has it. Nothing is disturbed: the lock is
-/// not tried.
+/// Returns the name of the holder of the block tracer of the disk `dev` (major:minor), if another recorder has it. The lock is not
+/// tried, so nobody is disturbed.
 pub(crate) fn recorder_of(dev: &str) -> Option<String> {
     let folders = FOLDERS.iter().map(Path::new);
     folders
@@ -145,7 +145,7 @@ pub(crate) fn recorder_of(dev: &str) -> Option<String> {
         .find_map(|path| another_at(&path))
 }
 
-/// Names the holder of a lock file, if that is not this process.
+/// Returns the name of the holder of a lock file, unless that is this process.
 fn another_at(path: &Path) -> Option<String> {
     let said = is_held(path).then(|| said_by(path))?;
     (!said.starts_with(&this_process())).then_some(said)
@@ -163,7 +163,7 @@ fn holder(device: &Device, source: &str) -> String {
     format!("{}records {} by {source}", this_process(), device.path)
 }
 
-/// The line about its holder that a file has; those that share a lock write none, but have the file open.
+/// Returns the line in a file that names its holder. Holders that share a lock write no line, but have the file open.
 fn said_by(path: &Path) -> String {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     match text.lines().next().unwrap_or_default() {
@@ -179,8 +179,8 @@ fn is_held(path: &Path) -> bool {
     lock_holder(path).is_some()
 }
 
-/// Returns the number of the process that has locked a file by flock(2), as /proc/locks tells it:
-/// `1: FLOCK  ADVISORY  WRITE 4711 00:1a:1234 0 EOF`, the file as major:minor:inode. The lock is not tried.
+/// Returns the number of the process that has locked a file with flock(2), from /proc/locks: `1: FLOCK  ADVISORY  WRITE 4711
+/// 00:1a:1234 0 EOF`, where the file is major:minor:inode. The lock is not tried.
 #[must_use]
 pub fn lock_holder(path: &Path) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
@@ -197,7 +197,7 @@ pub fn lock_holder(path: &Path) -> Option<u32> {
     })
 }
 
-/// A lock file that is open.
+/// An open lock file.
 struct LockFile {
     file: File,
     path: PathBuf,
@@ -256,7 +256,7 @@ impl LockFile {
 }
 
 impl Lock {
-    /// Writes before it truncates: however this process ends, what was kept stays kept.
+    /// Writes the lines. It writes before it truncates, so that what was stored stays, in whatever way this process ends.
     fn say(&self, kept: Option<&str>) -> Result<()> {
         let lines = [Some(self.holder.as_str()), kept].into_iter().flatten();
         let text: String = lines.map(|line| format!("{line}\n")).collect();
@@ -265,7 +265,7 @@ impl Lock {
     }
 }
 
-/// The folder, which no other user may enter.
+/// Returns the folder, which no other user may enter.
 fn folder() -> Result<PathBuf> {
     let [first, second] = FOLDERS.map(Path::new);
     let folder = match first.parent().is_some_and(Path::is_dir) {
@@ -287,7 +287,7 @@ mod tests {
         LockFile::open_in(folder, "x").unwrap()
     }
 
-    /// Takes a lock that is free: the child of another test may have its file open between its fork and its exec.
+    /// Takes a lock that is free. The child of another test may have its file open between its fork and its exec.
     fn taken(folder: &Path, holder: &str) -> Lock {
         let mut lock = None;
         wait::until("the lock is free", || {

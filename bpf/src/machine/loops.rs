@@ -8,7 +8,8 @@ use std::path::Path;
 use mostrace_bundle::manifest::Loop;
 use rustix::fs::{major, minor};
 
-/// The loop devices on the filesystem of this `major:minor`. A backing file that is not to be found by its name from here is left out.
+/// Returns the loop devices on the filesystem with this `major:minor`. A loop device is left out if its backing file cannot be
+/// found here by its name.
 pub(crate) fn on(dev: &str) -> Vec<Loop> {
     let devices = fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let mut loops: Vec<Loop> = devices
@@ -22,7 +23,7 @@ pub(crate) fn on(dev: &str) -> Vec<Loop> {
     loops
 }
 
-/// The inode of a block device's backing file, if it has one that lies on `dev`.
+/// Returns the inode of a block device's backing file, if it has one that lies on `dev`.
 fn inode_of(device: &Path, dev: &str) -> Option<u64> {
     let path = fs::read_to_string(device.join("loop/backing_file")).ok()?;
     let file = fs::metadata(path.trim_end_matches('\n')).ok()?;

@@ -1,38 +1,40 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The identity of the disk behind a device: a loop device may be given another image, a drive another medium, a disk another filesystem.
+//! The identity of the disk behind a device: a loop device may get another image, a drive another medium, a disk another
+//! filesystem.
 
 use crate::error::read_line;
 use crate::machine::device::Device;
 use crate::machine::filesystem;
 
-/// The marks that tell one disk from another. A mark that is not known is None.
+/// Marks that distinguish one disk from another. A mark that is not known is None.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Medium {
-    /// The kernel counts it up whenever the disk may be another one; from 5.15 on.
+    /// A number that the kernel increases whenever the disk may be another one; from 5.15 on.
     diskseq: Option<String>,
     /// The image of a loop device.
     backing_file: Option<String>,
     /// The size in sectors.
     size: Option<String>,
-    /// The filesystem's own number, as it was made with.
+    /// The number that the filesystem was given when it was made.
     filesystem: Option<Vec<u8>>,
 }
 
 impl Medium {
-    /// The one that `device` has now; `of_filesystem` is the device that the filesystem is on.
+    /// Returns the present identity of `device`; `of_filesystem` is the device that holds the filesystem.
     pub fn of(device: &Device, of_filesystem: &Device) -> Medium {
         let disk = device.disk_sysfs();
         let backing_file = read_line(disk.join("loop/backing_file")).ok();
         Medium {
             diskseq: read_line(disk.join("diskseq")).ok(),
-            // An image that has lost its name is the same one.
+            // An image that has lost its name is still the same image.
             backing_file: backing_file.map(|file| file.trim_end_matches(" (deleted)").to_owned()),
             size: read_line(device.sysfs.join("size")).ok(),
             filesystem: filesystem::number(of_filesystem.node()),
         }
     }
 
-    /// The marks that differ `now`, in a few words each. The names of images count where there is no number: a file may be renamed.
+    /// Returns the marks that differ `now`, in a few words each. The names of images count only if there is no number, because a
+    /// file may be renamed.
     pub fn changes(&self, now: &Medium) -> Vec<String> {
         let mut changes = Vec::new();
         let is_other = match (&self.diskseq, &now.diskseq) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! This machine: its kernel, devices, mounts, users and tools, and what tracing changes on it.
+//! This machine: its kernel, devices, mounts, users and tools, and the changes that tracing makes to it.
 //!
-//! Nothing here knows of recordings, sources or bundles' tables.
+//! Nothing here knows about recordings, sources or bundles' tables.
 
 pub(crate) mod clock;
 pub(crate) mod device;

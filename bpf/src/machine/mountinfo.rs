@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The mounts of this process: proc_pid_mountinfo(5).
+//! The mounts that this process sees: proc_pid_mountinfo(5).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,25 +7,25 @@ use std::path::{Path, PathBuf};
 /// A mount as this process sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mounted {
-    /// `major:minor` of the files in it; of some filesystems (btrfs) that is no block device.
+    /// `major:minor` of the files in it; for some filesystems (btrfs) this is not a block device.
     pub dev: String,
     /// The folder of the filesystem that is mounted.
     pub root: String,
     pub point: String,
     pub kind: String,
-    /// The source of the mount: for many filesystems the node of a device.
+    /// The source of the mount, which for many filesystems is the node of a device.
     pub source: String,
     /// The options of the mount, then those of the filesystem.
     pub options: String,
 }
 
-/// All mounts, in the kernel's order; none if they cannot be read.
+/// Returns all mounts, in the kernel's order; none if they cannot be read.
 pub(crate) fn all() -> Vec<Mounted> {
     let text = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     text.lines().filter_map(parse).collect()
 }
 
-/// The mount that a path, resolved, is in: the deepest, and of several at one point the last.
+/// Returns the mount that contains a resolved path: the deepest one, and the last one if there are several at the same point.
 pub(crate) fn of(path: &Path) -> Option<Mounted> {
     let resolved = fs::canonicalize(path).ok()?;
     let mut mounts = all();
@@ -36,7 +36,7 @@ pub(crate) fn of(path: &Path) -> Option<Mounted> {
 }
 
 impl Mounted {
-    /// The folder that takes what is written to an overlay; None if it cannot be written, and for any other filesystem.
+    /// Returns the folder to which an overlay writes; None if it cannot be written, and for any other filesystem.
     pub fn upper(&self) -> Option<PathBuf> {
         if self.kind != "overlay" {
             return None;
@@ -49,7 +49,7 @@ impl Mounted {
     }
 }
 
-/// `36 35 98:0 /root /mnt opts … - type source superopts`
+/// Parses a line such as `36 35 98:0 /root /mnt opts … - type source superopts`.
 fn parse(line: &str) -> Option<Mounted> {
     let (head, tail) = line.split_once(" - ")?;
     let head: Vec<&str> = head.split(' ').collect();
@@ -64,7 +64,7 @@ fn parse(line: &str) -> Option<Mounted> {
     })
 }
 
-/// Space, tab, newline and backslash are written as octal.
+/// Decodes space, tab, newline and backslash, which are written as octal numbers.
 fn unescape(field: &str) -> String {
     [
         ("\\040", " "),

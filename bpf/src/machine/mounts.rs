@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernel's own filesystems that tracing needs, mounted if they are not.
+//! The kernel's own filesystems that tracing needs; they are mounted if they are not yet.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use crate::error::{Error, Result};
 use crate::machine::mountinfo::{self, Mounted};
 use crate::machine::tool;
 
-/// The folder that tracefs is mounted at.
+/// The folder at which tracefs is mounted.
 pub(crate) const TRACEFS: &str = "/sys/kernel/tracing";
 
-/// A filesystem of the kernel's own that is mounted.
+/// One of the kernel's own filesystems, mounted.
 #[derive(Debug)]
 pub(crate) struct Mount {
     path: &'static Path,
@@ -18,25 +18,25 @@ pub(crate) struct Mount {
 }
 
 impl Mount {
-    /// debugfs.
+    /// Mounts debugfs, if it is not mounted.
     ///
     /// # Errors
-    /// The kernel has none.
+    /// Returns an error if the kernel has no debugfs.
     pub fn debugfs() -> Result<Mount> {
         Mount::of("debugfs", Path::new("/sys/kernel/debug"))
     }
 
-    /// tracefs.
+    /// Mounts tracefs, if it is not mounted.
     ///
     /// # Errors
-    /// The kernel has none.
+    /// Returns an error if the kernel has no tracefs.
     pub fn tracefs() -> Result<Mount> {
         Mount::of("tracefs", Path::new(TRACEFS))
     }
 
     fn of(kind: &'static str, path: &'static Path) -> Result<Mount> {
         let is_mounted = is_mounted(kind, path);
-        // mount(8) and not mount(2): the mount table stays right.
+        // Use mount(8) and not mount(2), so that the mount table stays right.
         if !is_mounted {
             let mounted = tool::command("mount")?
                 .args(["-t", kind, "nodev"])
@@ -52,17 +52,17 @@ impl Mount {
         })
     }
 
-    /// The folder that it is mounted at.
+    /// Returns the folder at which it is mounted.
     pub fn path(&self) -> &'static Path {
         self.path
     }
 
-    /// Leaves it as it was found. Whoever came to use it meanwhile keeps it.
+    /// Restores the state in which it was found, unless somebody uses it by now.
     pub fn undo(self) {
         if self.is_ours
             && let Ok(mut umount) = tool::command("umount")
         {
-            // It is busy then.
+            // If this fails, it is busy.
             let _ = umount.arg(self.path).output();
         }
     }

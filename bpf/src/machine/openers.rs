@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The processes that have a file open.
+//! Finds the processes that have a file open.
 
 use std::fmt;
 use std::fs;
 use std::path::Path;
 
-/// A process, this one left out.
+/// A process other than this one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Opener {
     pid: u32,
@@ -18,7 +18,7 @@ impl fmt::Display for Opener {
     }
 }
 
-/// The processes that have a file open of which `is_it` is true, as far as they can be looked into.
+/// Returns the processes that have a file open for which `is_it` is true, as far as they can be examined.
 pub(crate) fn of(is_it: impl Fn(&Path) -> bool) -> Vec<Opener> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     processes
@@ -31,7 +31,7 @@ pub(crate) fn of(is_it: impl Fn(&Path) -> bool) -> Vec<Opener> {
         .collect()
 }
 
-/// The same as one text; None if there is none.
+/// Returns these processes as one text; None if there are none.
 pub(crate) fn named(is_it: impl Fn(&Path) -> bool) -> Option<String> {
     let openers: Vec<_> = of(is_it).iter().map(Opener::to_string).collect();
     (!openers.is_empty()).then(|| openers.join(", "))

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The paths of an NVMe namespace that several controllers may reach (multipath).
 //!
-//! The kernel shows such a namespace as one disk, `nvme0n1`, which takes bios, and passes each on to the hidden disk of a path,
-//! `nvme0c1n1`, which has the requests. A hidden disk has neither a node nor a number in sysfs; /proc/diskstats has its number.
-//! Source: drivers/nvme/host/multipath.c (nvme_mpath_set_disk_name, nvme_ns_head_submit_bio).
+//! The kernel shows such a namespace as one disk, `nvme0n1`. This disk takes bios and passes each on to the hidden disk of a path,
+//! `nvme0c1n1`, which has the requests. A hidden disk has neither a node nor a number in sysfs, but /proc/diskstats shows its
+//! number. Source: drivers/nvme/host/multipath.c (nvme_mpath_set_disk_name, nvme_ns_head_submit_bio).
 
 use std::fs;
 
@@ -12,13 +12,13 @@ use super::device::kernel_dev;
 /// The hidden disk of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HiddenDisk {
-    /// Its folder in /sys/block, `nvme0c1n1`.
+    /// Its name in /sys/block, for example `nvme0c1n1`.
     pub name: String,
     /// Its number, major << 20 | minor.
     pub dev: u32,
 }
 
-/// Returns the hidden disks that the disk with this name passes bios on to; most disks have none.
+/// Returns the hidden disks to which the disk with this name passes bios on; most disks have none.
 pub(super) fn of(disk: &str) -> Vec<HiddenDisk> {
     let Some(namespace) = Namespace::of_head(disk) else {
         return Vec::new();
@@ -27,7 +27,7 @@ pub(super) fn of(disk: &str) -> Vec<HiddenDisk> {
     of_namespace(namespace, &disks)
 }
 
-/// A namespace of a subsystem, by the numbers in the names of its disks.
+/// A namespace of a subsystem, identified by the numbers in its disks' names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Namespace<'a> {
     subsystem: &'a str,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The block tracer of a queue, in sysfs: `/sys/block/X/trace`.
 //!
-//! A queue has one, shared by the disk, its partitions, blktrace and ftrace. Whoever sets it up a second time, or turns it
-//! off, ends the first one's trace.
+//! A queue has only one block tracer, which the disk, its partitions, blktrace and ftrace share. Whoever sets it up a second time,
+//! or turns it off, ends the first user's trace.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,24 +15,24 @@ use crate::machine::openers;
 /// The folder of blktrace's files, with a folder for each traced device.
 const RELAYS: &str = "/sys/kernel/debug/block";
 
-/// The attributes that show a tracer, or change it.
+/// The attributes that show a tracer or change it.
 const ATTRIBUTES: [&str; 5] = ["enable", "act_mask", "pid", "start_lba", "end_lba"];
 
-/// The switch of the device's tracer.
+/// Returns the switch of the device's tracer.
 pub(crate) fn enable(device: &Device) -> PathBuf {
     device.sysfs.join("trace/enable")
 }
 
-/// The files of all attributes of the tracer.
+/// Returns the files of all attributes of the tracer.
 pub(crate) fn attributes(device: &Device) -> impl Iterator<Item = PathBuf> {
     let folder = device.sysfs.join("trace");
     ATTRIBUTES.into_iter().map(move |name| folder.join(name))
 }
 
-/// Checks that nobody traces the device. Reading disturbs no trace.
+/// Checks that nobody traces the device. Reading the files disturbs no trace.
 ///
 /// # Errors
-/// Somebody traces it, who is named as far as can be told; or the kernel has no block tracer.
+/// Returns an error if somebody traces it (named as far as known), or if the kernel has no block tracer.
 pub(crate) fn check_free(device: &Device) -> Result<()> {
     if read_line(enable(device))? == "0" {
         return Ok(());
@@ -43,7 +43,7 @@ pub(crate) fn check_free(device: &Device) -> Result<()> {
     })
 }
 
-/// Names whoever traces the device.
+/// Returns a description of who traces the device.
 fn tracer_of(device: &Device) -> String {
     let names = [&device.info.name, &device.info.disk];
     known_tracer(&device.info.disk_dev, &names).unwrap_or_else(|| {
@@ -55,7 +55,7 @@ fn tracer_of(device: &Device) -> String {
     })
 }
 
-/// A recorder that has the lock of the disk `dev`, or whoever has the relay files of one of `names` open.
+/// Returns the recorder that has the lock of the disk `dev`, or the process that has the relay files of one of `names` open.
 fn known_tracer(dev: &str, names: &[&String]) -> Option<String> {
     let relays: Vec<_> = names
         .iter()
@@ -65,7 +65,7 @@ fn known_tracer(dev: &str, names: &[&String]) -> Option<String> {
         .or_else(|| openers::named(|open| relays.iter().any(|folder| open.starts_with(folder))))
 }
 
-/// The disks that are being traced, each with whoever does if that is known.
+/// Returns the disks that are being traced, each with its tracer if that is known.
 pub(crate) fn traced() -> Vec<String> {
     let disks = fs::read_dir("/sys/block").into_iter().flatten().flatten();
     disks

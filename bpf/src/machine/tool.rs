@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Other programs that a recorder starts. It is root: they come from the system's own folders,
-//! whatever the caller's PATH and environment say.
+//! Finds other programs that a recorder starts. The recorder is root, so they are taken from the system's own folders, whatever the
+//! caller's PATH and environment say.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -8,13 +8,13 @@ use std::process::Command;
 
 use crate::error::{Error, Result};
 
-/// The last one is Android's; nobody but root can write to any of them.
+/// The system's folders; the last one is Android's. Only root can write to them.
 pub(crate) const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin:/system/bin";
 
 /// Finds a program in the system's folders.
 ///
 /// # Errors
-/// The program is in none of them.
+/// Returns an error if none of them has the program.
 pub(crate) fn find(name: &'static str) -> Result<PathBuf> {
     let at = |folder| Path::new(folder).join(name);
     let is_program = |path: &PathBuf| {
@@ -30,10 +30,10 @@ pub(crate) fn find(name: &'static str) -> Result<PathBuf> {
         })
 }
 
-/// A program, to be started in an environment of nothing but that PATH.
+/// Returns a command for a program, with nothing but this PATH in its environment.
 ///
 /// # Errors
-/// As [`find`].
+/// Returns an error in the same cases as [`find`].
 pub(crate) fn command(name: &'static str) -> Result<Command> {
     let mut command = Command::new(find(name)?);
     command.env_clear().env("PATH", PATH).env("LC_ALL", "C");

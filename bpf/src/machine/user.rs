@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The user that a command runs as, and the one who called sudo.
+//! The user as whom a command runs, and the user who called sudo.
 
 use std::env::VarError;
 use std::ffi::OsString;
@@ -14,7 +14,7 @@ use uzers::os::unix::UserExt;
 use crate::error::{Error, Result};
 use crate::machine::session;
 
-/// The variables of root's environment that sudo keeps for a command of another user, beside those that begin with `LC_`.
+/// The variables of root's environment that sudo keeps for a command of another user, in addition to those that begin with `LC_`.
 const KEPT: [&str; 9] = [
     "PATH",
     "TERM",
@@ -26,7 +26,7 @@ const KEPT: [&str; 9] = [
     "DISPLAY",
     "HOSTNAME",
 ];
-/// The folders in which a command is looked for if the caller has no PATH.
+/// The folders that are searched for a command if the caller has no PATH.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// A user of this machine.
@@ -40,10 +40,10 @@ pub struct User {
 }
 
 impl User {
-    /// Looks a user up by name or number.
+    /// Looks up a user by name or number.
     ///
     /// # Errors
-    /// There is none.
+    /// Returns an error if there is no such user.
     pub fn find(name: &str) -> Result<User> {
         let by_number = || uzers::get_user_by_uid(name.parse().ok()?);
         let user = uzers::get_user_by_name(name).or_else(by_number);
@@ -51,10 +51,10 @@ impl User {
             .ok_or_else(|| Error::NoUser(name.into()))
     }
 
-    /// The user who called sudo, if somebody did: a command that is not meant for root is to run as that user.
+    /// Returns the user who called sudo, if somebody did. A command that is not meant for root runs as that user.
     ///
     /// # Errors
-    /// The environment says it in part, or in no number.
+    /// Returns an error if the environment names the user only in part, or not by a number.
     pub fn caller() -> Result<Option<User>> {
         let of = |owner: Owner| {
             let known = uzers::get_user_by_uid(owner.uid);
@@ -78,7 +78,7 @@ impl User {
         }
     }
 
-    /// Makes one that has a number and nothing else.
+    /// Makes a user of which only the number is known.
     fn unknown(owner: Owner) -> User {
         User {
             name: owner.uid.to_string(),
@@ -89,9 +89,9 @@ impl User {
         }
     }
 
-    /// Has a command run as this user. If that is another one than the caller's, it gets nothing of the caller's but its
-    /// arguments, standard streams and folder: a session without the caller's terminal, and of the environment what sudo
-    /// keeps. Variables are to be set after this.
+    /// Makes a command run as this user. If this is not the caller's user, the command inherits only its arguments, standard
+    /// streams and folder from the caller: it gets a session without the caller's terminal, and only those environment variables
+    /// that sudo keeps. Set further variables after this call.
     #[allow(unsafe_code)]
     pub(crate) fn take_over(&self, command: &mut Command) {
         if self.is_another() {
@@ -104,41 +104,42 @@ impl User {
             .env("USER", &self.name)
             .env("LOGNAME", &self.name);
         let (Owner { uid, gid }, groups) = (self.owner, self.groups.clone());
-        // std's own `uid` leaves the user no groups but one.
+        // std's own `uid` leaves the user only one group.
         let step_down = move || {
             let done = |result: i32| match result {
                 0 => Ok(()),
                 _ => Err(io::Error::last_os_error()),
             };
-            // SAFETY: `groups` has that many numbers.
+            // SAFETY: `groups` has this many numbers.
             done(unsafe { libc::setgroups(groups.len(), groups.as_ptr()) })?;
-            // SAFETY: these take numbers alone.
+            // SAFETY: these calls take only numbers.
             done(unsafe { libc::setgid(gid) })?;
-            // SAFETY: the same.
+            // SAFETY: this call takes only a number.
             done(unsafe { libc::setuid(uid) })
         };
-        // SAFETY: between fork and exec it makes these system calls, and nothing else.
+        // SAFETY: between fork and exec, the closure makes only these system calls.
         unsafe { command.pre_exec(step_down) };
     }
 
-    /// Returns true if this is another user than that of this process.
+    /// Returns true if this user is not the user of this process.
     pub(crate) fn is_another(&self) -> bool {
         self.owner.uid != rustix::process::geteuid().as_raw()
     }
 }
 
-/// Returns what is kept of this process's environment.
+/// Returns the part of this process's environment that is kept.
 fn kept() -> impl Iterator<Item = (OsString, OsString)> {
     let is_kept = |name: &str| KEPT.contains(&name) || name.starts_with("LC_");
     let path = [("PATH".into(), PATH.into())].into_iter();
-    // The last one counts.
+    // The last value counts.
     path.chain(std::env::vars_os().filter(move |(name, _)| name.to_str().is_some_and(is_kept)))
 }
 
-/// The user who called sudo, if somebody did.
+/// Returns the user who called sudo, if somebody did.
 ///
 /// # Errors
-/// The environment says it in part, or in no number: whoever it was is not known then, and is not taken for root.
+/// Returns an error if the environment names the user only in part, or not by a number: the user is unknown then, and is not taken
+/// for root.
 pub(crate) fn of_sudo() -> Result<Option<Owner>> {
     let [uid, gid] = ["SUDO_UID", "SUDO_GID"].map(|name| (name, std::env::var(name)));
     match (uid, gid) {
@@ -150,7 +151,7 @@ pub(crate) fn of_sudo() -> Result<Option<Owner>> {
     }
 }
 
-/// Reads the number of a user or group, as sudo writes it. The highest one stands for none.
+/// Parses the number of a user or group, as sudo writes it. The highest number stands for none.
 fn number((name, value): (&'static str, std::result::Result<String, VarError>)) -> Result<u32> {
     let wrong = |what: String| Error::SudoCaller { name, what };
     let text = match value {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sleeping until there is something to do: epoll(7).
+//! Sleeps until there is something to do: epoll(7).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -12,31 +12,31 @@ pub(crate) struct Wait {
 }
 
 impl Wait {
-    /// Makes one that nothing ends but the time.
+    /// Makes one that only a timeout ends.
     ///
     /// # Errors
-    /// No descriptor is left.
+    /// Returns an error if no descriptor is left.
     #[allow(unsafe_code)]
     pub fn new() -> io::Result<Wait> {
-        // SAFETY: it takes no pointer.
+        // SAFETY: the call takes no pointer.
         let epoll = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-        // SAFETY: the descriptor is new, and nobody else's.
+        // SAFETY: the descriptor is new, and nobody else has it.
         let epoll = unsafe { OwnedFd::from_raw_fd(epoll) };
         Ok(Wait { epoll })
     }
 
-    /// Ends sleeps as long as `fd` can be read, or its other end is closed.
+    /// Lets `fd` end sleeps as long as it can be read, or its other end is closed.
     ///
     /// # Errors
-    /// `fd` cannot be waited for.
+    /// Returns an error if `fd` cannot be waited for.
     pub fn while_readable(&self, fd: impl AsFd) -> io::Result<()> {
         self.add(fd, libc::EPOLLIN)
     }
 
-    /// Ends a sleep each time that `fd` wakes those who wait, whether or not it could be read before.
+    /// Lets `fd` end a sleep each time that it wakes its waiters, whether or not it could be read before.
     ///
     /// # Errors
-    /// `fd` cannot be waited for.
+    /// Returns an error if `fd` cannot be waited for.
     pub fn when_woken(&self, fd: impl AsFd) -> io::Result<()> {
         self.add(fd, libc::EPOLLIN | libc::EPOLLET)
     }
@@ -53,15 +53,15 @@ impl Wait {
         Ok(())
     }
 
-    /// Sleeps until one of the descriptors or a signal ends it, or the time is over.
+    /// Sleeps until one of the descriptors or a signal ends the sleep, or the time is over.
     ///
     /// # Errors
-    /// The kernel refuses.
+    /// Returns an error if the kernel refuses.
     #[allow(unsafe_code)]
     pub fn sleep(&self, at_most: Duration) -> io::Result<()> {
         const MANY: usize = 8;
         let epoll = self.epoll.as_raw_fd();
-        // Rounded up: a loop is not to spin through a time below 1 ms.
+        // Round up, so that a loop does not spin for a time below 1 ms.
         let millis = at_most.as_nanos().div_ceil(1_000_000);
         let millis = i32::try_from(millis).unwrap_or(i32::MAX);
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; MANY];
@@ -74,7 +74,7 @@ impl Wait {
     }
 }
 
-/// It can be read itself as long as one of its descriptors can.
+/// It can itself be read as long as one of its descriptors can.
 impl AsFd for Wait {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()

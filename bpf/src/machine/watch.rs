@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A watch over settings that have to stay as they are while a trace runs: somebody else may change them.
+//! Watches settings that must not change while a trace runs, because somebody else may change them.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ const EVERY: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Watch {
     settings: Vec<(PathBuf, String)>,
-    /// The first other value of each setting that was seen to change.
+    /// The first other value that each changed setting was seen to have.
     changed: BTreeMap<PathBuf, String>,
     checked: Instant,
 }
@@ -22,7 +22,7 @@ impl Watch {
     /// Watches the files from now on.
     ///
     /// # Errors
-    /// A file cannot be read.
+    /// Returns an error if a file cannot be read.
     pub fn new(files: impl IntoIterator<Item = PathBuf>) -> Result<Watch> {
         let settings = files.into_iter().map(|file| {
             let text = read_line(&file)?;
@@ -35,7 +35,7 @@ impl Watch {
         })
     }
 
-    /// Checks the settings if the last check was a while ago; called often.
+    /// Checks the settings if some time has passed since the last check; this is called often.
     pub fn poll(&mut self) {
         if self.checked.elapsed() >= EVERY {
             self.check();
@@ -53,7 +53,7 @@ impl Watch {
         }
     }
 
-    /// The changes that were seen, one line each.
+    /// Returns the changes that were seen, one line each.
     pub fn changes(&self) -> Vec<String> {
         let line = |(file, set): &(PathBuf, String)| {
             let now = self.changed.get(file)?;

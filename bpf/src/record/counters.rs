@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Holds the trace against the kernel's own counters, `/sys/class/block/X/stat`.
+//! Compares the trace with the kernel's own counters, `/sys/class/block/X/stat`.
 //!
-//! The kernel adds a request's sectors up when it completes, where the tracers have their C event: what completed while
-//! tracing must be in the trace. The counters are read before and after tracing begins, and before and after it ends, since
-//! neither happens at the moment of a reading. Of requests the trace may have more than were counted: one that completes in
-//! parts has a C event for each, and one that was flushed a further one without bytes.
-//! Source: `block/blk-mq.c` (blk_account_io_completion, blk_account_io_done), `block/blk-flush.c` (blk_account_io_flush).
+//! The kernel counts a request's sectors when it completes, at the place where the tracers have their C event: what completed while
+//! tracing must be in the trace. The counters are read before and after tracing begins, and before and after it ends, because it
+//! does neither at the moment of a reading. The trace may have more requests than were counted: a request that completes in parts
+//! has a C event for each, and one that was flushed has another one without bytes. Source: `block/blk-mq.c`
+//! (blk_account_io_completion, blk_account_io_done), `block/blk-flush.c` (blk_account_io_flush).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,8 +26,8 @@ use crate::sink::event_files_in;
 
 const SECTOR: u64 = 512;
 
-/// Puts the comparison and the kernel's totals into the manifest, and the completions that are missing in all: of some that the kernel
-/// counted, the issue may be missing too.
+/// Writes the comparison and the kernel's totals to the manifest, and the number of missing completions. Requests that the kernel
+/// counted may be missing together with their issue.
 pub(super) fn put(
     (counters, totals): (Counters, Option<Totals>),
     missing: &mut Missing,
@@ -40,7 +40,7 @@ pub(super) fn put(
     manifest.totals = totals;
 }
 
-/// The kernel's counters of a device, since the device is there.
+/// The kernel's counters of a device since the device appeared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Stat {
     reads: u64,
@@ -49,12 +49,12 @@ struct Stat {
     write_bytes: u64,
     discards: u64,
     discard_bytes: u64,
-    /// Executed by the device; of a whole disk alone.
+    /// The flushes that the device executed; only for a whole disk.
     flushes: Option<u64>,
 }
 
 impl Stat {
-    /// The fields are those of Documentation/admin-guide/iostats.rst; the last two came with 5.5.
+    /// Parses the fields of Documentation/admin-guide/iostats.rst; the last two came with 5.5.
     fn parse(text: &str) -> Option<Stat> {
         let fields: Option<Vec<u64>> = text
             .split_ascii_whitespace()
@@ -89,7 +89,7 @@ impl std::iter::Sum for Stat {
     }
 }
 
-/// The sums of the completions of a trace, and of those that failed.
+/// The sums over a trace's completions, and over those that failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sums {
     reads: Sum,
@@ -135,8 +135,8 @@ impl Sums {
         bytes.add(event.bytes.into(), failed);
     }
 
-    /// Sums the event files in `folder` up, as far as they concern `device`: a block tracer lets events of a partition's
-    /// neighbours pass.
+    /// Adds up the event files in `folder`, as far as they concern `device`: a block tracer also records events of a partition's
+    /// neighbours.
     fn of(folder: &Folder, device: &Device) -> Result<Sums> {
         let own = device.info.start_sector..device.end_sector();
         let mut sums = Sums::default();
@@ -190,11 +190,11 @@ pub(super) struct Readings {
     taken: Vec<std::result::Result<Stat, String>>,
 }
 
-/// Before and after tracing began, before and after it ended.
+/// The number of readings: before and after tracing began, before and after it ended.
 const READINGS: usize = 4;
 
 impl Readings {
-    /// Begins without a reading.
+    /// Starts without a reading.
     pub fn new(device: &Device) -> Self {
         Readings {
             device: device.clone(),
@@ -203,8 +203,8 @@ impl Readings {
         }
     }
 
-    /// The readings of the next segment, which begins where this one has ended: the readings around this one's end are those
-    /// around the other's beginning.
+    /// Returns the readings of the next segment, which begins where this one ended: the readings around this segment's end are
+    /// those around the next one's beginning.
     pub fn of_next(&self, device: &Device) -> Self {
         let end = self.taken.len().saturating_sub(2);
         Readings {
@@ -219,7 +219,7 @@ impl Readings {
         self.taken.push(read(&self.device));
     }
 
-    /// Holds them against the event files in `folder`. The totals are None if that is not possible.
+    /// Compares the readings with the event files in `folder`. The totals are None if that is not possible.
     pub fn compare(&self, folder: &Folder) -> (Counters, Option<Totals>) {
         let stats: std::result::Result<Vec<_>, _> = self.taken.iter().cloned().collect();
         let compared = stats.and_then(|stats| match <[Stat; READINGS]>::try_from(stats) {
@@ -248,14 +248,14 @@ impl Readings {
     }
 }
 
-/// The boot and the disk that the counters belong to. Before 5.15 the kernel does not number the disks that come and go.
+/// Returns the boot and the disk to which the counters belong. Before 5.15, the kernel does not number the disks that come and go.
 fn epoch(device: &Device) -> String {
     let boot = read_line("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let disk = read_line(device.disk_sysfs().join("diskseq")).unwrap_or_default();
     format!("{boot} {} {disk}", device.info.dev)
 }
 
-/// The counters now, or why they say nothing.
+/// Reads the counters, or returns why they tell nothing.
 fn read(device: &Device) -> std::result::Result<Stat, String> {
     let disk = match device.paths.first() {
         Some(path) => Path::new("/sys/block").join(&path.name),
@@ -280,7 +280,7 @@ fn read(device: &Device) -> std::result::Result<Stat, String> {
     Ok(Stat { flushes, ..stat })
 }
 
-/// The counters of the paths of an NVMe namespace together: those of the namespace itself count flushes as reads and, on some
+/// Adds up the counters of the paths of an NVMe namespace. The namespace's own counters count flushes as reads and, on some
 /// kernels, not every byte (drivers/nvme/host/multipath.c, nvme_mpath_end_request).
 fn read_paths(device: &Device) -> std::result::Result<Stat, String> {
     if device.is_partition() {
@@ -317,7 +317,7 @@ fn compare(
         };
         counters.insert(name.to_owned(), counter);
     };
-    // Later kernels count what goes through the node of the whole disk for the disk alone.
+    // Later kernels count IO through the node of the whole disk only for the disk.
     let exact = !is_partition;
     put("reads", sums.reads, |s| s.reads, false);
     put("read_bytes", sums.read_bytes, |s| s.read_bytes, exact);
@@ -340,7 +340,7 @@ fn compare(
 mod tests {
     use super::*;
 
-    /// 20 writes were counted; the trace has the completions of 8, and the issues of `issued` more.
+    /// The kernel counted 20 writes; the trace has the completions of 8, and the issues of `issued` more.
     fn lost(issued: u64) -> u64 {
         let stat = |writes, reads| Stat {
             reads,
@@ -351,7 +351,7 @@ mod tests {
         let sum = |all| Sum { all, failed: 0 };
         let sums = Sums {
             writes: sum(8),
-            // One that was under way when the counters were read.
+            // One was in flight when the counters were read.
             reads: sum(2),
             ..Sums::default()
         };

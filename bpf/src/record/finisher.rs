@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The thread that finishes segments that have ended: it counts what is in them, says that they are complete, packs them,
-//! and removes the oldest. The recording goes on meanwhile.
+//! Runs a thread that finishes segments that have ended: it counts their contents, marks them as complete, packs them, and removes
+//! the oldest ones. The recording continues meanwhile.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use super::tracing::{CAUSES, COMPLETIONS, UNCOUNTED};
 use crate::error::{At, Error, Result};
 use crate::sink::unfinished;
 
-/// A segment that has ended; only its events are not counted yet.
+/// A segment that has ended; only its events are not yet counted.
 pub(super) struct Ended(Open);
 
 impl Ended {
@@ -29,7 +29,7 @@ impl Ended {
         Ended(open)
     }
 
-    /// Finishes the segment, ahead of which the segments have `missing`. Returns it with its manifest and its path.
+    /// Finishes the segment, given what the segments before it lack. Returns it with its manifest and its path.
     fn finish(self, missing: &mut Missing) -> Result<(Finished, Manifest, PathBuf)> {
         let Open {
             output,
@@ -65,14 +65,14 @@ pub(super) struct Totals {
     losses: BTreeMap<String, u64>,
     causes: Option<Causes>,
     missing: Missing,
-    /// The counters of the first segment that do not agree with the kernel's.
+    /// The counters of the first segment that does not agree with the kernel.
     differs: Option<Counters>,
     /// The notes about single segments, each with the segment's name.
     notes: Vec<String>,
     interference: Vec<String>,
 }
 
-/// The most lines of either kind that are kept.
+/// The most lines that are kept of either kind.
 const LINES: usize = 50;
 
 impl Totals {
@@ -126,19 +126,19 @@ type Outcome = Result<(Totals, VecDeque<Finished>)>;
 
 /// The running thread.
 pub(super) struct Finisher {
-    /// None once there is nothing more to come.
+    /// The queue; None once nothing more will come.
     queue: Option<Sender<Ended>>,
     thread: Option<JoinHandle<Outcome>>,
-    /// None as long as the thread is not known to have ended.
+    /// The result; None as long as the thread is not known to have ended.
     outcome: Option<Outcome>,
     keep: Option<u32>,
 }
 
 impl Finisher {
-    /// Starts the thread. At most `keep` segments stay, the one that is being written among them.
+    /// Starts the thread. At most `keep` segments stay, including the one that is being written.
     ///
     /// # Errors
-    /// There is no thread left.
+    /// Returns an error if no thread can be started.
     pub fn start(keep: Option<u32>) -> Result<Finisher> {
         let (queue, ended) = channel::<Ended>();
         let thread = std::thread::Builder::new()
@@ -166,7 +166,7 @@ impl Finisher {
     /// Takes a segment to be finished.
     ///
     /// # Errors
-    /// A segment before could not be finished.
+    /// Returns an error if an earlier segment could not be finished.
     pub fn take(&mut self, ended: Ended) -> Result<()> {
         let sent = self.queue.as_ref().is_some_and(|q| q.send(ended).is_ok());
         match sent {
@@ -175,10 +175,10 @@ impl Finisher {
         }
     }
 
-    /// Checks that the thread still works.
+    /// Checks that the thread still runs.
     ///
     /// # Errors
-    /// The error that the thread ended with.
+    /// Returns the error with which the thread ended.
     pub fn check(&mut self) -> Result<()> {
         match self.thread.as_ref().is_some_and(JoinHandle::is_finished) {
             true => self.failure(),
@@ -191,7 +191,7 @@ impl Finisher {
         self.outcome().map(drop)
     }
 
-    /// Waits until the segments that ended are finished.
+    /// Waits until all segments that have ended are finished.
     fn join(&mut self) {
         drop(self.queue.take());
         match self.thread.take().map(JoinHandle::join) {
@@ -206,8 +206,8 @@ impl Finisher {
         self.outcome.take().unwrap_or_else(ended)
     }
 
-    /// Waits until the segments that ended are finished, and returns what they lack; nothing if one of them could not be finished, as
-    /// [`Finisher::end`] will say.
+    /// Waits until all segments that have ended are finished, and returns what they lack; nothing if one of them could not be
+    /// finished, which [`Finisher::end`] will report.
     pub fn missing(&mut self) -> Missing {
         self.join();
         let outcome = self
@@ -217,10 +217,10 @@ impl Finisher {
         outcome.map_or_else(Missing::default, |(totals, _)| totals.missing)
     }
 
-    /// Finishes the segments that are left; `last`, which was finished elsewhere, counts as one of them.
+    /// Finishes the remaining segments; `last`, which was finished elsewhere, counts as one of them.
     ///
     /// # Errors
-    /// A segment cannot be written.
+    /// Returns an error if a segment cannot be written.
     pub fn end(mut self, last: Option<Finished>) -> Result<Totals> {
         self.join();
         let (totals, mut kept) = self.outcome()?;
@@ -230,10 +230,10 @@ impl Finisher {
     }
 }
 
-/// Removes the oldest segments, so that with `others` there are `keep` at most.
+/// Removes the oldest segments so that, together with `others`, at most `keep` are left.
 fn rotate(kept: &mut VecDeque<Finished>, keep: Option<u32>, others: usize) -> Result<()> {
     let Some(keep) = keep else {
-        // Those that stay need not be known.
+        // Segments that stay need not be known.
         kept.clear();
         return Ok(());
     };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The comparison of what handles dirtied with what the journal copied.
+//! Compares what handles dirtied with what the journal copied.
 //!
-//! jbd2 writes one copy of each buffer that a transaction's handles modified, and counts for each handle those that it
-//! was the first to modify: the two sums are equal, but for buffers that were forgotten again.
+//! jbd2 writes one copy of each buffer that a transaction's handles modified, and counts for each handle the buffers that it was
+//! the first to modify. The two sums are equal, except for buffers that were forgotten again.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -19,7 +19,7 @@ struct Transaction {
     copies: u64,
     dirtied: u64,
     named: u64,
-    /// True if a handle was open when the recording began: what it did before is not known.
+    /// True if a handle was open when the recording began, so that its earlier work is not known.
     is_torn: bool,
     has_handle: bool,
 }
@@ -27,7 +27,7 @@ struct Transaction {
 /// Compares the tables of a recording that has stopped.
 ///
 /// # Errors
-/// The tables cannot be read.
+/// Returns an error if the tables cannot be read.
 pub(crate) fn compare(folder: &Folder) -> Result<Causes> {
     let mut transactions: BTreeMap<u32, Transaction> = BTreeMap::new();
     let mut named: HashSet<(u32, u64)> = HashSet::new();
@@ -57,7 +57,7 @@ pub(crate) fn compare(folder: &Folder) -> Result<Causes> {
         }
     })?;
     let mut sums = Causes::default();
-    // The first one may have had handles before the recording.
+    // The first transaction may have had handles before the recording.
     let whole = transactions
         .iter()
         .filter(|(tid, t)| Some(**tid) != first && !t.is_torn && t.has_handle && t.copies > 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Errors that come when something has been recorded: it is worth keeping, so each is a note. Only a bundle that cannot be written
-//! ends the recording.
+//! Collects errors that occur after something has been recorded. The recording is worth keeping, so each error becomes a note. Only
+//! a bundle that cannot be written ends the recording.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ pub(super) struct Late {
 }
 
 impl Late {
-    /// Begins without notes, for the bundle in this folder.
+    /// Starts without notes, for the bundle in this folder.
     pub fn new(bundle: &Path) -> Late {
         Late {
             bundle: bundle.to_owned(),
@@ -21,10 +21,10 @@ impl Late {
         }
     }
 
-    /// Makes a note of an error, behind `what` it leaves undone; None then.
+    /// Turns an error into a note that also says `what` it leaves undone, and returns None then.
     ///
     /// # Errors
-    /// The bundle cannot be written.
+    /// Returns an error if the bundle cannot be written.
     pub fn note<T>(&mut self, what: &str, result: Result<T>) -> Result<Option<T>> {
         match result {
             Err(e) if e.is_of(&self.bundle) => Err(e),
@@ -32,7 +32,7 @@ impl Late {
         }
     }
 
-    /// Does the same with what only reads the bundle.
+    /// Does the same for an operation that only reads the bundle.
     pub fn read<T>(&mut self, what: &str, result: Result<T>) -> Option<T> {
         match result {
             Ok(value) => Some(value),
@@ -43,7 +43,7 @@ impl Late {
         }
     }
 
-    /// The notes.
+    /// Returns the notes.
     pub fn into_notes(self) -> Vec<String> {
         self.notes
     }

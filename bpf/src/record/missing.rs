@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The completions that a recording lacks, each counted in one of its segments.
+//! The completions that a recording lacks; each is counted in one of its segments.
 
-/// Counts what the segments so far lack. A request whose completion is missing goes on into the next segment, as one that is under way does, and
-/// is given up there or later; the kernel's counters show it in the segment in which it completed.
+/// Counts what the segments so far lack. A request whose completion is missing continues into the next segment, as one in flight
+/// does, and is given up there or later; the kernel's counters show it in the segment in which it completed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Missing {
     given_up: u64,
@@ -11,8 +11,9 @@ pub(super) struct Missing {
 }
 
 impl Missing {
-    /// Takes the requests that the next segment gave up, and the least number that the kernel counted and its trace lacks. Returns how
-    /// many completions the segments lack beyond what was returned before: of what is known in either way, the larger number.
+    /// Takes the number of requests that the next segment gave up, and the least number of requests that the kernel counted and the
+    /// segment's trace lacks. Returns how many completions the segments lack beyond those returned before; of the two numbers the
+    /// larger one counts.
     pub fn add(&mut self, given_up: u64, counted: u64) -> u64 {
         self.given_up = self.given_up.saturating_add(given_up);
         self.counted = self.counted.saturating_add(counted);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One capture, from the first probe to the packed bundle.
+//! Makes one capture, from the first probe to the packed bundle.
 //!
-//! [`Subject`] is what is to be recorded, [`Tracing`] the sources that record it, [`Series`] the bundles that it goes to.
+//! [`Subject`] is what is recorded, [`Tracing`] holds the sources that record it, and [`Series`] the bundles to which they record.
 
 use mostrace_bundle::Writer;
 use mostrace_bundle::layout;
@@ -52,11 +52,11 @@ use signals::Signals;
 use subject::Subject;
 use tracing::Tracing;
 
-/// Records until the command ends, the time is up, or SIGINT.
+/// Records until the command ends, the time is up, or SIGINT comes.
 ///
 /// # Errors
-/// Anything that keeps the capture from being made; what was written before stays, as a
-/// bundle whose state is `recording`. A source that fails ends the recording, whose bundle is complete then.
+/// Returns an error if something prevents the capture. What was written before stays, as a bundle whose state is `recording`. A
+/// source that fails ends the recording, whose bundle is then complete.
 pub fn record(options: &Options) -> Result<Outcome> {
     let subject = Subject::find(options)?;
     let mut trees = Trees::find(&options.names, subject.of_filesystem().dev)?;
@@ -85,7 +85,7 @@ pub fn record(options: &Options) -> Result<Outcome> {
     })
 }
 
-/// Returns what ended it early.
+/// Makes the capture. Returns what ended it early.
 fn capture(
     options: &Options,
     subject: &Subject,
@@ -95,7 +95,7 @@ fn capture(
 ) -> Result<Option<Error>> {
     let payload = PayloadPlace::new(options.user.as_ref())?;
     let before = leftovers::sweep(&subject.device.info);
-    // What it reads is not to be in the trace.
+    // The files that this reads must not be in the trace.
     let refused = trees.walk(series.current.output.writer().folder())?;
     if let Some(why) = refused.into_iter().next() {
         return Err(why);
@@ -201,7 +201,7 @@ fn first_manifest(options: &Options, subject: &Subject) -> Manifest {
     }
 }
 
-/// A trace without a snapshot is worth keeping: what keeps it from being taken is a note.
+/// Takes the snapshot. If it cannot be taken, the reason becomes a note, because a trace without a snapshot is worth keeping.
 fn take_snapshot(subject: &Subject, bundle: &Writer, manifest: &mut Manifest) {
     let Some(filesystem) = &subject.filesystem else {
         return;

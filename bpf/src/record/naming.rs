@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A check that a recording to segments does not take the place of another one.
+//! Checks that a recording to segments does not overwrite another one.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 /// Checks that there is no segment of another recording with the same name.
 ///
 /// # Errors
-/// There is such a segment.
+/// Returns an error if there is such a segment.
 pub(super) fn check_free(output: &Path) -> Result<()> {
     let parent = output.parent().unwrap_or(Path::new(""));
     let mut names = Folder::open(parent)?.names()?;

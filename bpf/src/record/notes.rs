@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The notes in the manifest about the device that was recorded.
+//! Notes in the manifest about the recorded device.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -10,7 +10,7 @@ use super::subject::Subject;
 use crate::error::{At, Result};
 use crate::machine::medium::Medium;
 
-/// Says so when the device has no requests of its own.
+/// Adds a note if the device has no requests of its own.
 pub(super) fn mapped(subject: &Subject, manifest: &mut Manifest) {
     let below = subject.device.below();
     if !below.is_empty() {
@@ -22,10 +22,10 @@ pub(super) fn mapped(subject: &Subject, manifest: &mut Manifest) {
     }
 }
 
-/// Says so when there is nothing in the trace.
+/// Adds a note if the trace is empty.
 pub(super) fn nothing_seen(subject: &Subject, manifest: &mut Manifest) {
     let kept = |name: &str| manifest.counts.get(name).copied();
-    // Of one of several segments it says nothing.
+    // For one of several segments, this would say nothing.
     let is_later = manifest.segment.as_ref().is_some_and(|s| s.number > 1);
     if !is_later && kept("process_entries").or_else(|| kept("events")) == Some(0) {
         let name = &subject.device.info.name;
@@ -34,7 +34,7 @@ pub(super) fn nothing_seen(subject: &Subject, manifest: &mut Manifest) {
     }
 }
 
-/// Says so when the disk is another one than at the beginning: what lies where is known of the later one.
+/// Adds a note if the disk is not the same as at the beginning: the places of files are known only for the later one.
 pub(super) fn another_disk(subject: &Subject, manifest: &mut Manifest) {
     let now = Medium::of(&subject.device, subject.of_filesystem());
     let changes = subject.medium.changes(&now);
@@ -47,10 +47,10 @@ pub(super) fn another_disk(subject: &Subject, manifest: &mut Manifest) {
     }
 }
 
-/// Says so when the tracer's own writes are part of the trace.
+/// Adds a note if the tracer's own writes are part of the trace.
 ///
 /// # Errors
-/// The bundle's folder is gone.
+/// Returns an error if the bundle's folder is gone.
 pub(super) fn own_disk(subject: &Subject, bundle: &Writer, manifest: &mut Manifest) -> Result<()> {
     let dir = bundle.dir();
     let held = bundle.folder().handle();
@@ -58,7 +58,7 @@ pub(super) fn own_disk(subject: &Subject, bundle: &Writer, manifest: &mut Manife
         .device
         .shares_disk_with(fs::metadata(held).at(dir)?.dev())
     {
-        // Its folder may be held by a descriptor.
+        // The folder's path may go through a descriptor.
         let shown = fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
         manifest.notes.push(format!(
             "the bundle is on the traced disk: its own writes ({}) are in the trace",

@@ -14,7 +14,7 @@ use crate::machine::user::User;
 use crate::source::bpf::RingSize;
 use crate::source::recorder::KernelPaths;
 
-/// The options of a recording. By default everything is recorded that can be; a device has to be named.
+/// The options of a recording. By default everything is recorded that can be; only the device must be named.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The whole disk or the partition to trace, or a path on it.
@@ -37,29 +37,29 @@ pub struct Options {
     pub btf: Option<PathBuf>,
     /// `--operations`: the calls to record, for a replay.
     pub operations: Operations,
-    /// `--ring-size`: the size of each ring of the probes; None for one that fits the machine's memory.
+    /// `--ring-size`: the size of each ring of the probes; None for a size that fits the machine's memory.
     pub ring_size: Option<RingSize>,
-    /// `--names`: folders whose files are named by the mounted tree.
+    /// `--names`: folders whose files are named from the mounted tree.
     pub names: Vec<PathBuf>,
-    /// `--packages`: a list of an Android device's apps in place of the device's own.
+    /// `--packages`: a list of an Android device's apps, instead of the device's own list.
     pub packages: Option<PathBuf>,
     /// `-w`: the time after which the recording ends.
     pub limit: Option<Duration>,
-    /// `--segment`, `--keep`: the segments, if the recording goes to several bundles, one after the other.
+    /// `--segment`, `--keep`: the segments, if the recording goes to several consecutive bundles.
     pub segments: Option<Segments>,
-    /// `--sync`: true to write back, while tracing, what the command left in memory.
+    /// `--sync`: true to write back what the command left in memory while still tracing.
     pub sync: bool,
     /// True to save the filesystem's metadata.
     pub snapshot: bool,
     /// `--label`: the user's name for the recording.
     pub label: Option<String>,
-    /// The command with its arguments; empty to record without one.
+    /// The command and its arguments; empty to record without a command.
     pub argv: Vec<OsString>,
     /// True if the filesystem was made for the command, and nobody else sees it.
     pub alone: bool,
-    /// `-u`: the user whom the command runs as; None for that of this process.
+    /// `-u`: the user as whom the command runs; None for the user of this process.
     pub user: Option<User>,
-    /// True if what the command prints goes to this process's standard error, because its standard output is for something else.
+    /// True if the command's output goes to this process's standard error, because its standard output serves another purpose.
     pub stdout_aside: bool,
     /// True to record until the processes that the command left running have ended too.
     pub wait_for_descendants: bool,
@@ -103,7 +103,7 @@ impl Default for Options {
 pub struct Segments {
     /// The size of each segment.
     pub each: Size,
-    /// The most segments that are kept, the one that is being written among them; None to keep all.
+    /// The most segments that are kept, including the one that is being written; None to keep all.
     pub keep: Option<u32>,
 }
 
@@ -119,7 +119,7 @@ pub enum Size {
 impl FromStr for Size {
     type Err = String;
 
-    /// Parses a number with a unit of time, or of bytes.
+    /// Parses a number with a unit of time or of bytes.
     fn from_str(text: &str) -> Result<Size, String> {
         let of_bytes = units::size(text).ok().filter(|bytes| *bytes > 0);
         let of_time = units::time(text).ok().filter(|time| !time.is_zero());
@@ -135,11 +135,11 @@ impl FromStr for Size {
 /// The result of a recording.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The exit status of the command; 0 without one.
+    /// The command's exit status; 0 without a command.
     pub exit_status: i32,
-    /// True if a signal ended the recording, such as that of Ctrl-C.
+    /// True if a signal ended the recording, as Ctrl-C does.
     pub interrupted: bool,
-    /// The manifest as written. Of a recording to segments it is that of the last one, with the counts and losses of all.
+    /// The manifest as written. For a recording to segments, it is the last one's, with the counts and losses of all.
     pub manifest: Manifest,
     /// The last bundle.
     pub output: PathBuf,

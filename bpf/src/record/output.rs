@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The place that the bundle is written to: a folder, packed at the end if it is to be one file. Only root can read it while it is
-//! written; then it belongs to the user who called sudo.
+//! The place to which the bundle is written: a folder, which is packed at the end if it should be one file. Only root can read it
+//! while it is written; then it belongs to the user who called sudo.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -15,18 +15,18 @@ use crate::machine::user;
 
 /// The place of one bundle.
 pub(super) struct Output {
-    /// The folder that the bundle is in.
+    /// The folder that contains the bundle.
     parent: Folder,
     writer: Writer,
-    /// Name of the archive, if there is to be one.
+    /// Name of the archive, if there will be one.
     archive: Option<OsString>,
     owner: Option<Owner>,
 }
 
-/// The names of the folder and of the archive, if there is to be one.
+/// Returns the name of the folder, and that of the archive if there will be one.
 ///
 /// # Errors
-/// The name is neither NAME.most nor NAME.most.tar.zst.
+/// Returns an error if the name is neither NAME.most nor NAME.most.tar.zst.
 fn names(output: &Path) -> Result<(OsString, Option<OsString>)> {
     let name = output.file_name().unwrap_or_default();
     let text = name.as_encoded_bytes();
@@ -44,17 +44,17 @@ fn names(output: &Path) -> Result<(OsString, Option<OsString>)> {
 /// Checks that a bundle can have this name.
 ///
 /// # Errors
-/// The name is neither NAME.most nor NAME.most.tar.zst.
+/// Returns an error if the name is neither NAME.most nor NAME.most.tar.zst.
 pub fn check_output(output: &Path) -> Result<()> {
     names(output).map(drop)
 }
 
 impl Output {
-    /// Makes the folder: `NAME.most`, also of `NAME.most.tar.zst`.
+    /// Makes the folder `NAME.most`; also for `NAME.most.tar.zst`.
     ///
     /// # Errors
-    /// It has another name, the folder or the archive is there already, or the folder cannot be made; or it is not known who called
-    /// sudo.
+    /// Returns an error if the name has another form, if the folder or the archive exists already, if the folder cannot be made, or
+    /// if it is not known who called sudo.
     pub fn create(output: &Path) -> Result<Output> {
         let (folder, archive) = names(output)?;
         let parent = Folder::open(output.parent().unwrap_or(Path::new("")))?;
@@ -74,12 +74,12 @@ impl Output {
         })
     }
 
-    /// The bundle's folder.
+    /// Returns the bundle's folder.
     pub fn writer(&self) -> &Writer {
         &self.writer
     }
 
-    /// The path that the bundle will have.
+    /// Returns the path that the bundle will have.
     pub fn path(&self) -> PathBuf {
         match &self.archive {
             Some(archive) => self.parent.path().join(archive),
@@ -87,10 +87,10 @@ impl Output {
         }
     }
 
-    /// Packs what was recorded, if it is to be packed, and gives it to its owner.
+    /// Packs what was recorded, if it should be packed, and gives it to its owner.
     ///
     /// # Errors
-    /// The archive cannot be written; the folder stays then.
+    /// Returns an error if the archive cannot be written; the folder stays then.
     pub fn finish(self, progress: Packing) -> Result<Finished> {
         let Some(archive) = &self.archive else {
             self.writer.folder().give_to(self.owner)?;
@@ -116,7 +116,7 @@ impl Output {
         })
     }
 
-    /// Nothing is left of an archive that cannot be written, and what has its name already stays.
+    /// Packs the folder. An archive that cannot be written is removed again, and a file that has its name already stays.
     fn pack(&self, archive: &OsStr, progress: Packing) -> Result<Identity> {
         let file = self.parent.create(archive)?;
         let packed = self.pack_into(&file, archive, progress);
@@ -134,15 +134,14 @@ impl Output {
         Ok(Identity::of(&file.metadata().at(&path)?))
     }
 
-    /// Returns true if there is something in the bundle.
+    /// Returns true if the bundle has contents.
     pub fn is_begun(&self) -> bool {
         self.writer.folder().has(layout::MANIFEST).unwrap_or(true)
     }
 
-    /// Leaves nothing behind if nothing was recorded: no source was running yet, or the command was not
-    /// to be started.
+    /// Removes the place again if nothing was recorded: no source was running yet, or the command could not be started.
     pub fn abandon(self, why: &Error) {
-        // The error to report is the one that kept the capture from being made.
+        // The error to report is the one that prevented the capture.
         let _ = match self.is_begun() && !matches!(why, Error::Command { .. }) {
             true => self.writer.folder().give_to(self.owner),
             false => self.parent.remove_folder(self.writer.folder()),
@@ -150,7 +149,7 @@ impl Output {
     }
 }
 
-/// A bundle that is done.
+/// A finished bundle.
 pub(super) struct Finished {
     parent: Folder,
     name: OsString,
@@ -158,10 +157,10 @@ pub(super) struct Finished {
 }
 
 impl Finished {
-    /// Removes it. What somebody has moved away, or put in its place, stays.
+    /// Removes the bundle. If somebody has moved it away or put something in its place, that stays.
     ///
     /// # Errors
-    /// The bundle cannot be removed.
+    /// Returns an error if the bundle cannot be removed.
     pub fn remove(self) -> Result<()> {
         if self.parent.identity_of(&self.name)? != Some(self.identity) {
             return Ok(());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The apps of an Android device, by user: kept with the recording, because the kernel knows only users.
+//! The apps of an Android device, by user. They are stored with the recording, because the kernel knows only users.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -13,10 +13,11 @@ use crate::error::{At, Error, Result};
 /// The file in which Android keeps the list.
 const OF_ANDROID: &str = "/data/system/packages.list";
 
-/// The list in `named`, or Android's own; None where there is none. What kept that one from being read is a note.
+/// Reads the list in `named`, or Android's own; None if there is none. If Android's own list cannot be read, the reason becomes a
+/// note.
 ///
 /// # Errors
-/// `named` cannot be read, or is no such list.
+/// Returns an error if `named` cannot be read, or is not such a list.
 pub(crate) fn find(named: Option<&Path>, notes: &mut Vec<String>) -> Result<Option<Packages>> {
     let Some(named) = named else {
         return Ok(match read(Path::new(OF_ANDROID)) {
@@ -45,10 +46,10 @@ fn read(path: &Path) -> Result<Packages> {
     Ok(Packages::parse(&text))
 }
 
-/// Writes them into a bundle.
+/// Writes the apps to a bundle.
 ///
 /// # Errors
-/// The disk is full, or the like.
+/// Returns an error if they cannot be written, for example because the disk is full.
 pub(crate) fn keep(packages: &Packages, folder: &Folder) -> Result<()> {
     let mut file = folder.create(layout::PACKAGES)?;
     file.write_all(&packages.text())

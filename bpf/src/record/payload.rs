@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The file in which the command's workload says what it stored.
+//! The file in which the command's workload reports what it stored.
 
 use std::fs::{self, Permissions};
 use std::io::Read;
@@ -14,27 +14,26 @@ use crate::error::{At, Error, Result};
 use crate::machine::user::User;
 
 const NAME: &str = "payload.json";
-/// A payload is a few hundred bytes.
+/// The most bytes of a payload; it takes a few hundred.
 const LIMIT: u64 = 1 << 20;
 
-/// A folder of the command's user, in one of the recorder's: what is put there is read as data of
-/// somebody else's.
+/// A folder of the command's user, within a folder of the recorder's. Its contents are read as somebody else's data.
 pub(crate) struct PayloadPlace {
     folder: Folder,
     _outer: TempFolder,
 }
 
 impl PayloadPlace {
-    /// Makes it, for the command's user if that is another one.
+    /// Makes the folder, for the command's user if that is not the recorder's.
     ///
     /// # Errors
-    /// No temporary folder can be made.
+    /// Returns an error if no temporary folder can be made.
     pub fn new(user: Option<&User>) -> Result<PayloadPlace> {
         let outer = TempFolder::new()?;
         let folder = Folder::open(outer.path())?.make_folder("payload".as_ref())?;
         if let Some(user) = user {
             folder.give_to(Some(user.owner))?;
-            // To be gone through, and no more.
+            // Others may pass through it, and no more.
             fs::set_permissions(outer.path(), Permissions::from_mode(0o711)).at(outer.path())?;
         }
         Ok(PayloadPlace {
@@ -43,15 +42,15 @@ impl PayloadPlace {
         })
     }
 
-    /// The path that the workload is given.
+    /// Returns the path that is given to the workload.
     pub fn path(&self) -> PathBuf {
         self.folder.path().join(NAME)
     }
 
-    /// Reads what was put there, if anything was: payloads of several workloads are added up.
+    /// Reads what was stored there, if anything was; the payloads of several workloads are added up.
     ///
     /// # Errors
-    /// The file is malformed.
+    /// Returns an error if the file is malformed.
     pub fn read(&self) -> Result<Option<Payload>> {
         if !self.folder.has(NAME)? {
             return Ok(None);
@@ -70,7 +69,7 @@ impl PayloadPlace {
         let payloads = serde_json::Deserializer::from_slice(&text).into_iter::<Payload>();
         let all: serde_json::Result<Vec<Payload>> = payloads.collect();
         let all = all.map_err(|e| {
-            // The place alone: its words may be the command's own.
+            // Name only the place: the words may be the command's own.
             malformed(format!(
                 "not a payload's JSON, line {}, column {}",
                 e.line(),
@@ -102,7 +101,7 @@ mod tests {
         assert_eq!(place.read().unwrap(), Some(payload));
     }
 
-    /// The form that the page for authors describes.
+    /// These are the fields that the page for authors describes.
     #[test]
     fn three_fields_are_enough() {
         let place = PayloadPlace::new(None).unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! While tracing: the command runs, the sources are emptied.
+//! Runs the command and empties the sources while tracing.
 
 use std::fs;
 use std::path::Path;
@@ -15,14 +15,14 @@ use crate::machine::device::Device;
 use crate::machine::wait::Wait;
 use crate::source::POLL_INTERVAL;
 
-/// The time in which a command has to end after SIGTERM before it is left alone.
+/// The time in which a command has to end after SIGTERM; after this it is left alone.
 const PATIENCE: Duration = Duration::from_secs(10);
 const SETTLE: Duration = Duration::from_millis(200);
 
-/// The end of the time of tracing.
+/// How tracing ended.
 #[derive(Default)]
 pub(super) struct Ended {
-    /// The command's status; None if there was none or it did not end.
+    /// The command's status; None if there was no command, or if it did not end.
     pub status: Option<i32>,
     /// The error that ended the recording early.
     pub early: Option<Error>,
@@ -37,10 +37,10 @@ impl Ended {
     }
 }
 
-/// Runs the command, or waits. If a source fails the command is asked to end.
+/// Runs the command, or waits. If a source fails, the command is asked to end.
 ///
 /// # Errors
-/// The command cannot be started, or the bundle not be written.
+/// Returns an error if the command cannot be started, or if the bundle cannot be written.
 pub(super) fn run(
     options: &Options,
     tracing: &mut Tracing<'_>,
@@ -117,11 +117,11 @@ fn watch(
     }
 }
 
-/// Waits for a moment without a request in flight, if there is one soon: what is in flight when a source stops has no
+/// Waits for a moment without a request in flight, if there is one soon, because what is in flight when a source stops has no
 /// completion in the trace.
 ///
 /// # Errors
-/// A source fails.
+/// Returns an error if a source fails.
 pub(super) fn settle(device: &Device, tracing: &mut Tracing<'_>) -> Result<()> {
     let start = Instant::now();
     while is_busy(device) && start.elapsed() < SETTLE {
@@ -131,16 +131,16 @@ pub(super) fn settle(device: &Device, tracing: &mut Tracing<'_>) -> Result<()> {
     Ok(())
 }
 
-/// `inflight`: how many reads and writes the driver has.
+/// Returns true if the driver has requests: `inflight` holds the number of reads and writes.
 fn is_busy(device: &Device) -> bool {
     let counts = read_line(device.sysfs.join("inflight")).unwrap_or_default();
     counts.split_ascii_whitespace().any(|count| count != "0")
 }
 
-/// syncfs in a thread of its own, so that the buffers are emptied meanwhile.
+/// Calls syncfs in a thread of its own, so that the buffers are emptied meanwhile.
 ///
 /// # Errors
-/// The filesystem or a source fails.
+/// Returns an error if the filesystem or a source fails.
 pub(super) fn sync(mount: &Path, tracing: &mut Tracing<'_>) -> Result<()> {
     let folder = fs::File::open(mount).at(mount)?;
     let sync = std::thread::spawn(move || rustix::fs::syncfs(&folder));

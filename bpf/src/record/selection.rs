@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The choice of the sources that record.
+//! Chooses the sources that record.
 
 use mostrace_bundle::Manifest;
 
@@ -17,7 +17,7 @@ use crate::source::recorder::Recorder;
 use crate::source::tracefs::{TracefsEntries, TracefsEvents};
 use crate::source::{Provides, Remark, Source};
 
-/// How often process 1 is waited for. A recording should start at once.
+/// The number of times that process 1 is waited for; it is small, because a recording should start at once.
 const TRIES: usize = 6;
 
 /// The sources, while they are chosen and started.
@@ -33,12 +33,11 @@ pub(super) struct Selection<'a, 'o> {
     events: Option<Box<dyn Source + 'o>>,
 }
 
-/// Chooses and starts the sources, and returns them in the order in which they are to be polled. Entries and causes are started
-/// ahead of events, so that every event has its own. The manifest says what the sources cannot tell, and why others were passed
-/// over.
+/// Chooses and starts the sources, and returns them in the order in which they must be polled. Entries and causes are started
+/// before events, so that every event has its own. The manifest says what the sources cannot tell, and why others were passed over.
 ///
 /// # Errors
-/// There is no source of the kind asked for.
+/// Returns an error if there is no source of the requested kind.
 pub(super) fn start_sources<'o>(
     options: &Options,
     subject: &Subject,
@@ -68,8 +67,8 @@ pub(super) fn start_sources<'o>(
         events,
         ..
     } = selection;
-    // Events are polled first, so that a reader of the growing bundle finds their entries. Where the probes and the source of
-    // entries both report a counter, the latter's value wins.
+    // Events are polled first, so that a reader of the growing bundle finds their entries. If the probes and the source of entries
+    // both report a counter, the value of the source of entries wins.
     let mut sources: Vec<Box<dyn Source + 'o>> = Vec::new();
     sources.extend(events);
     sources.push(Box::new(bpf));
@@ -109,7 +108,7 @@ impl Selection<'_, '_> {
             (Entries::None, Causes::Kernel) => Err(Error::RecorderHasNoCauses),
             (Entries::None, Causes::Bpf) => Err(Error::CausesWithoutEntries),
             (Entries::None, _) => Ok(Causes::None),
-            // Whoever asks for plain tracepoints asks that nothing is loaded.
+            // A user who asks for plain tracepoints wants nothing to be loaded.
             (Entries::Tracefs, Causes::Auto) => Ok(Causes::None),
             (_, causes) => Ok(causes),
         }
@@ -181,7 +180,7 @@ impl Selection<'_, '_> {
             Ok(passed_over) => manifest.passed_over.extend(passed_over),
             Err(refused) => return Err(Error::NoEvents(refused)),
         }
-        // Taken after all, the probes were not passed over.
+        // If the probes were chosen after all, they were not passed over.
         if let Some(why) = blind.filter(|_| self.events.is_some()) {
             manifest.passed_over.push(why.to_string());
         }
@@ -235,7 +234,7 @@ impl Selection<'_, '_> {
 /// Starts the first candidate that works. Returns why each one before it was passed over.
 ///
 /// # Errors
-/// The reasons, if none works.
+/// Returns the reasons as an error if none works.
 fn first_that_starts<C: Copy + ToString>(
     option: &'static str,
     candidates: &[C],
@@ -255,7 +254,7 @@ fn first_that_starts<C: Copy + ToString>(
     Err(refused)
 }
 
-/// MAJ:MIN.
+/// Returns a device number as MAJ:MIN.
 fn dev_name(dev: u32) -> String {
     format!("{}:{}", dev >> 20, dev & 0xf_ffff)
 }

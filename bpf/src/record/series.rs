@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The bundles of one recording: one, or its segments, one after the other. One bundle is being written; a thread finishes the
-//! segments that have ended, since their events are read once more for that.
+//! The bundles of one recording: a single one, or consecutive segments. One bundle is being written; a thread finishes the segments
+//! that have ended, because that requires reading their events once more.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,9 +23,9 @@ use crate::error::{Error, Result};
 use crate::machine::clock;
 use crate::trees;
 
-/// The kernel counts what completes right after the tracepoint, on the same CPU.
+/// The time after which the kernel has counted a completion; it does so right after the tracepoint, on the same CPU.
 const ACCOUNTED: Duration = Duration::from_millis(2);
-/// The interval at which the size of a segment is looked at.
+/// The interval at which the size of a segment is checked.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// A bundle that is being written.
@@ -35,7 +35,7 @@ pub(super) struct Open {
     pub readings: Readings,
 }
 
-/// The bundles.
+/// The bundles of a recording.
 pub(super) struct Series<'o> {
     options: &'o Options,
     subject: &'o Subject,
@@ -52,7 +52,7 @@ impl<'o> Series<'o> {
     /// Makes the place of the first bundle.
     ///
     /// # Errors
-    /// The place is taken, or cannot be made.
+    /// Returns an error if the place is taken, or cannot be made.
     pub fn begin(
         options: &'o Options,
         subject: &'o Subject,
@@ -84,12 +84,12 @@ impl<'o> Series<'o> {
         })
     }
 
-    /// The folder of the bundle that is being written.
+    /// Returns the folder of the bundle that is being written.
     pub fn folder(&self) -> &Path {
         self.current.output.writer().dir()
     }
 
-    /// The time until [`Series::go_on`] has something to do.
+    /// Returns the time until [`Series::go_on`] has something to do.
     pub fn due_in(&self) -> Duration {
         let segment = match self.options.segments.map(|segments| segments.each) {
             Some(Size::Time(each)) => each.saturating_sub(self.began.elapsed()),
@@ -99,10 +99,10 @@ impl<'o> Series<'o> {
         segment.min(self.loops.due_in())
     }
 
-    /// Looks for new loop devices and begins the next segment, each if it is due; called often.
+    /// Looks for new loop devices and begins the next segment, each if it is due; this is called often.
     ///
     /// # Errors
-    /// The next bundle cannot be made, or one that ended could not be finished.
+    /// Returns an error if the next bundle cannot be made, or if one that ended could not be finished.
     pub fn go_on(&mut self, tracing: &mut Tracing<'_>) -> Result<()> {
         if let Some(finisher) = &mut self.finisher {
             finisher.check()?;
@@ -162,10 +162,10 @@ impl<'o> Series<'o> {
         }
     }
 
-    /// Writes that the last bundle is complete.
+    /// Marks the last bundle as complete.
     ///
     /// # Errors
-    /// The manifest cannot be written.
+    /// Returns an error if the manifest cannot be written.
     pub fn complete(&mut self) -> Result<()> {
         let Open {
             output, manifest, ..
@@ -178,10 +178,10 @@ impl<'o> Series<'o> {
         Ok(output.writer().put_manifest(manifest)?)
     }
 
-    /// Finishes the bundles that are not finished yet. Returns their sums, and the place of the last one.
+    /// Finishes the bundles that are not yet finished. Returns their sums, and the place of the last one.
     ///
     /// # Errors
-    /// A bundle cannot be packed.
+    /// Returns an error if a bundle cannot be packed.
     pub fn end(self) -> Result<(Manifest, PathBuf)> {
         let Open {
             output, manifest, ..
@@ -197,9 +197,9 @@ impl<'o> Series<'o> {
         Ok((totals.into_manifest(manifest), path))
     }
 
-    /// Ends the series after an error: what was recorded stays. Returns the error for the user.
+    /// Ends the series after an error; what was recorded stays. Returns the error for the user.
     pub fn abandon(self, why: Error) -> Error {
-        // What the segments before lack would be said of this one.
+        // What earlier segments lack would be reported for this one.
         let _ = self.finisher.map(|finisher| finisher.end(None));
         let output = self.current.output;
         let why = match output.is_begun() {
@@ -211,7 +211,7 @@ impl<'o> Series<'o> {
     }
 }
 
-/// Makes the place of a bundle, with what each bundle has from its beginning.
+/// Makes the place of a bundle, with the files that each bundle has from its beginning.
 fn place(path: &Path, subject: &Subject) -> Result<Output> {
     let output = Output::create(path)?;
     if let Some(packages) = &subject.packages {
@@ -220,7 +220,7 @@ fn place(path: &Path, subject: &Subject) -> Result<Output> {
     Ok(output)
 }
 
-/// The manifest of the next segment, by that of the one before.
+/// Returns the manifest of the next segment, given that of the one before.
 fn next_manifest(before: &Manifest, number: u32) -> Manifest {
     Manifest {
         segment: Some(manifest::Segment {
@@ -240,7 +240,7 @@ fn since(at: manifest::Clock) -> Duration {
     Duration::from_nanos(now.start_mono_ns.saturating_sub(at.start_mono_ns))
 }
 
-/// The name of a bundle, for messages.
+/// Returns the name of a bundle, for messages.
 pub(super) fn name_of(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default();
     name.to_string_lossy().into_owned()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The signals that a recording waits for: those that end it, and a child's end.
+//! Signals for which a recording waits: those that end it, and a child's end.
 
 use std::io::{PipeReader, Read, pipe};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -15,23 +15,23 @@ use signal_hook::low_level;
 use crate::error::{At, Result};
 
 const END: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT];
-/// The value that stands for no signal, in place of an index of [`END`].
+/// The value that stands for no signal, instead of an index of [`END`].
 const NONE: usize = END.len();
 
-/// Set up for as long as it lives. Can be read when one of them came.
+/// The signal handlers, which are active while this exists. It can be read when one of the signals came.
 #[derive(Debug)]
 pub(super) struct Signals {
-    /// The index in [`END`] of the signal that came last.
+    /// The index in [`END`] of the latest signal.
     stop: Arc<AtomicUsize>,
     came: PipeReader,
     handlers: Vec<SigId>,
 }
 
 impl Signals {
-    /// Sets the handlers.
+    /// Installs the handlers.
     ///
     /// # Errors
-    /// The operating system refuses.
+    /// Returns an error if the operating system refuses.
     pub fn new() -> Result<Signals> {
         let (came, wake) = pipe().at("pipe")?;
         fcntl_setfl(&came, OFlags::NONBLOCK).at("pipe")?;
@@ -40,7 +40,7 @@ impl Signals {
             came,
             handlers: Vec::new(),
         };
-        // The flag first: who wakes finds it set.
+        // The flag is set before the wake-up, so that whoever wakes finds it set.
         for (number, signal) in END.into_iter().enumerate() {
             let stop = Arc::clone(&signals.stop);
             let set = signal_hook::flag::register_usize(signal.as_raw(), stop, number);
@@ -54,12 +54,12 @@ impl Signals {
         Ok(signals)
     }
 
-    /// The one that came to end the recording.
+    /// Returns the signal that ended the recording, if one came.
     pub fn stop(&self) -> Option<Signal> {
         END.get(self.stop.load(Ordering::Relaxed)).copied()
     }
 
-    /// Takes note of those that came until now.
+    /// Takes note of the signals that have come so far.
     pub fn clear(&self) {
         let mut bytes = [0; 64];
         while matches!((&self.came).read(&mut bytes), Ok(len) if len > 0) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The subject of a recording, looked up before anything is traced or written.
+//! The subject of a recording, which is looked up before anything is traced or written.
 
 use std::path::{Path, PathBuf};
 
@@ -19,19 +19,19 @@ use crate::machine::members::{self, Member};
 use crate::sink::NameFilter;
 use crate::source::tracefs::Volume;
 
-/// The device and what lies on it, and the names to keep.
+/// The device, its filesystem, and the names to keep.
 pub(super) struct Subject {
-    /// The traced one.
+    /// The traced device.
     pub device: Device,
     pub filesystem: Option<Filesystem>,
-    /// The device that the filesystem is on, if it is not simply the traced one.
+    /// The device with the filesystem, if that is not simply the traced device.
     pub mapped: Option<Mapped>,
     pub names: NameFilter,
     /// The apps of an Android device.
     pub packages: Option<Packages>,
-    /// The disk at the beginning: another one may be in its place at the end.
+    /// The disk at the beginning; another one may be in its place at the end.
     pub medium: Medium,
-    /// The notes for the user about how these were found.
+    /// Notes for the user about how these were found.
     pub notes: Vec<String>,
 }
 
@@ -44,10 +44,10 @@ pub(super) struct Mapped {
 }
 
 impl Subject {
-    /// Looks everything up that can keep a capture from being made.
+    /// Looks up everything that can prevent a capture.
     ///
     /// # Errors
-    /// Something is missing.
+    /// Returns an error if something is missing.
     pub fn find(options: &Options) -> Result<Subject> {
         if !rustix::process::geteuid().is_root() {
             return Err(Error::NoPrivilege(
@@ -92,7 +92,7 @@ impl Subject {
         Ok(subject)
     }
 
-    /// The place of the filesystem on the traced disk, if it is mounted.
+    /// Returns the place of the filesystem on the traced disk, if it is mounted.
     pub fn volume(&self) -> Option<Volume> {
         let block_size = rustix::fs::statvfs(self.mount_point()?).ok()?.f_frsize;
         Some(match &self.mapped {
@@ -111,7 +111,7 @@ impl Subject {
         })
     }
 
-    /// Prepares f2fs for the probes before anything is traced: without it they cannot tell whose its nodes are.
+    /// Prepares f2fs for the probes before anything is traced: otherwise they cannot tell to which files its nodes belong.
     fn prepare(&self) {
         let node = self.of_filesystem().node();
         if self.filesystem.as_ref().is_some_and(|f| f.kind == "f2fs")
@@ -121,13 +121,13 @@ impl Subject {
         }
     }
 
-    /// The folder at which the filesystem is mounted, if it is.
+    /// Returns the folder at which the filesystem is mounted, if it is.
     pub fn mount_point(&self) -> Option<&Path> {
         let mount = self.filesystem.as_ref()?.mount_point.as_ref()?;
         Some(Path::new(mount))
     }
 
-    /// The folders at which all that is on the traced device is mounted: its filesystem, or those of its partitions.
+    /// Returns the mount points of everything on the traced device: of its filesystem, or of its partitions' filesystems.
     pub fn mount_points(&self) -> Vec<PathBuf> {
         if self.filesystem.is_some() {
             return self.mount_point().into_iter().map(Path::to_owned).collect();
@@ -140,17 +140,17 @@ impl Subject {
         partitions.filter_map(mounted).collect()
     }
 
-    /// The devices of a filesystem that lies on several; empty for any other.
+    /// Returns the devices of a filesystem that lies on several; empty for any other.
     pub fn members(&self) -> &[Member] {
         self.mapped.as_ref().map_or(&[], |m| &m.members)
     }
 
-    /// The device that the filesystem is on, or that it begins on.
+    /// Returns the device that holds the filesystem, or the first of several.
     pub fn of_filesystem(&self) -> &Device {
         self.mapped.as_ref().map_or(&self.device, |m| &m.device)
     }
 
-    /// The note that there is no snapshot, for a device without a known filesystem.
+    /// Returns the note that there is no snapshot, for a device without a known filesystem.
     fn without_filesystem(&self, named: &Path) -> String {
         let partitions = self.device.partitions();
         let partitions: Vec<String> = partitions.iter().map(|node| described(node)).collect();
@@ -163,7 +163,7 @@ impl Subject {
     }
 }
 
-/// The note about a btrfs that lies on several devices, of which one is traced.
+/// Returns the note about a btrfs on several devices of which one is traced.
 fn on_others_too(device: &Device, filesystem: &Filesystem) -> Option<String> {
     let others = match filesystem.kind.as_str() {
         "btrfs" => filesystem::other_devices(device),
@@ -178,8 +178,8 @@ fn on_others_too(device: &Device, filesystem: &Filesystem) -> Option<String> {
     ))
 }
 
-/// The mounted filesystem on the device, if it lies on others too. Of one that is not mounted the other devices are not looked for:
-/// nobody has checked that those that it names are its own.
+/// Returns the mounted filesystem on the device, if it lies on others too. The other devices of a filesystem that is not mounted are
+/// not looked for, because nobody has checked that the devices that it names are its own.
 fn with_others(device: &Device, notes: &mut Vec<String>) -> Option<Mapped> {
     let members = match filesystem::mounted(device) {
         None => members::reaching(device),
@@ -208,7 +208,7 @@ fn with_others(device: &Device, notes: &mut Vec<String>) -> Option<Mapped> {
     })
 }
 
-/// A partition, and what is on it, in a few words.
+/// Describes a partition and its contents in a few words.
 fn described(node: &Path) -> String {
     let found = Device::open(node).and_then(|device| filesystem::find(&device));
     let kind = match found {
@@ -223,8 +223,8 @@ fn described(node: &Path) -> String {
     format!("{}{kind}", node.display())
 }
 
-/// The device to trace and the mapped device to look for a filesystem on, if there is one. Of a mapped
-/// device that was named, the one below it is traced: there its bios become requests.
+/// Returns the device to trace, and the mapped device on which to look for a filesystem, if there is one. If a mapped device was
+/// named, the one below it is traced, because that is where bios become requests.
 fn with_mapped(named: Device, notes: &mut Vec<String>) -> Result<(Device, Option<Mapped>)> {
     if mapper::is_mapped(&named) {
         return match mapper::mapping(&named) {

@@ -28,14 +28,14 @@ pub(super) struct Tracing<'o> {
     before: Before,
 }
 
-/// What the segments before have reported already: sources count from the beginning of the recording on.
+/// The numbers that earlier segments have reported already; sources count from the beginning of the recording.
 #[derive(Default)]
 struct Before {
     losses: Losses,
     interference: Vec<String>,
 }
 
-/// What a recording consists of, in the order in which it is stopped, with the note of a failure.
+/// The parts of a recording, in the order in which they are stopped, each with the note of a failure.
 const PARTS: [(Provides, &str); 4] = [
     (Provides::EVENTS, "events are missing at the end"),
     (Provides::ENTRIES, "entries are missing at the end"),
@@ -44,10 +44,10 @@ const PARTS: [(Provides, &str); 4] = [
 ];
 
 impl<'o> Tracing<'o> {
-    /// Starts the sources; the manifest says which were passed over.
+    /// Starts the sources. The manifest names those that were passed over.
     ///
     /// # Errors
-    /// There is no source of the kind asked for.
+    /// Returns an error if there is no source of the requested kind.
     pub fn start(
         options: &Options,
         subject: &Subject,
@@ -76,7 +76,7 @@ impl<'o> Tracing<'o> {
         sources.find(|source| source.provides().has(what))
     }
 
-    /// The names of the sources, for the manifest.
+    /// Returns the names of the sources, for the manifest.
     pub fn sources(&self, names: &NameFilter) -> Sources {
         let name = |what| self.provides(what).map_or("none", Source::name).to_owned();
         let sources = Sources {
@@ -92,13 +92,13 @@ impl<'o> Tracing<'o> {
     /// Lets `wait` end when a source has something to poll for.
     ///
     /// # Errors
-    /// The kernel refuses.
+    /// Returns an error if the kernel refuses.
     pub fn wake(&self, wait: &Wait) -> Result<()> {
         let mut fds = self.sources.iter().filter_map(|source| source.wakeup_fd());
         fds.try_for_each(|fd| wait.while_readable(fd)).at("epoll")
     }
 
-    /// How long the sources may be left alone if nothing wakes.
+    /// Returns how long the sources may be left alone if nothing wakes.
     pub fn poll_interval(&self) -> Duration {
         let wakes = |source: &dyn Source| {
             source.wakeup_fd().is_some() && source.provides().has(Provides::ENTRIES)
@@ -111,15 +111,15 @@ impl<'o> Tracing<'o> {
         intervals.min().unwrap_or(Duration::MAX)
     }
 
-    /// Says that the command has been started as this process. Called ahead of the first [`Tracing::poll`].
+    /// Reports that the command has been started as this process. It is called before the first [`Tracing::poll`].
     pub fn command_started(&mut self, pid: u32) {
         self.sink.command_started(pid);
     }
 
-    /// Moves what has come since the last call into the bundle; called often.
+    /// Moves what has come since the last call to the bundle; this is called often.
     ///
     /// # Errors
-    /// A source ended, what came makes no sense, or the bundle cannot be written.
+    /// Returns an error if a source ended, if its records are malformed, or if the bundle cannot be written.
     pub fn poll(&mut self) -> Result<()> {
         for source in &mut self.sources {
             source.poll(&mut self.sink)?;
@@ -133,7 +133,7 @@ impl<'o> Tracing<'o> {
         Ok(())
     }
 
-    /// The losses of all sources. Where two report a counter, the later source's value wins.
+    /// Returns the losses of all sources. If two report a counter, the later source's value wins.
     fn losses(&self) -> Result<Losses> {
         let mut losses = Losses::new();
         for source in &self.sources {
@@ -142,11 +142,11 @@ impl<'o> Tracing<'o> {
         Ok(losses)
     }
 
-    /// Ends the segment that `manifest` describes and continues into `folder` at `at`, which is the present. Returns where the
-    /// next segment's own records begin in its files.
+    /// Ends the segment that `manifest` describes and continues into `folder` at `at`, which is the present. Returns the place at
+    /// which the next segment's own records begin in its files.
     ///
     /// # Errors
-    /// As [`Tracing::poll`].
+    /// Returns an error in the same cases as [`Tracing::poll`].
     pub fn begin_segment(
         &mut self,
         at: Clock,
@@ -170,8 +170,8 @@ impl<'o> Tracing<'o> {
         Ok(end.own_from)
     }
 
-    /// Names the functions that began handles, in the order of their numbers in the tables. A recording to segments asks at the
-    /// end of each, mostly for the same functions, and all of the kernel's symbols are read for them.
+    /// Names the functions that began handles, in the order of their numbers in the tables. A recording to segments needs them at
+    /// the end of each segment, mostly for the same functions, and reads all of the kernel's symbols for them.
     fn name_functions(&self, manifest: &mut Manifest) {
         let addresses = self.sink.functions();
         if addresses.len() != manifest.functions.len() {
@@ -208,11 +208,11 @@ impl<'o> Tracing<'o> {
         self.sources.iter().flat_map(|source| source.remarks())
     }
 
-    /// Stops the sources, drains them into the bundle, and writes the counts down. What fails is a note; of a source that
-    /// failed it is not known what was lost.
+    /// Stops the sources, drains them into the bundle, and writes down the counts. A failure becomes a note; the losses of a source
+    /// that failed are unknown.
     ///
     /// # Errors
-    /// The bundle cannot be written.
+    /// Returns an error if the bundle cannot be written.
     pub fn stop(&mut self, manifest: &mut Manifest) -> Result<()> {
         self.progress.finish();
         let folder = self.sink.folder().clone();
@@ -250,9 +250,9 @@ impl<'o> Tracing<'o> {
     }
 }
 
-/// The loss of requests that were issued and never completed.
+/// The counter of requests that were issued and never completed.
 pub(super) const COMPLETIONS: &str = "completions";
-/// What is left undone where the event files cannot be read again.
+/// The note about what is left undone if the event files cannot be read again.
 pub(super) const UNCOUNTED: &str = "completions that are missing are not counted";
-/// What is left undone where the tables of causes cannot be read again.
+/// The note about what is left undone if the tables of causes cannot be read again.
 pub(super) const CAUSES: &str = "causes are not held against the journal's copies";

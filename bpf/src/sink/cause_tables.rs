@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tables of causes: the handles of a journal, the blocks that each dirtied, the system calls behind them, and the
-//! processes of the command's tree.
+//! The tables of causes: a journal's handles, the blocks that each dirtied, the system calls behind them, and the processes of the
+//! command's tree.
 
 use std::collections::BTreeMap;
 use std::mem::offset_of;
@@ -38,7 +38,7 @@ pub(super) struct CauseTables {
     names: FileNames,
     functions: Functions,
     tree: ProcessTree,
-    /// The newest transaction.
+    /// The newest transaction that was seen.
     tid: u32,
     latest: LatestCauses,
 }
@@ -47,7 +47,7 @@ impl CauseTables {
     /// Makes the files in `folder`.
     ///
     /// # Errors
-    /// The bundle cannot be written.
+    /// Returns an error if the bundle cannot be written.
     pub fn create(folder: &Folder, names: NameFilter, retention: Retention) -> Result<CauseTables> {
         Ok(CauseTables {
             tables: TableSet::create(folder, &TABLES)?,
@@ -62,7 +62,7 @@ impl CauseTables {
     /// Takes one entry.
     ///
     /// # Errors
-    /// The entry is malformed, or the bundle cannot be written.
+    /// Returns an error if the entry is malformed, or if the bundle cannot be written.
     pub fn push(&mut self, entry: &[u8]) -> Result<()> {
         let malformed = || Error::malformed("entries of causes", "malformed entry");
         match (kind_of(entry), entry.len()) {
@@ -94,16 +94,17 @@ impl CauseTables {
         }
     }
 
-    /// Says that the command has been started as this process.
+    /// Reports that the command has been started as this process.
     pub fn command_started(&mut self, pid: u32) {
         self.tree.command_started(pid);
     }
 
-    /// Continues into `folder`: with what the running and the committing transaction have, the names, the latest steps of
-    /// f2fs, and the command's processes, which are in the tables before too. Returns where the tables' own records begin.
+    /// Continues into `folder`. The new tables begin with the entries of the running and of the committing transaction, the names,
+    /// the latest steps of f2fs, and the command's processes, all of which are also in the tables before. Returns where the tables'
+    /// own records begin.
     ///
     /// # Errors
-    /// The bundle cannot be written.
+    /// Returns an error if the bundle cannot be written.
     pub fn begin_segment(&mut self, folder: &Folder) -> Result<BTreeMap<String, u64>> {
         let recent = self.latest.take_open(self.tid);
         let tree = self.tree.known().map(<[u8; FORK]>::as_slice);
@@ -111,32 +112,32 @@ impl CauseTables {
         self.tables.begin_segment(folder, repeated.chain(tree))
     }
 
-    /// Hands what is buffered to the kernel.
+    /// Passes buffered records to the kernel.
     ///
     /// # Errors
-    /// The bundle cannot be written.
+    /// Returns an error if the bundle cannot be written.
     pub fn flush(&mut self) -> Result<()> {
         self.tables.flush()
     }
 
-    /// The entries of the segment so far.
+    /// Returns the number of entries in the segment so far.
     pub fn counts(&self) -> Counts {
         self.tables.counts()
     }
 
-    /// The addresses of the functions that began handles, in the order of their numbers in the table.
+    /// Returns the addresses of the functions that began handles, in the order of their numbers in the table.
     pub fn functions(&self) -> &[u64] {
         self.functions.addresses()
     }
 }
 
-/// Returns true for an entry of a type that only causes have. The entry of a file may be one of either kind.
+/// Returns true for an entry of a type that only causes have. A file's entry may belong to either kind of tables.
 pub(crate) fn is_cause(entry: &[u8]) -> bool {
     kind_of(entry)
         .is_some_and(|kind| [TYPE_HANDLE, TYPE_DIRTIED, TYPE_CALL, TYPE_F2FS].contains(&kind))
 }
 
-/// The transaction of a handle's or a dirtied block's entry.
+/// Returns the transaction in the entry of a handle or a dirtied block.
 pub(super) fn tid_of(entry: &[u8]) -> Option<u32> {
     let at = match kind_of(entry)? {
         TYPE_HANDLE => offset_of!(RawHandle, tid),
@@ -193,7 +194,7 @@ mod tests {
         assert_eq!(numbers, [0, 1, NONE, NONE, 0, 1, NONE, NONE]);
     }
 
-    /// A file's journal, made anew for each transaction, has one name.
+    /// A file's journal that is made anew for each transaction has the same name each time.
     #[test]
     fn the_next_segment_has_the_names_that_are_known() {
         let dirs = [(); 2].map(|()| tempfile::tempdir().unwrap());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The completions of a part of a trace, and the records of requests that each of them ended.
+//! Completions in a part of a trace, and the records of requests that each of them ended.
 
 use std::collections::HashSet;
 
@@ -7,18 +7,18 @@ use foldhash::fast::RandomState;
 use mostrace_bundle::blk_io_trace::action::{BLK_TC_FLUSH, BLK_TC_WRITE, ta};
 use mostrace_bundle::blk_io_trace::{Decoded, Event, decode};
 
-/// A record of a request, as far as its completion is looked up by it.
+/// The fields of a request's record with which its completion is looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RequestRecord {
-    /// The kind of the record: a request, or a bio of it, has one of each kind at a sector.
+    /// The kind of the record; a request, or a bio of it, has one of each kind at a sector.
     pub kind: u64,
     /// The time of the record, CLOCK_MONOTONIC.
     pub time_ns: u64,
     /// The first sector.
     pub sector: u64,
-    /// The length; 0 of a flush.
+    /// The length; 0 for a flush.
     pub bytes: u32,
-    /// True of a flush that the device's driver makes for those that were asked for.
+    /// True for a flush that the device's driver makes for the flushes that were requested.
     pub of_device: bool,
 }
 
@@ -43,8 +43,8 @@ impl RequestRecord {
     }
 }
 
-/// Returns true for a flush of the driver's own. A flush that was asked for is a bio's, whose events have the bit of a write too;
-/// the completion of its request has lost the bit of a flush.
+/// Returns true for the driver's own flush. A requested flush belongs to a bio, whose events also have the bit of a write; the
+/// completion of its request has lost the bit of a flush.
 fn is_of_device(event: &Event<'_>) -> bool {
     event.bytes == 0
         && event.action & BLK_TC_FLUSH != 0
@@ -60,14 +60,14 @@ pub(super) struct Completions {
     longest: u64,
     of_sectors: Vec<RequestRecord>,
     of_flushes: Vec<RequestRecord>,
-    /// The records that completions were claimed for: whether the completion is a flush's, its index, and the record's kind
-    /// and first sector.
+    /// The records for which completions were claimed: whether the completion is a flush's, its index, and the record's kind and
+    /// first sector.
     claimed: HashSet<(bool, usize, u64, u64), RandomState>,
 }
 
 impl Completions {
-    /// Takes the completions of a part of a trace that begins at `since_ns`. Records from before that time count as completed,
-    /// since their completions may be missing.
+    /// Takes the completions of a part of a trace that begins at `since_ns`. Earlier records count as completed, because their
+    /// completions may be missing.
     pub fn new(since_ns: u64, completions: impl IntoIterator<Item = RequestRecord>) -> Completions {
         let all = completions.into_iter();
         let (mut of_flushes, mut of_sectors): (Vec<_>, Vec<_>) = all.partition(|p| p.bytes == 0);
@@ -86,8 +86,8 @@ impl Completions {
         }
     }
 
-    /// Splits the records of a part of a trace: into its completions, and the events of what did not complete, in the order of
-    /// time.
+    /// Splits the records of a part of a trace into its completions and the events of requests that did not complete, in time
+    /// order.
     pub fn split(since_ns: u64, recent: &[u8]) -> (Completions, Vec<(Event<'_>, &[u8])>) {
         let mut events = Vec::new();
         let mut rest = recent;
@@ -110,9 +110,9 @@ impl Completions {
         (completions, events)
     }
 
-    /// Claims the completions of a record. Returns true if all of its sectors were completed: a bio may be split. Each completion
-    /// is claimed once for a record of a kind at a sector. The newest record has to be the first: else one whose completion is
-    /// missing would claim that of the next, and so on.
+    /// Claims the completions of a record. Returns true if all of its sectors were completed; there may be several completions,
+    /// because a bio may be split. Each completion can be claimed once for a record of a kind at a sector. Records must be passed
+    /// from the newest to the oldest: otherwise a record whose completion is missing would claim that of the next one, and so on.
     pub fn claim(&mut self, part: &RequestRecord) -> bool {
         if part.time_ns < self.since_ns {
             return true;
@@ -149,7 +149,7 @@ impl Completions {
             .partition_point(|p| (p.sector, p.time_ns) < key);
         let at_once = self.of_sectors.iter().enumerate().skip(here);
         let at_once = at_once.take_while(|(_, p)| p.sector == part.sector);
-        // A completion that begins ahead of the record may cover its first sector.
+        // A completion that begins before the record may cover its first sector.
         let ahead = part.sector.saturating_sub(self.longest);
         let first = self.of_sectors.partition_point(|p| p.sector < ahead);
         let covers = |p: &RequestRecord| {
@@ -163,7 +163,7 @@ impl Completions {
             .take(here - first);
         let key = |i| (false, i, part.kind, part.sector);
         let both = at_once.chain(ahead.filter(|(_, p)| covers(p)));
-        // The sector may be written again, in requests that begin elsewhere.
+        // The sector may be written again by requests that begin elsewhere.
         let end = both
             .filter(|&(i, _)| !self.claimed.contains(&key(i)))
             .min_by_key(|(_, p)| p.time_ns);
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn what_was_completed_after_it_is_ended() {
         let mut ends = ends(&[(5, 8, 8192)]);
-        // Two bios that were merged, and the request that they became.
+        // Two bios were merged into this request.
         assert!(ends.claim(&part(ta::QUEUE, 1, 8, 4096)));
         assert!(ends.claim(&part(ta::QUEUE, 2, 16, 4096)));
         assert!(ends.claim(&part(ta::ISSUE, 3, 8, 8192)));

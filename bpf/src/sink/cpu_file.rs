@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The event file of one CPU, with the names of the tasks that its records are of.
+//! The event file of one CPU, with the names of the tasks in its records.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -15,14 +15,14 @@ use zerocopy::{FromBytes, LE};
 use crate::error::{At, Result};
 
 const COMM_LEN: usize = 16;
-/// The name of a task, with NULs behind it.
+/// The name of a task, padded with NULs.
 pub(super) type Comm = [u8; COMM_LEN];
-/// How long the name of a task is taken to be the same, ns: the task may run another program, or end and leave its number
-/// to another task, which takes longer.
+/// The time for which a task's name is taken to stay the same, ns. The task may run another program, or it may end and leave its
+/// number to another task, which takes longer.
 const NAMED_NS: u64 = 1_000_000_000;
-/// The most tasks' names that are known of each CPU; then all are looked up anew.
+/// The most tasks whose names are kept for a CPU; after that, all are looked up anew.
 const NAMES: usize = 1 << 16;
-/// The most bytes of a file that wait until they are written.
+/// The most bytes that are buffered before they are written.
 const BUFFER: usize = 1 << 18;
 
 /// The event file of one CPU.
@@ -30,11 +30,12 @@ const BUFFER: usize = 1 << 18;
 pub(super) struct CpuFile {
     path: PathBuf,
     file: File,
-    /// The records that are not in the file yet.
+    /// Records that are not yet in the file.
     buffer: Vec<u8>,
     sequence: u32,
     named: TaskNames,
-    /// The task of the last record, whose name need not be looked up until then: most records follow one of the same task.
+    /// The task of the last record, and the time until which its name need not be looked up; most records follow one of the same
+    /// task.
     fresh: Fresh,
 }
 
@@ -52,17 +53,17 @@ struct Fresh {
 pub(super) struct Named {
     /// The time when the name was looked up or noted, in the records' clock.
     time_ns: u64,
-    /// None if the task was gone by then.
+    /// The name; None if the task had ended by then.
     comm: Option<Comm>,
-    /// True once the name is noted in this file.
+    /// True once the name was noted in this file.
     noted: bool,
 }
 
 impl CpuFile {
-    /// Makes the file of `cpu` in `folder`, in place of that of a source that was tried before.
+    /// Makes the file of `cpu` in `folder`, replacing that of a source that was tried before.
     ///
     /// # Errors
-    /// The bundle cannot be written.
+    /// Returns an error if the bundle cannot be written.
     pub fn create(folder: &Folder, cpu: u32) -> Result<CpuFile> {
         let name = layout::trace_of_cpu(cpu);
         let path = folder.path().join(&name);
@@ -77,7 +78,7 @@ impl CpuFile {
         })
     }
 
-    /// Returns true if the name of a task is to be looked up.
+    /// Returns true if the name of a task must be looked up.
     #[inline]
     pub fn is_due(&mut self, pid: u32, time_ns: u64) -> bool {
         if self.fresh.pid == pid && time_ns < self.fresh.until_ns {
@@ -89,10 +90,10 @@ impl CpuFile {
         time_ns >= until_ns
     }
 
-    /// Notes the name of a task, if it is known and differs from the one that the file has.
+    /// Notes the name of a task, if it is known and differs from the one in the file.
     ///
     /// # Errors
-    /// The bundle cannot be written.
+    /// Returns an error if the bundle cannot be written.
     pub fn name(&mut self, cpu: u32, pid: u32, time_ns: u64, comm: Option<Comm>) -> Result<()> {
         if self.named.len() >= NAMES {
             self.named.clear();
@@ -108,8 +109,7 @@ impl CpuFile {
         }
     }
 
-    /// Takes the names over from the segment before, for tasks that have ended since. Names that were not noted there are
-    /// dropped.
+    /// Takes over the names from the segment before, for tasks that have ended since. Names that were not noted there are dropped.
     pub fn inherit(&mut self, names: TaskNames) {
         let known = names.into_iter().filter(|(_, named)| named.noted);
         self.named = known
@@ -123,22 +123,22 @@ impl CpuFile {
             .collect();
     }
 
-    /// The names that the next segment's file inherits.
+    /// Returns the names that the next segment's file inherits.
     pub fn into_names(self) -> TaskNames {
         self.named
     }
 
-    /// The name of the file and its length, once all is flushed.
+    /// Flushes the file and returns its name and its length.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn len(&self) -> Result<(String, u64)> {
         let len = self.file.metadata().at(&self.path)?.len();
         let name = self.path.file_name().unwrap_or_default();
         Ok((name.to_string_lossy().into_owned(), len))
     }
 
-    /// Writes a note BLK_TN_PROCESS of version 7, without a device.
+    /// Writes a BLK_TN_PROCESS note of version 7, which names no device.
     fn note(&mut self, cpu: u32, pid: u32, time_ns: u64, comm: Comm) -> Result<()> {
         let event = Event {
             time_ns,
@@ -153,17 +153,17 @@ impl CpuFile {
             big_endian: false,
         };
         let mut note = Vec::new();
-        // The note has a short payload and no more than 32 bits of action.
+        // The note has a short payload, and its action fits into 32 bits.
         match encode(&event, v7, &mut note) {
             Ok(()) => self.write(&note),
             Err(_) => Ok(()),
         }
     }
 
-    /// Appends a record, and fills its sequence number in.
+    /// Appends a record after filling in its sequence number.
     ///
     /// # Errors
-    /// The bundle cannot be written.
+    /// Returns an error if the bundle cannot be written.
     #[inline]
     pub fn write(&mut self, record: &[u8]) -> Result<()> {
         if self.buffer.len() + record.len() > BUFFER {
@@ -178,10 +178,10 @@ impl CpuFile {
         Ok(())
     }
 
-    /// Hands what is buffered to the kernel.
+    /// Passes buffered records to the kernel.
     ///
     /// # Errors
-    /// The bundle cannot be written.
+    /// Returns an error if the bundle cannot be written.
     pub fn flush(&mut self) -> Result<()> {
         self.file.write_all(&self.buffer).at(&self.path)?;
         self.buffer.clear();
@@ -189,7 +189,7 @@ impl CpuFile {
     }
 }
 
-/// The name of a task that still lives.
+/// Returns the name of a task that still lives.
 pub(super) fn comm_of(pid: u32) -> Option<Comm> {
     let comm = fs::read(format!("/proc/{pid}/comm")).ok()?;
     Some(padded(comm.strip_suffix(b"\n").unwrap_or(&comm)))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tables of entries: who wrote a block, and to which file.
+//! The tables of entries: who wrote a block, and to which file it belongs.
 
 use std::collections::BTreeMap;
 use std::mem::offset_of;
@@ -19,7 +19,7 @@ use super::tables::{Counts, Spec, TableSet, entries, kind_of, u16_at};
 use super::{NameFilter, Retention};
 use crate::error::{Error, Result};
 
-/// The room for the latest entries, bytes: half of it is what those of some 10,000 bios take.
+/// The room for the latest entries, bytes; half of it is enough for those of some 10,000 bios.
 const RECENT: usize = 8 << 20;
 
 const TABLES: [Spec; 5] = [
@@ -44,7 +44,7 @@ impl EntryTables {
     /// Makes the files in `folder`. Messages about entries name `from`.
     ///
     /// # Errors
-    /// The bundle cannot be written.
+    /// Returns an error if the bundle cannot be written.
     pub fn create(
         folder: &Folder,
         names: NameFilter,
@@ -63,7 +63,7 @@ impl EntryTables {
     /// Takes one entry. Returns false if there is no table for its type.
     ///
     /// # Errors
-    /// The entry is malformed, or the bundle cannot be written.
+    /// Returns an error if the entry is malformed, or if the bundle cannot be written.
     pub fn push(&mut self, entry: &[u8]) -> Result<bool> {
         let malformed = || Error::malformed(&self.from, "malformed entry");
         let record = match kind_of(entry).ok_or_else(malformed)? {
@@ -83,16 +83,16 @@ impl EntryTables {
         Ok(true)
     }
 
-    /// Holds back, from now on, what is of `at_ns` or later, until [`EntryTables::begin_segment`].
+    /// From now on, holds back records of `at_ns` or later until [`EntryTables::begin_segment`].
     pub fn hold_from(&mut self, at_ns: u64) {
         self.held.begin(at_ns);
     }
 
-    /// Continues into `folder`: with the entries that no completion is claimed for, which are in the tables before too, and
-    /// with what was held back. Returns where the tables' own records begin.
+    /// Continues into `folder`. The new tables begin with the entries for which no completion was claimed, which are also in the
+    /// tables before, and with what was held back. Returns where the tables' own records begin.
     ///
     /// # Errors
-    /// The bundle cannot be written.
+    /// Returns an error if the bundle cannot be written.
     pub fn begin_segment(
         &mut self,
         folder: &Folder,
@@ -110,15 +110,15 @@ impl EntryTables {
         Ok(own_from)
     }
 
-    /// Hands what is buffered to the kernel.
+    /// Passes buffered records to the kernel.
     ///
     /// # Errors
-    /// The bundle cannot be written.
+    /// Returns an error if the bundle cannot be written.
     pub fn flush(&mut self) -> Result<()> {
         self.tables.flush()
     }
 
-    /// The entries of the segment so far.
+    /// Returns the number of entries in the segment so far.
     pub fn counts(&self) -> Counts {
         self.tables.counts()
     }
@@ -132,7 +132,7 @@ fn put(tables: &mut TableSet, recent: &mut Recent, record: &[u8]) -> Result<()> 
     tables.push(record)
 }
 
-/// The entries that no completion is claimed for, in the order of time, as the tables are.
+/// Returns the entries for which no completion was claimed, in time order, as in the tables.
 fn under_way<'a>(recent: &'a [u8], completions: &mut Completions) -> Vec<&'a [u8]> {
     let mut records: Vec<_> = entries(recent)
         .filter_map(|entry| Some((RawHead::ref_from_prefix(entry).ok()?.0, entry)))
@@ -141,7 +141,7 @@ fn under_way<'a>(recent: &'a [u8], completions: &mut Completions) -> Vec<&'a [u8
     records.reverse();
     records.retain(|(head, _)| {
         !completions.claim(&RequestRecord {
-            // The kinds of events lie below.
+            // The lower bits hold the kinds of events.
             kind: u64::from(head.kind.get()) << 32,
             time_ns: head.time_ns.get(),
             sector: head.sector.get(),
@@ -160,7 +160,7 @@ fn time_of(entry: &[u8]) -> u64 {
     RawHead::ref_from_prefix(entry).map_or(0, |(head, _)| head.time_ns.get())
 }
 
-/// The bytes of an entry that is a `T` and nothing else, as its own size has to say: readers go by it.
+/// Returns the bytes of an entry that is exactly a `T`. Its own size field must say so too, because readers rely on it.
 fn fixed<T>(entry: &[u8]) -> Option<&[u8]> {
     let size = usize::from(u16_at(entry, offset_of!(RawHead, size))?);
     entry.get(..size).filter(|_| size == size_of::<T>())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The per-CPU event files `trace.blktrace.N`, for sources that hand over single records.
+//! The per-CPU event files `trace.blktrace.N`, for sources that deliver single records.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,11 @@ use super::in_flight::{InFlight, Step};
 use super::recent::Recent;
 use crate::error::Result;
 
-/// The room for the latest records, bytes: half of it is what 40,000 events of some 8,000 requests take.
+/// The room for the latest records, bytes; half of it is enough for the 40,000 events of some 8,000 requests.
 const RECENT: usize = 4 << 20;
 
-/// One file per CPU, up to the last one that had events. Those of CPUs without events are empty, as blktrace's are, because blkparse
-/// stops looking for files at the first number that has none.
+/// One file per CPU, up to the last CPU that had events. The files of CPUs without events are empty, as blktrace's are, because
+/// blkparse stops looking for files at the first missing number.
 #[derive(Debug)]
 pub(crate) struct EventFiles {
     folder: Folder,
@@ -28,11 +28,11 @@ pub(crate) struct EventFiles {
     count: u64,
     recent: Recent,
     held: HeldBack<Held>,
-    /// The requests that are in flight, if they are counted.
+    /// Requests in flight, if they are counted.
     in_flight: Option<InFlight>,
 }
 
-/// A call of [`EventFiles`] that is held back.
+/// A call to [`EventFiles`] that is held back.
 #[derive(Debug)]
 enum Held {
     /// A record.
@@ -46,20 +46,20 @@ enum Held {
     },
 }
 
-/// The result of the events of a segment.
+/// The state of the events at the end of a segment.
 pub(super) struct EventsEnd {
-    /// The requests that are in flight at the end of the segment, if they are counted.
+    /// The number of requests that are in flight at the end of the segment, if they are counted.
     pub unfinished: Option<u64>,
-    /// The requests that the next segment repeats.
+    /// The number of requests that the next segment repeats.
     pub under_way: u64,
     /// The latest completions of the segment.
     pub completions: Completions,
-    /// The place, by file, where the next segment's own records begin.
+    /// The place in each file at which the next segment's own records begin.
     pub own_from: BTreeMap<String, u64>,
 }
 
 impl EventFiles {
-    /// Makes files in `folder` as CPUs turn up, in place of those of a source that was tried before.
+    /// Makes files in `folder` as CPUs turn up, replacing those of a source that was tried before.
     pub fn new(folder: &Folder, retention: Retention) -> EventFiles {
         EventFiles {
             folder: folder.clone(),
@@ -71,14 +71,14 @@ impl EventFiles {
         }
     }
 
-    /// Counts the requests in flight from now on, by what the source passes to [`EventFiles::follow`].
+    /// Begins to count the requests in flight, from what the source passes to [`EventFiles::follow`].
     pub fn count_in_flight(&mut self) {
         self.in_flight = Some(InFlight::default());
     }
 
-    /// Follows a request by its next event, ahead of [`EventFiles::push`]; for a source whose events come in the order of time.
-    /// Returns false for a completion, or a requeue, whose issue was not seen. An event of the next segment is followed when
-    /// that begins.
+    /// Takes the next event of a request, before [`EventFiles::push`]; only for a source whose events come in time order. Returns
+    /// false for a completion, or a requeue, whose issue was not seen. An event of the next segment is taken when that segment
+    /// begins.
     pub fn follow(&mut self, time_ns: u64, step: Step) -> bool {
         match &mut self.in_flight {
             Some(in_flight) if !self.held.holds(time_ns) => in_flight.step(step),
@@ -86,16 +86,16 @@ impl EventFiles {
         }
     }
 
-    /// The requests in flight; None if they are not counted.
+    /// Returns the number of requests in flight; None if they are not counted.
     pub fn in_flight(&self) -> Option<u64> {
         self.in_flight.as_ref().map(InFlight::count)
     }
 
-    /// Appends one record, `blk_io_trace` or `blk_io_trace2` with its pdu, of a task `pid` that ran on `cpu`. Its sequence
-    /// number is filled in here, and its task's name, as blktrace notes it, goes before the task's first record.
+    /// Appends one record, `blk_io_trace` or `blk_io_trace2` with its pdu, of a task `pid` that ran on `cpu`. Its sequence number
+    /// is filled in here. Before a task's first record, its name is noted, as blktrace does.
     ///
     /// # Errors
-    /// The bundle cannot be written.
+    /// Returns an error if the bundle cannot be written.
     #[inline]
     pub fn push(&mut self, cpu: u32, pid: u32, record: &[u8]) -> Result<()> {
         let time_ns = time_of(record).unwrap_or(0);
@@ -119,10 +119,10 @@ impl EventFiles {
         file.write(record)
     }
 
-    /// Notes the name that a task has at the time, unless the file has it already.
+    /// Notes the name that a task has at this time, unless the file already has it.
     ///
     /// # Errors
-    /// The bundle cannot be written.
+    /// Returns an error if the bundle cannot be written.
     pub fn name(&mut self, cpu: u32, pid: u32, time_ns: u64, comm: &[u8]) -> Result<()> {
         let comm = padded(comm);
         if self.held.holds(time_ns) {
@@ -147,16 +147,16 @@ impl EventFiles {
         Ok(&mut self.files[at])
     }
 
-    /// Holds back, from now on, what is of `at_ns` or later, until [`EventFiles::begin_segment`].
+    /// From now on, holds back records of `at_ns` or later until [`EventFiles::begin_segment`].
     pub fn hold_from(&mut self, at_ns: u64) {
         self.held.begin(at_ns);
     }
 
-    /// Continues into `folder`: with the events of requests that have not completed, which are in the files before too, and
-    /// with what was held back.
+    /// Continues into `folder`. The new files begin with the events of requests that have not completed, which are also in the
+    /// files before, and with what was held back.
     ///
     /// # Errors
-    /// The bundle cannot be written.
+    /// Returns an error if the bundle cannot be written.
     pub(super) fn begin_segment(&mut self, folder: &Folder) -> Result<EventsEnd> {
         self.flush()?;
         let (since_ns, recent) = self.recent.take();
@@ -205,15 +205,15 @@ impl EventFiles {
         }
     }
 
-    /// The records of the segment so far, without those that were repeated.
+    /// Returns the number of records in the segment so far, without repeated ones.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Hands what is buffered to the kernel.
+    /// Passes buffered records to the kernel.
     ///
     /// # Errors
-    /// The bundle cannot be written.
+    /// Returns an error if the bundle cannot be written.
     pub fn flush(&mut self) -> Result<()> {
         self.files.iter_mut().try_for_each(CpuFile::flush)
     }
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(note.time_ns, u64::from_le_bytes([7; 8]));
         assert_eq!(bytes[64 + 4..64 + 8], 2u32.to_le_bytes());
         assert_eq!(files.count(), 2);
-        // blkparse looks for the files of all CPUs before it.
+        // blkparse first looks for the files of all lower CPUs.
         for cpu in 0..3 {
             let before = std::fs::metadata(dir.path().join(format!("trace.blktrace.{cpu}")));
             assert_eq!(before.unwrap().len(), 0);

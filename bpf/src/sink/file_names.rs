@@ -11,8 +11,8 @@ use super::tables::u16_at;
 const FILE_LEN: usize = size_of::<RawFile>();
 const NAME_LEN_AT: usize = offset_of!(RawFile, name_len);
 
-/// The last component of a name as the probes write it, and its whole path if they give it: the folders follow the name, from
-/// the lowest on, with a slash behind each and one for the root.
+/// Splits a name as the probes write it into its last component and, if they give it, its whole path. The folders follow the name,
+/// from the lowest on, with a slash behind each and one for the root.
 fn unfold(name: &[u8]) -> (&[u8], Option<Vec<u8>>) {
     let Some(names) = name.strip_suffix(b"/").filter(|names| !names.is_empty()) else {
         return (name, None);
@@ -26,18 +26,18 @@ fn unfold(name: &[u8]) -> (&[u8], Option<Vec<u8>>) {
     (last.unwrap_or(names), Some(path))
 }
 
-/// The names of files as the table has them. Most entries follow one of the same file, so that the last name is known.
+/// Converts names of files to the table's form. Most entries have the same file as the one before, so the last name is kept.
 pub(super) struct FileNames {
     filter: NameFilter,
-    /// The last name, as the source wrote it.
+    /// The last name, as written by the source.
     last: Vec<u8>,
-    /// The last name as it is kept, with NULs up to a multiple of 8; None if the filter drops it.
+    /// The last name as it is stored, padded with NULs to a multiple of 8; None if the filter drops it.
     kept: Option<Vec<u8>>,
     record: Vec<u8>,
 }
 
 impl FileNames {
-    /// Keeps the names that `filter` keeps.
+    /// Starts; only names that `filter` accepts are kept.
     pub fn new(filter: NameFilter) -> FileNames {
         FileNames {
             filter,
@@ -47,8 +47,8 @@ impl FileNames {
         }
     }
 
-    /// Trims the entry of a file to its own name, or to none if the filter drops the name: a source may leave room for the
-    /// longest name, and names all files. Returns None for a malformed entry.
+    /// Trims a file's entry to its own name, or to no name if the filter drops it. A source may leave room for the longest name,
+    /// and names all files. Returns None for a malformed entry.
     pub fn trim(&mut self, entry: &[u8]) -> Option<&[u8]> {
         let name_len = usize::from(u16_at(entry, NAME_LEN_AT)?);
         let name = entry.get(FILE_LEN..FILE_LEN + name_len)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernel's functions that began handles of a journal.
+//! The kernel's functions that began a journal's handles.
 
 use std::collections::HashMap;
 use std::mem::offset_of;
@@ -9,7 +9,7 @@ use mostrace_bundle::entry::{NONE, RawHandle, RawHead};
 /// The size of a handle's entry.
 pub(super) const HANDLE: usize = size_of::<RawHandle>();
 
-/// The functions that began handles. Each has a number, so that no address of the kernel stands in the bundle.
+/// The functions that began handles. Each gets a number, so that the bundle does not contain addresses of the kernel.
 #[derive(Default)]
 pub(super) struct Functions {
     addresses: Vec<u64>,
@@ -17,7 +17,7 @@ pub(super) struct Functions {
 }
 
 impl Functions {
-    /// Returns a handle's entry with a number in place of the function's address.
+    /// Returns a handle's entry with a number instead of the function's address.
     pub fn number(&mut self, entry: &[u8]) -> [u8; HANDLE] {
         const AT: usize = offset_of!(RawHandle, function);
         const _: () = assert!(AT.is_multiple_of(8) && offset_of!(RawHead, kind) == 0);
@@ -30,7 +30,7 @@ impl Functions {
         numbered
     }
 
-    /// The addresses, in the order of their numbers.
+    /// Returns the addresses in the order of their numbers.
     pub fn addresses(&self) -> &[u64] {
         &self.addresses
     }

@@ -4,7 +4,7 @@
 /// The records that are held back, in the order in which they came.
 #[derive(Debug)]
 pub(super) struct HeldBack<T> {
-    /// The time from which on a record is of the next segment; None as long as no segment ends.
+    /// The time from which on a record belongs to the next segment; None while no segment ends.
     from_ns: Option<u64>,
     records: Vec<T>,
 }
@@ -19,23 +19,23 @@ impl<T> Default for HeldBack<T> {
 }
 
 impl<T> HeldBack<T> {
-    /// Begins to hold back what is of `at_ns` or later.
+    /// Begins to hold back records of `at_ns` or later.
     pub fn begin(&mut self, at_ns: u64) {
         self.from_ns = Some(at_ns);
     }
 
-    /// Returns true if a record of this time is to be held back.
+    /// Returns true if a record of this time must be held back.
     #[inline]
     pub fn holds(&self, time_ns: u64) -> bool {
         self.from_ns.is_some_and(|from| time_ns >= from)
     }
 
-    /// Holds a record back.
+    /// Holds back a record.
     pub fn push(&mut self, record: T) {
         self.records.push(record);
     }
 
-    /// Ends holding back, and returns what was held.
+    /// Ends holding back, and returns the records that were held.
     pub fn take(&mut self) -> Vec<T> {
         self.from_ns = None;
         std::mem::take(&mut self.records)

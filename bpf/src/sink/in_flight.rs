@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Requests that were issued and have not completed.
+//! Requests that were issued and have not yet completed.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use mostrace_bundle::blk_io_trace::action::{
     BLK_TC_DISCARD, BLK_TC_FLUSH, BLK_TC_FS, BLK_TC_PC, BLK_TC_WRITE, act, ta,
 };
 
-/// The fields of an event that tell which request it belongs to.
+/// The fields of an event that identify its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Step {
     /// The action with its categories.
@@ -31,17 +31,18 @@ impl Step {
     }
 }
 
-/// First sector, length and direction of a request.
+/// A request's first sector, length and direction.
 type Key = (u64, u32, u32);
 
-/// Slots for one request each, found by its sector: most requests find theirs empty, and need not be hashed.
+/// The number of slots. Each holds one request and is found by the request's sector; most requests find theirs empty and need not
+/// be hashed.
 const PLACES: usize = 256;
 
-/// The requests, each with its sector, length and direction.
+/// The requests, with the sector, length and direction of each.
 #[derive(Clone, Debug)]
 pub(super) struct InFlight {
     first: Box<[Option<Key>; PLACES]>,
-    /// The requests whose slot was taken, and how many there are of each.
+    /// Requests whose slot was taken, and the number of each.
     others: HashMap<Key, u32, RandomState>,
 }
 
@@ -55,14 +56,13 @@ impl Default for InFlight {
 }
 
 impl InFlight {
-    /// The number of requests.
+    /// Returns the number of requests.
     pub fn count(&self) -> u64 {
         let others: u64 = self.others.values().map(|n| u64::from(*n)).sum();
         self.first.iter().flatten().count() as u64 + others
     }
 
-    /// Takes the next event of the trace, in the order of time. Returns false for a completion, or a requeue, whose issue was
-    /// not seen.
+    /// Takes the next event of the trace, in time order. Returns false for a completion, or a requeue, whose issue was not seen.
     pub fn step(&mut self, step: Step) -> bool {
         match act(step.action) {
             _ if !is_request(step) => true,
@@ -76,7 +76,7 @@ impl InFlight {
     }
 
     fn place(&mut self, key: Key) -> &mut Option<Key> {
-        // By pages of 4 KiB, which most requests begin at.
+        // Slots are chosen by pages of 4 KiB, at which most requests begin.
         &mut self.first[(key.0 >> 3) as usize % PLACES]
     }
 
@@ -105,7 +105,7 @@ impl InFlight {
         true
     }
 
-    /// Completes the front of a request, which may be completed in parts: the rest stays.
+    /// Completes the front of a request. A request may complete in parts; the rest stays.
     fn end_front(&mut self, (sector, bytes, direction): Key) -> bool {
         let is_front = |key: &&Key| key.0 == sector && key.2 == direction && key.1 > bytes;
         let mut all = self.first.iter().flatten().chain(self.others.keys());
@@ -119,16 +119,17 @@ impl InFlight {
     }
 }
 
-/// A bio completes without an issue; so does, without bytes, a flush that was asked for: only the device's own is issued.
+/// Returns true if the event belongs to a request that is issued. A bio completes without an issue; so does, without bytes, a
+/// requested flush, because only the device's own flush is issued.
 fn is_request(step: Step) -> bool {
     let of_request = step.action & (BLK_TC_FS | BLK_TC_PC) != 0;
     of_request && (step.bytes > 0 || step.action & BLK_TC_FLUSH != 0)
 }
 
-/// The flags that a request keeps from its issue to its completion.
+/// Returns what a request keeps from its issue to its completion.
 fn key(step: Step) -> Key {
     let direction = step.action & (BLK_TC_WRITE | BLK_TC_DISCARD);
-    // Categories are bits 16 to 31.
+    // The categories are bits 16 to 31.
     (step.sector, step.bytes, direction as u32)
 }
 
@@ -163,8 +164,8 @@ mod tests {
     }
 
     proptest! {
-        /// However often a place is written again, each completion that is missing is counted: with these few places and two
-        /// lengths most requests find an older one that never ended.
+        /// Each missing completion is counted, however often a place is written again: with so few places and two lengths, most
+        /// requests find an older one that never ended.
         #[test]
         fn no_request_explains_away_another(
             requests in prop::collection::vec((0u64..6, 0u64..3, 1u32..3, any::<bool>()), 0..200)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The entries of causes that the next segment repeats, beside the command's processes.
+//! The entries of causes that the next segment repeats, except for the command's processes.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,11 +10,11 @@ use super::cause_tables::tid_of;
 use super::recent::Recent;
 use super::tables::entries;
 
-/// The room for the latest handles and dirtied blocks, bytes: at least half of it is kept.
+/// The room for the latest handles and dirtied blocks, bytes; at least half of it is kept.
 const RECENT: usize = 8 << 20;
-/// The steps of f2fs that are kept: a checkpoint, or a garbage collection, that goes on is among them, and who waits for it.
+/// The number of f2fs's steps that are kept. They include an unfinished checkpoint or garbage collection, and who waits for it.
 const STEPS: usize = 64;
-/// The most names of files that are kept for the next segment; at one more, those so far are forgotten.
+/// The most names of files that are kept for the next segment; one more makes it forget all earlier ones.
 const NAMES: usize = 1 << 14;
 
 /// The latest entries of causes.
@@ -22,14 +22,14 @@ pub(super) struct LatestCauses {
     retention: Retention,
     /// The handles and dirtied blocks.
     recent: Recent,
-    /// The last file that had a name, by name.
+    /// The latest file that had each name.
     named: BTreeMap<Vec<u8>, Vec<u8>>,
     /// The steps of f2fs.
     steps: VecDeque<Vec<u8>>,
 }
 
 impl LatestCauses {
-    /// Keeps nothing yet.
+    /// Starts empty.
     pub fn new(retention: Retention) -> LatestCauses {
         LatestCauses {
             retention,
@@ -44,8 +44,8 @@ impl LatestCauses {
         self.recent.push(0, entry);
     }
 
-    /// Keeps the handles and dirtied blocks of the running transaction `tid` and of the one before it, which may be committing.
-    /// Returns them.
+    /// Keeps only the handles and dirtied blocks of the running transaction `tid` and of the one before it, which may be
+    /// committing. Returns them.
     pub fn take_open(&mut self, tid: u32) -> Vec<u8> {
         let (_, recent) = self.recent.take();
         let is_open = |entry: &&[u8]| tid_of(entry).is_some_and(|of| tid.wrapping_sub(of) <= 1);
@@ -57,7 +57,7 @@ impl LatestCauses {
         open
     }
 
-    /// The names of files, and the steps of f2fs.
+    /// Returns the names of files and the steps of f2fs.
     pub fn names_and_steps(&self) -> impl Iterator<Item = &[u8]> {
         let names = self.named.values().map(Vec::as_slice);
         names.chain(self.steps.iter().map(Vec::as_slice))

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The place where sources put what they record: the event files and the tables of a bundle.
+//! The destination of what sources record: the event files and the tables of a bundle.
 //!
-//! A recording may go to several bundles, its segments. A [`Sink`] that is told so keeps the latest records, and repeats those
-//! of requests that are under way at the beginning of each segment, so that every segment can be read alone. Completions are
-//! never repeated: every byte is in one segment.
+//! A recording may go to several bundles, its segments. A [`Sink`] for segments keeps the latest records, and repeats those
+//! of requests in flight at the beginning of each segment, so that every segment can be read on its own. Completions are never
+//! repeated: every byte is in one segment.
 //!
-//! [`EventFiles`] are the per-CPU files of block events, [`EntryTables`] and [`CauseTables`] two sets of tables ([`tables`]).
-//! [`completions::Completions`] tell which of the [`recent::Recent`] records belong to requests that have ended.
+//! [`EventFiles`] are the per-CPU files of block events; [`EntryTables`] and [`CauseTables`] are two sets of tables ([`tables`]).
+//! [`completions::Completions`] finds out which of the [`recent::Recent`] records belong to requests that have ended.
 
 use std::collections::BTreeMap;
 
@@ -43,14 +43,14 @@ pub(crate) use name_filter::NameFilter;
 pub(crate) use tables::{Counts, split_entry};
 use tables::{Spec, TableSet, kind_of};
 
-/// How much of the latest records is kept for the next segment.
+/// Decides how many of the latest records are kept for the next segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Retention {
     is_segmented: bool,
 }
 
 impl Retention {
-    /// The retention of a recording that goes to segments, or to one bundle.
+    /// Returns the retention for a recording that goes to segments, or to one bundle.
     pub fn of(is_segmented: bool) -> Retention {
         Retention { is_segmented }
     }
@@ -61,20 +61,20 @@ impl Retention {
     }
 }
 
-/// The result of a segment, at the time when the next one has begun.
+/// The results of a segment, known when the next one has begun.
 #[derive(Debug, Default)]
 pub(crate) struct SegmentEnd {
-    /// The records of the segment, by the manifest's names, without those that were repeated at its beginning.
+    /// The number of records in the segment, by the manifest's names, without those that were repeated at its beginning.
     pub counts: BTreeMap<String, u64>,
-    /// The requests that were issued and did not complete in the segment, or ahead of it; None if they were not counted.
+    /// The number of requests that were issued in the segment or before and did not complete in it; None if they were not counted.
     pub unfinished: Option<u64>,
-    /// The requests among them that the next segment repeats.
+    /// The number of these requests that the next segment repeats.
     pub under_way: u64,
-    /// The place, by name of the next segment's files, where its own records begin, behind those that are repeated.
+    /// The place in each of the next segment's files at which its own records begin, behind the repeated ones.
     pub own_from: BTreeMap<String, u64>,
 }
 
-/// The files of one bundle, and what is kept for those of the next one.
+/// The files of one bundle, and the records that are kept for the next one.
 pub(crate) struct Sink {
     folder: Folder,
     names: NameFilter,
@@ -91,7 +91,7 @@ pub(crate) struct Sink {
 const OPERATIONS: [Spec; 1] = [(TYPE_OPERATION, layout::OPERATION)];
 
 impl Sink {
-    /// Makes a sink without any file yet, for a bundle in `folder`. Only files that `names` keeps are named in the tables.
+    /// Makes a sink without files for a bundle in `folder`. The tables keep only names of files that `names` accepts.
     pub fn new(folder: &Folder, names: NameFilter, retention: Retention) -> Sink {
         Sink {
             folder: folder.clone(),
@@ -105,7 +105,7 @@ impl Sink {
         }
     }
 
-    /// The folder of the bundle that is being written.
+    /// Returns the folder of the bundle that is being written.
     pub fn folder(&self) -> &Folder {
         &self.folder
     }
@@ -115,10 +115,10 @@ impl Sink {
         self.is_tool_writing = true;
     }
 
-    /// Makes the tables of entries, in place of those of a source that was tried before. Messages about entries name `from`.
+    /// Makes the tables of entries, replacing those of a source that was tried before. Messages about entries name `from`.
     ///
     /// # Errors
-    /// The bundle cannot be written.
+    /// Returns an error if the bundle cannot be written.
     pub fn open_entries(&mut self, from: &str) -> Result<()> {
         let names = self.names.clone();
         let tables = EntryTables::create(&self.folder, names, from, self.retention)?;
@@ -129,14 +129,14 @@ impl Sink {
     /// Makes the tables of causes.
     ///
     /// # Errors
-    /// The bundle cannot be written.
+    /// Returns an error if the bundle cannot be written.
     pub fn open_causes(&mut self) -> Result<()> {
         let names = self.names.clone();
         self.causes = Some(CauseTables::create(&self.folder, names, self.retention)?);
         Ok(())
     }
 
-    /// Forgets the tables of causes, whose source was refused.
+    /// Drops the tables of causes, whose source was refused.
     pub fn close_causes(&mut self) {
         self.causes = None;
     }
@@ -144,7 +144,7 @@ impl Sink {
     /// Makes the table of operations.
     ///
     /// # Errors
-    /// The bundle cannot be written.
+    /// Returns an error if the bundle cannot be written.
     pub fn open_operations(&mut self) -> Result<()> {
         self.operations = Some(TableSet::create(&self.folder, &OPERATIONS)?);
         Ok(())
@@ -153,7 +153,7 @@ impl Sink {
     /// Takes one operation.
     ///
     /// # Errors
-    /// The bundle cannot be written.
+    /// Returns an error if the bundle cannot be written.
     pub fn push_operation(&mut self, record: &[u8]) -> Result<()> {
         let table = self.operations.as_mut();
         table.map_or(Ok(()), |table| table.push(record))
@@ -162,7 +162,7 @@ impl Sink {
     /// Takes one entry. Returns false if there is no table for its type.
     ///
     /// # Errors
-    /// The entry is malformed, or the bundle cannot be written.
+    /// Returns an error if the entry is malformed, or if the bundle cannot be written.
     pub fn push_entry(&mut self, entry: &[u8]) -> Result<bool> {
         let tables = self.entries.as_mut();
         tables.map_or(Ok(false), |tables| tables.push(entry))
@@ -171,9 +171,9 @@ impl Sink {
     /// Takes one entry of causes. Returns false if there are no tables of causes.
     ///
     /// # Errors
-    /// The entry is malformed, or the bundle cannot be written.
+    /// Returns an error if the entry is malformed, or if the bundle cannot be written.
     pub fn push_cause(&mut self, entry: &[u8]) -> Result<bool> {
-        // Both kinds of probes tell cgroups, and there is one table.
+        // Both kinds of probes report cgroups, but there is only one table.
         if kind_of(entry) == Some(TYPE_CGROUP) {
             return self.push_entry(entry);
         }
@@ -183,15 +183,15 @@ impl Sink {
         tables.push(entry).map(|()| true)
     }
 
-    /// Says that the command has been started as this process: the tables of causes keep the processes of its tree.
+    /// Reports that the command has been started as this process; the tables of causes keep the processes of its tree.
     pub fn command_started(&mut self, pid: u32) {
         if let Some(causes) = &mut self.causes {
             causes.command_started(pid);
         }
     }
 
-    /// The events of the segment so far. Those of a tool are counted by the sizes of its files: plain records have no more
-    /// than a head.
+    /// Returns the number of events in the segment so far. A tool's events are counted by the sizes of its files; plain records
+    /// have no more than a head.
     pub fn event_count(&self) -> u64 {
         if !self.is_tool_writing {
             return self.events.count();
@@ -205,13 +205,13 @@ impl Sink {
             .sum()
     }
 
-    /// The entries of the segment so far, by the manifest's names.
+    /// Returns the number of entries in the segment so far, by the manifest's names.
     pub fn entry_counts(&self) -> Counts {
         let tables = self.entries.as_ref();
         tables.map_or_else(Counts::new, EntryTables::counts)
     }
 
-    /// All records of the segment so far, by the manifest's names.
+    /// Returns the number of all records in the segment so far, by the manifest's names.
     pub fn counts(&self) -> BTreeMap<String, u64> {
         let causes = self.causes.as_ref().map(CauseTables::counts);
         let events = [("events".to_owned(), self.event_count())];
@@ -224,12 +224,12 @@ impl Sink {
         events.into_iter().chain(tables).collect()
     }
 
-    /// The addresses of the kernel's functions that began handles, in the order of their numbers in the table.
+    /// Returns the addresses of the kernel's functions that began handles, in the order of their numbers in the table.
     pub fn functions(&self) -> &[u64] {
         self.causes.as_ref().map_or(&[], CauseTables::functions)
     }
 
-    /// Holds back, from now on, what is of `at_ns` or later, until [`Sink::begin_segment`].
+    /// From now on, holds back records of `at_ns` or later until [`Sink::begin_segment`].
     pub fn hold_from(&mut self, at_ns: u64) {
         self.events.hold_from(at_ns);
         if let Some(entries) = &mut self.entries {
@@ -237,11 +237,11 @@ impl Sink {
         }
     }
 
-    /// Continues into `folder`: with what belongs to requests and transactions that are under way, which is in the segment
-    /// before too, and with what was held back.
+    /// Continues into `folder`. The new files begin with the records of requests and transactions in progress, which are also in
+    /// the segment before, and with what was held back.
     ///
     /// # Errors
-    /// The bundle cannot be written.
+    /// Returns an error if the bundle cannot be written.
     pub fn begin_segment(&mut self, folder: &Folder) -> Result<SegmentEnd> {
         self.flush()?;
         let mut end = SegmentEnd {
@@ -268,10 +268,10 @@ impl Sink {
         Ok(end)
     }
 
-    /// Hands what is buffered to the kernel.
+    /// Passes buffered records to the kernel.
     ///
     /// # Errors
-    /// The bundle cannot be written.
+    /// Returns an error if the bundle cannot be written.
     pub fn flush(&mut self) -> Result<()> {
         self.events.flush()?;
         if let Some(entries) = &mut self.entries {
@@ -284,10 +284,10 @@ impl Sink {
     }
 }
 
-/// The names of the event files in a bundle, unordered.
+/// Returns the names of the event files in a bundle, unordered.
 ///
 /// # Errors
-/// The folder cannot be read.
+/// Returns an error if the folder cannot be read.
 pub(crate) fn event_files_in(folder: &Folder) -> Result<Vec<String>> {
     let mut names = folder.names()?;
     names.retain(|name| layout::cpu_of(name).is_some());

@@ -5,7 +5,7 @@ use glob::Pattern;
 
 use crate::error::{Error, Result};
 
-/// Names of SQLite's temporary files, and of what is kept beside them on a phone.
+/// Patterns for the names of SQLite's temporary files, and of files that a phone keeps beside them.
 pub const TEMPORARY: &[&str] = &[
     "*-journal",
     "*-wal",
@@ -27,7 +27,7 @@ impl NameFilter {
     /// Parses `--files`.
     ///
     /// # Errors
-    /// A malformed glob.
+    /// Returns an error if the glob is malformed.
     pub fn parse(spelling: &str) -> Result<NameFilter> {
         let globs = match spelling {
             "all" => None,
@@ -40,12 +40,12 @@ impl NameFilter {
         })
     }
 
-    /// The filter as the user gave it.
+    /// Returns the filter as the user wrote it.
     pub fn spelling(&self) -> &str {
         &self.spelling
     }
 
-    /// Returns true if files of this name keep it. Bytes that are no UTF-8 match `?` and `*`.
+    /// Returns true if files of this name keep it. Bytes that are not UTF-8 match `?` and `*`.
     pub fn keeps(&self, name: &[u8]) -> bool {
         let name = String::from_utf8_lossy(name);
         self.globs

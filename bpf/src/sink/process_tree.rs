@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tree of the command's processes: the command, the processes that it started, those that these started, and so on. A
-//! process whose parent ends stays in the tree: what counts is who called fork.
+//! The tree of the command's processes: the command, the processes that it started, those that these started, and so on. A process
+//! stays in the tree when its parent ends, because the tree follows calls of fork.
 
 use std::collections::BTreeMap;
 use std::mem::offset_of;
@@ -13,25 +13,24 @@ pub(super) const FORK: usize = size_of::<RawFork>();
 /// An entry as the table has it.
 type Record = [u8; FORK];
 
-/// The tree, by the entries that the probes make of every new process of the machine.
+/// The tree, built from the probes' entries for every new process of the machine.
 #[derive(Default)]
 pub(super) struct ProcessTree {
     command: Option<u32>,
     /// The command's own entry.
     first: Option<Record>,
-    /// The latest entry of each process number that was ever in the tree. So it is known too when a number goes to another
-    /// process.
+    /// The latest entry of each process number that was ever in the tree. This also shows when a number goes to another process.
     numbers: BTreeMap<u32, Record>,
 }
 
 impl ProcessTree {
-    /// Says that the command has been started as this process.
+    /// Reports that the command has been started as this process.
     pub fn command_started(&mut self, command: u32) {
         self.command = Some(command);
     }
 
-    /// Takes the next entry. Returns what belongs into the table: the tree has a new process, or a number of the tree is
-    /// another process's from now on.
+    /// Takes the next entry. Returns the entry for the table if one is needed: the tree has a new process, or a number of the tree
+    /// belongs to another process from now on.
     pub fn push(&mut self, entry: &[u8]) -> Option<Record> {
         let mut record = Record::try_from(entry).ok()?;
         let (tgid, parent) = (number(&record, TGID)?, number(&record, PARENT)?);
@@ -53,8 +52,8 @@ impl ProcessTree {
         last.is_some_and(|record| record[FLAGS] & fork_flags::OF_COMMAND.0 != 0)
     }
 
-    /// The entries that the next segment repeats: the command's, and the latest of each number. There, a number that went to
-    /// another process seems to have been that process's all along.
+    /// Returns the entries that the next segment repeats: the command's, and the latest of each number. In the next segment, a
+    /// number that went to another process seems to have been that process's from the start.
     pub fn known(&self) -> impl Iterator<Item = &Record> {
         let later = self.numbers.values();
         let others = later.filter(|&record| Some(record) != self.first.as_ref());
@@ -82,7 +81,7 @@ mod tests {
         record
     }
 
-    /// The process of each entry that was kept, and whether it is of the tree.
+    /// Returns the process of each entry that was kept, and whether it is in the tree.
     fn kept(tree: &mut ProcessTree, forks: &[(u32, u32)]) -> Vec<(u32, bool)> {
         let kept = forks.iter().map(|&(parent, tgid)| fork(parent, tgid));
         let kept: Vec<Record> = kept.filter_map(|entry| tree.push(&entry)).collect();
@@ -111,7 +110,7 @@ mod tests {
         let forks = [(1, 10), (10, 11), (1, 11), (11, 12), (10, 11), (11, 13)];
         let told_of = [(10, true), (11, true), (11, false), (11, true), (13, true)];
         assert_eq!(kept(&mut tree, &forks), told_of);
-        // The command's own, too.
+        // This holds for the command's own number, too.
         assert_eq!(kept(&mut tree, &[(1, 10), (10, 14)]), [(10, false)]);
         let known: Vec<_> = tree.known().map(told).collect();
         assert_eq!(known, [(10, true), (10, false), (11, true), (13, true)]);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The latest records, as many as there is room for.
+//! Keeps as many of the latest records as there is room for.
 
-/// Records, one behind the other, in two halves: when the newer half is full, the older one is dropped.
+/// Consecutive records in two halves; when the newer half is full, the older one is dropped.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
     older: Half,
     newer: Half,
-    /// The size of one half, in bytes.
+    /// The size of one half, bytes.
     room: usize,
     /// The time of the latest record that was dropped.
     gone_ns: u64,
@@ -19,7 +19,7 @@ struct Half {
 }
 
 impl Recent {
-    /// Makes room for `bytes`; the latest half of them is kept at least.
+    /// Makes room for `bytes`; at least the latest half of that is always kept.
     pub fn new(bytes: usize) -> Recent {
         Recent {
             room: bytes / 2,
@@ -46,9 +46,9 @@ impl Recent {
         self.newer.last_ns = self.newer.last_ns.max(time_ns);
     }
 
-    /// Takes all records in the order in which they came, and the time from which on none is missing: records of several CPUs
-    /// do not come in the order of time. There is room as before. What is taken is not missing later: whoever takes the records
-    /// pushes those again that are still of use.
+    /// Takes all records in the order in which they came, and the time from which on none is missing; the records of several CPUs
+    /// do not come in time order. Afterwards there is as much room as before, and what was taken does not count as missing: the
+    /// caller pushes the records that are still needed again.
     pub fn take(&mut self) -> (u64, Vec<u8>) {
         let older = std::mem::take(&mut self.older);
         let newer = std::mem::take(&mut self.newer);
@@ -75,7 +75,7 @@ mod tests {
             let all = records.concat();
             prop_assert!(all.ends_with(&kept));
             prop_assert!(kept.len() <= 200 && kept.len() >= all.len().min(100 - 29));
-            // It begins where a record does.
+            // It begins at the start of a record.
             let first = (0..=records.len()).find(|&first| records[first..].concat() == kept);
             prop_assert_eq!(first, usize::try_from(since_ns - 1).ok());
             prop_assert!(recent.take().1.is_empty());
@@ -87,7 +87,7 @@ mod tests {
         let mut recent = Recent::new(200);
         (1..=4).for_each(|time_ns| recent.push(time_ns, &[0; 50]));
         assert_eq!(recent.take().0, 1);
-        // One record is still of use; the halves are filled anew.
+        // One record is still needed; the halves are filled anew.
         (3..=6).for_each(|time_ns| recent.push(time_ns, &[0; 50]));
         assert_eq!(recent.take(), (1, vec![0; 200]));
         (5..=9).for_each(|time_ns| recent.push(time_ns, &[0; 50]));
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn what_went_last_says_from_when_on_none_is_missing() {
         let mut recent = Recent::new(200);
-        // A CPU's records, and those of another one that came at the same time.
+        // These are a CPU's records, and those of another one that came at the same time.
         for time_ns in [10, 20, 30, 5, 15, 25] {
             recent.push(time_ns, &[0; 40]);
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A set of the bundle's tables: one for each type of entry.
+//! A set of the bundle's tables, one for each type of entry.
 
 use std::collections::BTreeMap;
 use std::mem::offset_of;
@@ -12,7 +12,7 @@ use zerocopy::FromBytes;
 
 use crate::error::{At, Result};
 
-/// The records of tables, by the manifest's names.
+/// The number of records in tables, by the manifest's names.
 pub(crate) type Counts = Vec<(String, u64)>;
 
 /// The specification of a table: the type of its entries, and the name of its file.
@@ -24,7 +24,7 @@ struct Table {
     path: PathBuf,
     out: TableWriter,
     count: u64,
-    /// The bytes of records that were repeated at its beginning.
+    /// The length in bytes of the records that were repeated at its beginning.
     repeated: u64,
 }
 
@@ -50,10 +50,10 @@ pub(super) struct TableSet {
 }
 
 impl TableSet {
-    /// Makes the files in `folder`, in place of those of a source that was tried before.
+    /// Makes the files in `folder`, replacing those of a source that was tried before.
     ///
     /// # Errors
-    /// The bundle cannot be written.
+    /// Returns an error if the bundle cannot be written.
     pub fn create(folder: &Folder, specs: &'static [Spec]) -> Result<TableSet> {
         let tables = specs.iter().map(|spec| Table::create(folder, *spec));
         Ok(TableSet {
@@ -65,7 +65,7 @@ impl TableSet {
     /// Appends a record to the table of its type, if there is one.
     ///
     /// # Errors
-    /// The bundle cannot be written.
+    /// Returns an error if the bundle cannot be written.
     pub fn push(&mut self, record: &[u8]) -> Result<()> {
         let Some(table) = self.of(record) else {
             return Ok(());
@@ -79,10 +79,11 @@ impl TableSet {
         self.tables.iter_mut().find(|table| table.kind == kind)
     }
 
-    /// Continues into `folder` with records that the segment before has too. Returns where the tables' own records begin.
+    /// Continues into `folder`, beginning with these records, which the segment before also has. Returns where the tables' own
+    /// records begin.
     ///
     /// # Errors
-    /// The bundle cannot be written.
+    /// Returns an error if the bundle cannot be written.
     pub fn begin_segment<'a>(
         &mut self,
         folder: &Folder,
@@ -103,16 +104,16 @@ impl TableSet {
         Ok(own_from.collect())
     }
 
-    /// Hands what is buffered to the kernel.
+    /// Passes buffered records to the kernel.
     ///
     /// # Errors
-    /// The bundle cannot be written.
+    /// Returns an error if the bundle cannot be written.
     pub fn flush(&mut self) -> Result<()> {
         let mut tables = self.tables.iter_mut();
         tables.try_for_each(|table| table.out.flush().at(&table.path))
     }
 
-    /// The records of the segment so far, without those that were repeated.
+    /// Returns the number of records in the segment so far, without repeated ones.
     pub fn counts(&self) -> Counts {
         let tables = self.tables.iter();
         tables
@@ -121,19 +122,19 @@ impl TableSet {
     }
 }
 
-/// The type of an entry, which its first two bytes tell.
+/// Returns the type of an entry, which is in its first two bytes.
 pub(super) fn kind_of(entry: &[u8]) -> Option<u16> {
     u16_at(entry, offset_of!(RawHead, kind))
 }
 
-/// The first entry, by the size that it states, and what follows; None if it states none.
+/// Returns the first entry, by the size that it states, and the bytes behind it; None if it states no valid size.
 pub(crate) fn split_entry(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (head, _) = RawHead::ref_from_prefix(bytes).ok()?;
     let size = usize::from(head.size.get());
     bytes.split_at_checked(size).filter(|_| size > 0)
 }
 
-/// The entries that stand one behind the other.
+/// Returns consecutive entries one by one.
 pub(super) fn entries(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let (entry, rest) = split_entry(bytes)?;
@@ -142,7 +143,7 @@ pub(super) fn entries(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The number of two bytes that stands at `at`.
+/// Returns the 16-bit number at `at`.
 pub(super) fn u16_at(entry: &[u8], at: usize) -> Option<u16> {
     let bytes = entry.get(at..at + 2)?.try_into().ok()?;
     Some(u16::from_ne_bytes(bytes))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The number of requests of a recording that were issued and never completed, by its event files.
+//! Counts the requests that were issued and never completed, from a recording's event files.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,7 +19,7 @@ const PIECE: usize = 1 << 20;
 /// Counts the requests in the event files in `folder`.
 ///
 /// # Errors
-/// A file cannot be read.
+/// Returns an error if a file cannot be read.
 pub(crate) fn count(folder: &Folder) -> Result<u64> {
     let names = event_files_in(folder)?;
     let mut files = names
@@ -40,7 +40,7 @@ pub(crate) fn count(folder: &Folder) -> Result<u64> {
     Ok(requests.count())
 }
 
-/// The file of one CPU, read piece by piece.
+/// The file of one CPU, read in pieces.
 struct CpuFile {
     path: PathBuf,
     file: File,
@@ -58,7 +58,7 @@ impl CpuFile {
         })
     }
 
-    /// The next event that is no note, and its time; None where the file ends, or goes on with something else.
+    /// Returns the next event that is not a note, and its time; None if the file ends, or continues with something else.
     fn next(&mut self) -> Result<Option<(u64, Step)>> {
         loop {
             let short = match decode(&self.bytes[self.at..]) {

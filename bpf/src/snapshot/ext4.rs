@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ext4, ext3 and ext2: through `e2image -r`, or where there is none (a phone) by a walk of our own.
+//! Saves the metadata of ext4, ext3 and ext2 with `e2image -r`; without e2image (on a phone), our own walker finds it.
 
 use std::fs::File;
 use std::ops::Range;
@@ -22,7 +22,7 @@ const TOOL: &str = "e2image";
 /// Saves the filesystem's metadata into the bundle in `folder`; if its journal is another one of its `members`, all of that too.
 ///
 /// # Errors
-/// A device cannot be read, e2image fails, or the bundle cannot be written.
+/// Returns an error if a device cannot be read, if e2image fails, or if the bundle cannot be written.
 pub fn save(device: &Device, members: &[Member], folder: &Folder) -> Result<Snapshot> {
     let method = match (members, tool::find(TOOL)) {
         ([], Ok(_)) => {
@@ -43,7 +43,7 @@ pub fn save(device: &Device, members: &[Member], folder: &Folder) -> Result<Snap
     Ok(described(device, members, method))
 }
 
-/// The devices as one image, read through their page caches as e2image does.
+/// Returns the devices as one image, read through their page caches as e2image does.
 fn joined(device: &Device, members: &[Member]) -> Result<Image> {
     let mut joined = Joined::default();
     for member in members {
@@ -59,7 +59,7 @@ fn size_of_first(members: &[Member]) -> u64 {
     first.map_or(0, |first| first.sectors.saturating_mul(512))
 }
 
-/// Saves what the map is built from, read through the device's page cache as e2image does, and these ranges behind it.
+/// Saves the metadata from which the map is built, read through the device's page cache as e2image does, and these ranges behind it.
 fn by_walk(image: &Image, behind: &[Range<u64>], folder: &Folder) -> Result<()> {
     let found = ext4::metadata(image)?;
     for notice in found.notices {
@@ -69,8 +69,8 @@ fn by_walk(image: &Image, behind: &[Range<u64>], folder: &Folder) -> Result<()> 
     pack_ranges(image, &ranges, folder)
 }
 
-/// e2image reads the device through its page cache, where a mounted ext4 keeps its
-/// metadata buffers, so the extents are the live ones. -f because it is mounted.
+/// Runs e2image. It reads the device through its page cache, where a mounted ext4 keeps its metadata buffers, so the extents are
+/// the live ones. -f is needed because the filesystem is mounted.
 fn by_e2image(device: &Device, folder: &Folder) -> Result<()> {
     let raw = scratch(folder)?;
     let out = tool::command(TOOL)?

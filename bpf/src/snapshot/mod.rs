@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The filesystem's metadata, saved when tracing has stopped.
+//! Saves the filesystem's metadata after tracing has stopped.
 
 use std::fs::File;
 use std::path::Path;
@@ -21,7 +21,7 @@ mod walk;
 /// lies on several; what is saved counts then through all of them.
 ///
 /// # Errors
-/// There is no way to save this kind, the device cannot be read, or the bundle cannot be written.
+/// Returns an error if this kind cannot be saved, if a device cannot be read, or if the bundle cannot be written.
 pub(crate) fn take(
     device: &Device,
     members: &[Member],
@@ -36,8 +36,8 @@ pub(crate) fn take(
     }
 }
 
-/// A file for the raw image, on the bundle's disk. It has no name: it goes with the recorder, in
-/// whatever way that ends.
+/// Makes a file for the raw image on the bundle's disk. It has no name, so it vanishes with the recorder, in whatever way that
+/// ends.
 fn scratch(folder: &Folder) -> Result<File> {
     tempfile::tempfile_in(folder.handle()).at(folder.path())
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The parts of a device that were saved, in the bundle's own form.
+//! Stores the saved parts of a device in the bundle's own format.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -15,7 +15,7 @@ use crate::error::{At, Result};
 
 const CHUNK: u64 = 1 << 20;
 
-/// Packs the data of a sparse file, hole by hole, as the snapshot of the bundle in `folder`.
+/// Packs the data between the holes of a sparse file as the snapshot of the bundle in `folder`.
 pub fn pack(raw: &File, size: u64, folder: &Folder) -> Result<()> {
     let to = folder.path().join(layout::SNAPSHOT);
     let mut ranges = Vec::new();
@@ -29,7 +29,7 @@ pub fn pack(raw: &File, size: u64, folder: &Folder) -> Result<()> {
     })
 }
 
-/// Packs these ranges of an image in bytes, ascending and disjoint, as the snapshot of the bundle in `folder`.
+/// Packs these byte ranges of an image, which are ascending and disjoint, as the snapshot of the bundle in `folder`.
 pub fn pack_ranges(image: &Image, ranges: &[Range<u64>], folder: &Folder) -> Result<()> {
     write(image.bytes(), ranges, folder, |buf, at| {
         Ok(image.read_into(buf, at, "metadata")?)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A device whose reads are written down.
+//! A device that stores what is read from it.
 
 use std::fs::File;
 use std::io;
@@ -8,12 +8,11 @@ use std::path::Path;
 
 use mostrace_map::fs::ReadAt;
 
-/// What O_DIRECT wants offsets, lengths and memory to be multiples of, at most: a page, or a
-/// logical block of the device.
+/// The largest alignment that O_DIRECT requires for offsets, lengths and memory: a page, or a logical block of the device.
 const ALIGN: usize = 4096;
 
-/// Reads a device past its page cache, and writes what was read to its place in a file: f2fs
-/// keeps its metadata elsewhere, and what an earlier reader left in the cache may be old.
+/// Reads a device without its page cache, and writes what was read to its place in a file. f2fs keeps its metadata elsewhere, and the
+/// cache may hold old contents that an earlier reader left.
 pub(super) struct Recording {
     device: File,
     to: File,
@@ -25,7 +24,7 @@ impl Recording {
     /// Opens the device; `to` receives what is read, from byte `start` on.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// Returns an error if it cannot be opened.
     pub fn open(device: &Path, to: File, start: u64) -> io::Result<Recording> {
         let device = File::options()
             .read(true)
@@ -34,7 +33,7 @@ impl Recording {
         Ok(Recording { device, to, start })
     }
 
-    /// The device may end within the last aligned piece.
+    /// Reads one aligned piece. The device may end within the last one.
     fn read_at_most(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut filled = 0;
         while filled < buf.len() {

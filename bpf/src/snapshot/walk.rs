@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! f2fs and FAT, which no tool saves: the blocks that the map is built from.
+//! Saves the metadata of f2fs and FAT, for which there is no tool: the blocks from which the map is built.
 
 use std::fs::File;
 use std::path::Path;
@@ -15,11 +15,11 @@ use crate::error::{At, Result};
 use crate::machine::device::Device;
 use crate::machine::members::Member;
 
-/// Saves what building the map reads of the device, or of all `members`, into the bundle in `bundle`. The filesystem is
-/// written back before, if it is mounted.
+/// Saves the blocks that building the map reads from the device, or from all `members`, to the bundle in `bundle`. If the filesystem
+/// is mounted, it is first written back.
 ///
 /// # Errors
-/// A device cannot be read or mapped, or the bundle cannot be written.
+/// Returns an error if a device cannot be read or mapped, or if the bundle cannot be written.
 pub fn save(
     device: &Device,
     members: &[Member],
@@ -48,7 +48,7 @@ pub fn save(
             }
         }
     }
-    // What is read counts, not the map: the analyser builds it again from the snapshot.
+    // Only the reads matter, not the map: the analyser builds it again from the snapshot.
     fs::build(&Image::new(device.node(), size, joined), 0)?;
     pack(&raw, size, bundle)?;
     Ok(described(device, members, "walk"))

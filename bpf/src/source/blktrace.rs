@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The blktrace utility, through debugfs.
+//! Records with the blktrace utility, through debugfs.
 
 use std::fs;
 use std::io::Read;
@@ -20,15 +20,15 @@ use crate::machine::tool;
 use crate::machine::watch::Watch;
 use crate::sink::{Sink, event_files_in};
 
-/// The name of the source, and of the tool.
+/// The name of the source and of the tool.
 pub(crate) const TOOL: &str = "blktrace";
 const DEBUGFS: &str = "/sys/kernel/debug";
-/// tracefs where it is mounted, else where debugfs shows it.
+/// The places of tracefs: its own mount point, and its folder in debugfs.
 const CURRENT_TRACER: [&str; 2] = [
     "/sys/kernel/tracing/current_tracer",
     "/sys/kernel/debug/tracing/current_tracer",
 ];
-/// The time in which blktrace has to set its files up.
+/// The time in which blktrace must have made its files.
 const START_LIMIT: Duration = Duration::from_secs(10);
 
 /// The running utility.
@@ -40,19 +40,19 @@ pub(crate) struct Blktrace {
     watch: Watch,
     guard: Option<Guard>,
     notes: Vec<String>,
-    /// Held for as long as the queue is traced.
+    /// The lock, which is held while the queue is traced.
     _queue: Lock,
 }
 
 impl Blktrace {
-    /// What the tool provides: it writes its files itself, so that a recording by it cannot go to segments.
+    /// What the tool provides. It writes its files itself, so its recordings cannot go to segments.
     pub const PROVIDES: Provides = Provides::EVENTS;
 
-    /// Starts `blktrace -d DEVICE` into per-CPU files in the sink's folder.
+    /// Starts `blktrace -d DEVICE`, which writes per-CPU files to the sink's folder.
     ///
     /// # Errors
-    /// blktrace is not installed, there is no debugfs, or the kernel refuses (lockdown); or somebody else traces the device, or
-    /// has ftrace's blk tracer, which would take the events.
+    /// Returns an error if blktrace is not installed, if there is no debugfs, if the kernel refuses (lockdown), if somebody else
+    /// traces the device, or if somebody has ftrace's blk tracer, which would take the events.
     pub fn start(device: &Device, sink: &mut Sink) -> Result<Blktrace> {
         let folder = sink.folder().clone();
         let mut command = tool::command(TOOL)?;
@@ -79,7 +79,7 @@ impl Blktrace {
             .map_err(|e| failed(e.to_string()))?;
         if let Err(e) = wait_until_set_up(&mut child, device, &folder.handle()) {
             drop(guard);
-            // It has been interrupted, if it had not ended.
+            // If it had not ended before, it has been interrupted.
             let _ = child.wait();
             remove_files(&folder);
             return Err(e);
@@ -98,7 +98,7 @@ impl Blktrace {
     }
 }
 
-/// The file that names ftrace's tracer, if there is one.
+/// Returns the file that names ftrace's tracer, if there is one.
 fn current_tracer() -> Option<&'static Path> {
     CURRENT_TRACER
         .into_iter()
@@ -150,7 +150,7 @@ impl Source for Blktrace {
         self.notes.extend(self.guard.take().and_then(Guard::end));
         let mut summary = String::new();
         if let Some(mut out) = self.child.stdout.take() {
-            // Without the summary only the number of drops is unknown: no error.
+            // Without the summary, only the number of drops is unknown, which is not an error.
             let _ = out.read_to_string(&mut summary);
         }
         let status = self.child.wait().map_err(|e| failed(e.to_string()))?;
@@ -175,17 +175,17 @@ impl Source for Blktrace {
     }
 }
 
-/// The error of a tool that could not be started, or that says why.
+/// Makes the error of a tool that could not be started, or that gave a reason for its end.
 fn failed(why: String) -> Error {
     Error::ToolFailed { tool: TOOL, why }
 }
 
-/// The error of a tool that ran, but not to its end.
+/// Makes the error of a tool that ended too early.
 fn ended(how: String) -> Error {
     Error::ToolEnded { tool: TOOL, how }
 }
 
-/// Waits until blktrace is ready: it prints nothing then, but its files show it.
+/// Waits until blktrace is ready. It prints nothing then, but its files show it.
 fn wait_until_set_up(child: &mut Child, device: &Device, dir: &Path) -> Result<()> {
     let relays = Path::new(DEBUGFS).join("block").join(&device.info.name);
     let deadline = Instant::now() + START_LIMIT;
@@ -194,7 +194,7 @@ fn wait_until_set_up(child: &mut Child, device: &Device, dir: &Path) -> Result<(
             return Err(failed(complaint(child)));
         }
         if is_set_up(&relays, dir) {
-            // The files are there a moment before BLKTRACESTART.
+            // The files exist shortly before BLKTRACESTART.
             std::thread::sleep(Duration::from_millis(200));
             return match child.try_wait() {
                 Ok(None) => Ok(()),
@@ -209,7 +209,7 @@ fn wait_until_set_up(child: &mut Child, device: &Device, dir: &Path) -> Result<(
 }
 
 /// Returns true once blktrace has opened every relay file: the kernel makes one for each CPU, and blktrace makes its own file only
-/// when it has opened that. The kernel may refuse this (lockdown) a good while after it made the file.
+/// after it has opened that one. The kernel may refuse this (lockdown) long after it made the file.
 fn is_set_up(relays: &Path, dir: &Path) -> bool {
     let Ok(files) = fs::read_dir(relays) else {
         return false;
@@ -228,7 +228,7 @@ fn is_set_up(relays: &Path, dir: &Path) -> bool {
     outputs.peek().is_some() && outputs.all(|output| output.exists())
 }
 
-/// The first line that an ended blktrace wrote to stderr.
+/// Returns the first line that an ended blktrace wrote to stderr.
 fn complaint(child: &mut Child) -> String {
     let mut text = String::new();
     if let Some(err) = child.stderr.take() {
@@ -243,12 +243,12 @@ fn complaint(child: &mut Child) -> String {
 
 fn remove_files(folder: &Folder) {
     for name in event_files_in(folder).unwrap_or_default() {
-        // The source did not start; the next one replaces what is left of its files.
+        // The source did not start, and the next one replaces what is left of its files.
         let _ = folder.remove(name);
     }
 }
 
-/// `  Total:  12345 events (dropped 7),  578 KiB data`
+/// Parses a line such as `  Total:  12345 events (dropped 7),  578 KiB data`.
 fn dropped(summary: &str) -> Option<u64> {
     let parse = |line: &str| {
         line.split_once("(dropped ")?

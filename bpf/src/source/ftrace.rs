@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ftrace's `blk` tracer, read page by page from `trace_pipe_raw`.
+//! Records with ftrace's `blk` tracer, read page by page from `trace_pipe_raw`.
 //!
-//! It works where debugfs is locked down or absent. The records are those of
-//! blktrace except for their first 16 bytes: ftrace's own head lies over magic
-//! and sequence, and `time` is not filled in; the ring buffer's time is used.
+//! This works where debugfs is locked down or absent. The records are those of blktrace except for their first 16 bytes: ftrace's
+//! own head covers magic and sequence, and `time` is not filled in; the ring buffer's time is used instead.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -28,13 +27,14 @@ use crate::sink::Sink;
 const NAME: &str = "ftrace";
 /// The size of a buffer, per CPU. A SQLite run makes some 2 MB of events a second.
 const BUFFER_KB: u32 = 8192;
-/// The poll interval while little comes: a buffer of [`BUFFER_KB`] holds what some 100,000 requests a second
-/// leave on one CPU meanwhile.
+/// The poll interval while few events come: a buffer of [`BUFFER_KB`] holds what some 100,000 requests a second leave on one CPU in
+/// this time.
 const IDLE_INTERVAL: Duration = Duration::from_millis(125);
-/// The same while the probes make entries: they wake when a sixteenth of their ring is filled, 1 MiB of the largest that is chosen by
-/// itself. These are the entries of some 4,000 requests, whose events take 1.5 MB.
+/// The poll interval while the probes make entries and wake the recorder: they do so when a sixteenth of their ring is full, which
+/// is 1 MiB for the largest ring that is chosen automatically. These are the entries of some 4,000 requests, whose events take 1.5
+/// MB.
 const WOKEN_INTERVAL: Duration = Duration::from_millis(800);
-/// From this number of events at a time on, the buffers are not left alone for long.
+/// If this many events come at a time, the buffers are polled often.
 const MANY: u64 = 1 << 12;
 /// The running tracer.
 #[derive(Debug)]
@@ -42,19 +42,19 @@ pub(crate) struct Ftrace {
     enable: PathBuf,
     dev: u32,
     buffers: Vec<Buffer>,
-    /// Held open and not read: from 6.8 on (open_pipe_on_cpu) nobody else can open one then.
+    /// The pipe, which is held open and not read: from 6.8 on (open_pipe_on_cpu), nobody else can open one then.
     trace_pipe: Option<File>,
     page: Vec<u8>,
-    /// The record in hand.
+    /// The current record.
     record: Vec<u8>,
-    /// The events that the kernel had no room for; None if they could not be counted at the end.
+    /// The number of events for which the kernel had no room; None if they could not be counted at the end.
     lost: Option<u64>,
     poll_interval: Duration,
     watch: Watch,
     interference: Vec<String>,
     guard: Option<Guard>,
     notes: Vec<String>,
-    /// Held for as long as the queue is traced.
+    /// The lock, which is held while the queue is traced.
     _queue: Lock,
 }
 
@@ -62,8 +62,8 @@ impl Ftrace {
     /// Starts tracing `device`.
     ///
     /// # Errors
-    /// The kernel has no blk tracer; or somebody else traces the device, uses ftrace, or has a trace that the blk
-    /// tracer would take the events from.
+    /// Returns an error if the kernel has no blk tracer, if somebody else traces the device or uses ftrace, or if somebody has a
+    /// trace whose events the blk tracer would take.
     pub fn start(device: &Device) -> Result<Ftrace> {
         let queue_lock = Lock::of_queue(&device.info, NAME)?;
         let tracer_lock = Lock::of_blk_tracer(&device.info)?;
@@ -121,7 +121,7 @@ impl Ftrace {
         Ok(())
     }
 
-    /// Takes the kernel's counters of the buffers, all of which were just read.
+    /// Reads the kernel's counters of the buffers, all of which were just emptied.
     fn account(&mut self) -> Result<()> {
         let mut lost: u64 = 0;
         self.interference = self.watch.changes();
@@ -135,7 +135,8 @@ impl Ftrace {
     }
 }
 
-/// Checks that no queue is traced: the blk tracer would take the events of each, also of those that somebody traces by blktrace.
+/// Checks that no queue is traced: the blk tracer would take the events of each, including those that somebody traces with
+/// blktrace.
 fn check_none_is_traced() -> Result<()> {
     let traced = queue::traced();
     match traced.is_empty() {
@@ -210,10 +211,9 @@ impl Source for Ftrace {
     }
 }
 
-/// Makes a record of a payload, whose first 16 bytes are ftrace's. Returns its pid; None for another kind of event.
+/// Makes a record from a payload, whose first 16 bytes are ftrace's. Returns its pid; None for another kind of event.
 ///
-/// v7 and v8 are told apart by where the device and a fitting pdu length stand, as
-/// the magic is overwritten.
+/// The magic number is overwritten, so v7 and v8 are distinguished by the place of the device and of a plausible pdu length.
 fn restore(time: u64, payload: &[u8], dev: u32, record: &mut Vec<u8>) -> Option<u32> {
     // Payloads are padded to a multiple of 4, or of 8 on some machines.
     let whole = |head: usize, device: U32<LE>, pdu_len: U16<LE>| {
@@ -247,7 +247,7 @@ mod tests {
 
     const EITHER: [(Version, usize); 2] = [(Version::V7, 48), (Version::V8, 64)];
 
-    /// A record as ftrace has it: its own head lies over the first 16 bytes.
+    /// Builds a record as ftrace has it, with its own head over the first 16 bytes.
     fn covered(version: Version, dev: u32, pdu: &[u8]) -> Vec<u8> {
         let layout = Layout {
             version,
@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn a_record_gets_its_magic_and_time() {
         for (version, head) in EITHER {
-            // Padded to a multiple of 8.
+            // This payload is padded to a multiple of 8.
             let payload = [covered(version, 5, &[1; 5]), vec![0; 3]].concat();
             let mut record = vec![7; 100];
             let pid = restore(99, &payload, 5, &mut record).unwrap();

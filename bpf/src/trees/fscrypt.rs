@@ -9,7 +9,7 @@ use rustix::ioctl::{Getter, Opcode, Updater, ioctl, opcode};
 use zerocopy::byteorder::native_endian::{U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
-/// `FS_IOC_GETVERSION`: declared with a long, but the filesystems write 32 bits.
+/// `FS_IOC_GETVERSION` is declared with a long, but the filesystems write 32 bits.
 const GETVERSION: Opcode = opcode::read::<std::ffi::c_long>(b'v', 1);
 const GET_ENCRYPTION_POLICY_EX: Opcode = opcode::read_write::<[u8; 9]>(b'f', 22);
 const GET_ENCRYPTION_KEY_STATUS: Opcode = opcode::read_write::<KeyStatus>(b'f', 26);
@@ -20,7 +20,7 @@ const FSCRYPT_KEY_STATUS_PRESENT: u32 = 2;
 #[repr(C)]
 struct PolicyEx {
     policy_size: U64,
-    /// A version, and what that has: the shorter of v1 ends with its descriptor, v2 with its identifier.
+    /// The version and the fields that follow from it; v1, which is shorter, ends with its descriptor, v2 with its identifier.
     policy: [u8; 24],
 }
 
@@ -39,13 +39,13 @@ struct KeyStatus {
 
 const _: () = assert!(size_of::<KeyStatus>() == 128);
 
-/// `i_generation`.
+/// Returns `i_generation`.
 ///
 /// # Errors
-/// The filesystem does not tell.
+/// Returns an error if the filesystem does not report it.
 #[allow(unsafe_code)]
 pub(super) fn generation(file: impl AsFd) -> io::Result<u32> {
-    // SAFETY: the kernel writes a long at most. In the words of a big-endian machine the 32 bits come first, too.
+    // SAFETY: the kernel writes at most a long. On a big-endian machine, the 32 bits come first too.
     let word: [u32; 2] = unsafe { ioctl(file, Getter::<GETVERSION, _>::new())? };
     Ok(word[0])
 }
@@ -56,8 +56,8 @@ pub(super) fn is_encrypted(folder: impl AsFd) -> bool {
     asked.is_ok_and(|statx| statx.stx_attributes.contains(StatxAttributes::ENCRYPTED))
 }
 
-/// Returns true if the filesystem has the key of an encrypted folder. A key of a process's keyring, as policies of the first version may
-/// have, is not told.
+/// Returns true if the filesystem has the key of an encrypted folder. A key in a process's keyring, which policies of version 1 may
+/// use, is not reported.
 pub(super) fn has_key(folder: impl AsFd) -> bool {
     let folder = folder.as_fd();
     let status = policy(folder).and_then(|policy| key_status(folder, &policy));
@@ -68,7 +68,7 @@ pub(super) fn has_key(folder: impl AsFd) -> bool {
 fn policy(folder: impl AsFd) -> Option<[u8; 24]> {
     let mut asked = PolicyEx::new_zeroed();
     asked.policy_size = 24.into();
-    // SAFETY: the kernel writes `policy_size` bytes of the policy at most.
+    // SAFETY: the kernel writes at most `policy_size` bytes of the policy.
     unsafe {
         ioctl(
             folder,
@@ -82,7 +82,7 @@ fn policy(folder: impl AsFd) -> Option<[u8; 24]> {
 #[allow(unsafe_code)]
 fn key_status(folder: impl AsFd, policy: &[u8; 24]) -> Option<u32> {
     let mut asked = KeyStatus::new_zeroed();
-    // FSCRYPT_KEY_SPEC_TYPE_DESCRIPTOR of a policy of the first version, …_IDENTIFIER of one of the second.
+    // These are FSCRYPT_KEY_SPEC_TYPE_DESCRIPTOR for a policy of version 1, and …_IDENTIFIER for version 2.
     let (kind, key) = match policy[0] {
         0 => (1, policy.get(4..12)?),
         2 => (2, policy.get(8..24)?),
@@ -90,7 +90,7 @@ fn key_status(folder: impl AsFd, policy: &[u8; 24]) -> Option<u32> {
     };
     asked.kind = kind.into();
     asked.key.get_mut(..key.len())?.copy_from_slice(key);
-    // SAFETY: the kernel reads and writes the structure.
+    // SAFETY: the kernel reads and writes only this structure.
     unsafe {
         ioctl(
             folder,

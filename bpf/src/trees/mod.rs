@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names from the mounted tree (`record --names DIR`). On the disk those of an encrypted folder (fscrypt) are ciphertext; while
-//! the folder is unlocked the kernel tells the real ones. The tree is walked before and after the recording, and the names of
-//! its files are kept by inode and generation.
+//! Names from the mounted tree (`record --names DIR`). The names in an encrypted folder (fscrypt) are ciphertext on the disk; while
+//! the folder is unlocked, the kernel shows the real ones. The tree is walked before and after the recording, and the names of its
+//! files are stored by inode and generation.
 
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::MetadataExt;
@@ -19,18 +19,18 @@ use walk::{Walk, Walked};
 mod fscrypt;
 mod walk;
 
-/// A folder whose files are to be named.
+/// A folder whose files should be named.
 pub(crate) struct Tree {
     path: PathBuf,
-    /// The path of the folder from the filesystem's root, without a `/` at the end.
+    /// The path of the folder from the filesystem's root, without a final `/`.
     from_root: Vec<u8>,
 }
 
 impl Tree {
-    /// A folder of the filesystem `s_dev` (major << 20 | minor).
+    /// Looks up a folder of the filesystem `s_dev` (major << 20 | minor).
     ///
     /// # Errors
-    /// It is none, or of another filesystem.
+    /// Returns an error if it is not a folder, or if it belongs to another filesystem.
     pub fn find(path: &Path, s_dev: u32) -> Result<Tree> {
         let meta = fs::metadata(path).at(path)?;
         if !meta.is_dir() {
@@ -45,7 +45,7 @@ impl Tree {
             let below = whole.strip_prefix(&mounted.point).ok()?;
             Some((mounted.point.len(), from_root(&mounted.root, below)))
         });
-        // Of mounts at one place the last is seen.
+        // Of several mounts at one place, the last one is visible.
         let innermost = above.reduce(|best, next| if next.0 > best.0 { next } else { best });
         let (_, from_root) = innermost
             .ok_or_else(|| Error::malformed(path.display(), "where it is mounted is not known"))?;
@@ -71,7 +71,7 @@ fn from_root(root: &str, below: &Path) -> Vec<u8> {
 pub(crate) struct Trees {
     trees: Vec<Tree>,
     s_dev: u32,
-    /// Names written.
+    /// The number of names that were written.
     named: u64,
     walked: Walked,
 }
@@ -80,7 +80,7 @@ impl Trees {
     /// Finds the trees of these folders.
     ///
     /// # Errors
-    /// As [`Tree::find`].
+    /// Returns an error in the same cases as [`Tree::find`].
     pub fn find(paths: &[PathBuf], s_dev: u32) -> Result<Trees> {
         let trees = paths.iter().map(|path| Tree::find(path, s_dev));
         Ok(Trees {
@@ -90,11 +90,11 @@ impl Trees {
         })
     }
 
-    /// Walks them, and adds what is found to a bundle's table. Without trees there is none. Returns why trees could not be
-    /// walked.
+    /// Walks the trees, and adds the names to a bundle's table. Without trees, there is no table. Returns the reasons why trees
+    /// could not be walked.
     ///
     /// # Errors
-    /// The bundle cannot be written.
+    /// Returns an error if the bundle cannot be written.
     pub fn walk(&mut self, folder: &Folder) -> Result<Vec<Error>> {
         let mut refused = Vec::new();
         if self.trees.is_empty() {
@@ -127,12 +127,12 @@ impl Trees {
         Ok(refused)
     }
 
-    /// The number of names that were written.
+    /// Returns the number of names that were written.
     pub fn named(&self) -> Option<u64> {
         (!self.trees.is_empty()).then_some(self.named)
     }
 
-    /// The notes about what the last walk could not name.
+    /// Returns the notes about what the last walk could not name.
     pub fn notes(&self) -> Vec<String> {
         let Walked {
             locked,
@@ -160,10 +160,10 @@ impl Trees {
     }
 }
 
-/// Takes the names of one segment over into the next.
+/// Copies the names of one segment to the next.
 ///
 /// # Errors
-/// The disk is full, or the like.
+/// Returns an error if this fails, for example because the disk is full.
 pub(crate) fn carry(from: &Folder, to: &Folder) -> Result<()> {
     if !from.has(layout::NAMES)? {
         return Ok(());

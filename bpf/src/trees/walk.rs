@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One walk of a tree. It may be anybody's: no symbolic link is followed, no other filesystem entered, nothing but regular
-//! files and folders opened, and no more than a bound is read.
+//! Walks a tree, which may belong to anybody. It follows no symbolic link, enters no other filesystem, opens only regular files and
+//! folders, and reads only a limited amount.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -14,22 +14,22 @@ use super::fscrypt;
 use crate::error::{At, Result};
 use crate::machine::device::dev_of_stat;
 
-/// The most names that one walk keeps.
+/// The most names that one walk stores.
 const MOST: u64 = 1 << 20;
-/// Longer paths cannot be opened either (`PATH_MAX`).
+/// The longest path, bytes (`PATH_MAX`); longer ones cannot be opened either.
 const LONGEST: usize = 4096;
-/// The most entries that are looked at for a file that tells whether a folder is locked.
+/// The most entries that are examined to find a file that shows whether a folder is locked.
 const LOOKED_AT: usize = 1 << 12;
 
-/// The result of a walk: what it has named, and what not.
+/// The result of a walk: what it has named, and what it has not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Walked {
     pub named: u64,
-    /// Folders whose names are encrypted.
+    /// The number of folders whose names are encrypted.
     pub locked: u64,
-    /// Files that cannot be opened.
+    /// The number of files that cannot be opened.
     pub unread: u64,
-    /// Beyond a bound.
+    /// The number of files beyond a limit.
     pub left_out: u64,
 }
 
@@ -40,16 +40,16 @@ pub(super) struct Walk {
     walked: Walked,
 }
 
-/// A folder that is still to be read.
+/// A folder that has not yet been read.
 struct Folder {
-    /// From the tree's own folder, without a `/` at the beginning.
+    /// Its path from the tree's own folder, without a leading `/`.
     path: Vec<u8>,
-    /// It is encrypted, and its key is there: so it is for what is in it.
+    /// True if it is encrypted and its key is available; this then holds for everything in it.
     is_unlocked: bool,
 }
 
 impl Walk {
-    /// Of the filesystem `s_dev`; what it names is told as of `time_ns`.
+    /// Starts a walk on the filesystem `s_dev`; the names are valid as of `time_ns`.
     pub fn new(s_dev: u32, time_ns: u64, walked: Walked) -> Walk {
         Walk {
             s_dev,
@@ -62,10 +62,10 @@ impl Walk {
         self.walked
     }
 
-    /// Gives a record for each regular file and folder below `root`, whose path from the filesystem's root is `from_root`.
+    /// Passes on a record for each regular file and folder below `root`, whose path from the filesystem's root is `from_root`.
     ///
     /// # Errors
-    /// A record cannot be kept.
+    /// Returns an error if a record cannot be stored.
     pub fn tree(
         &mut self,
         root: &OwnedFd,
@@ -110,7 +110,7 @@ impl Walk {
         Ok(())
     }
 
-    /// None of what cannot be opened, is no longer what it was, or is of another filesystem.
+    /// Makes a file's record; None if it cannot be opened, has been replaced, or is on another filesystem.
     fn record(
         &self,
         folder: &OwnedFd,
@@ -140,7 +140,7 @@ impl Walk {
     }
 }
 
-/// An entry of a file that was not written, with its path. None if that is too long.
+/// Makes the entry of a file that was not written, with its path. None if the path is too long.
 fn record(
     s_dev: u32,
     time_ns: u64,
@@ -178,7 +178,7 @@ fn record(
     Some(record)
 }
 
-/// Nothing is changed by the walk: not the time of access either.
+/// The walk changes nothing, not even access times.
 fn flags() -> OFlags {
     OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOATIME | OFlags::DIRECTORY
 }
@@ -186,21 +186,21 @@ fn flags() -> OFlags {
 fn flags_of(kind: FileType) -> OFlags {
     let of_kind = match kind {
         FileType::Directory => OFlags::DIRECTORY,
-        // Should it be a pipe by now.
+        // These flags matter if the file has become a pipe.
         _ => OFlags::NONBLOCK | OFlags::NOCTTY,
     };
     OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOATIME | OFlags::NOFOLLOW | of_kind
 }
 
-/// The folder that a walk begins at.
+/// Opens the folder at which a walk begins.
 ///
 /// # Errors
-/// The folder cannot be opened.
+/// Returns an error if the folder cannot be opened.
 pub(super) fn open_root(path: &Path) -> Result<OwnedFd> {
     openat(CWD, path, flags(), Mode::empty()).at(path)
 }
 
-/// A folder below `root`, by no link on the way, and on the same mount.
+/// Opens a folder below `root`, without following links, and on the same mount.
 fn open(root: &OwnedFd, path: &[u8]) -> Option<OwnedFd> {
     let path = if path.is_empty() { b"." } else { path };
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
@@ -214,7 +214,7 @@ fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Regular files and folders; what cannot be read is not there.
+/// Returns the regular files and folders; what cannot be read is left out.
 fn entries(folder: &OwnedFd) -> Vec<(Vec<u8>, FileType)> {
     let Ok(dir) = Dir::read_from(folder) else {
         return Vec::new();
@@ -229,8 +229,8 @@ fn entries(folder: &OwnedFd) -> Vec<(Vec<u8>, FileType)> {
     .collect()
 }
 
-/// Whether an encrypted folder's key is there. Where the filesystem does not tell, a file does: without the key none can be
-/// opened. Of a folder without files it is not known, and taken for locked.
+/// Returns true if an encrypted folder's key is available. If the filesystem does not report this, a file shows it, because no file
+/// can be opened without the key. For a folder without files it is unknown, and the folder counts as locked.
 fn is_unlocked(folder: &OwnedFd) -> bool {
     fscrypt::has_key(folder) || opens_a_file(folder, &mut LOOKED_AT.clone()).unwrap_or(false)
 }

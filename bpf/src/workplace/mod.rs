@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The caller's folder on the filesystem that is measured: a copy of it, mounted over it where this process and its children
-//! alone see it. A command runs where it is, finds what is there, and what it writes lands on that filesystem. The folder itself
-//! stays as it is.
+//! A copy of the caller's folder on the measured filesystem, mounted over the folder so that only this process and its children see
+//! it. A command runs where it would have run and finds the same files, but what it writes lands on the measured filesystem. The
+//! folder itself does not change.
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
@@ -24,24 +24,24 @@ pub use aside::aside;
 pub use prepare::prepare;
 pub use site::{FreshKind, FreshOptions, Site, settle};
 
-/// The copy may have one part in so many of the filesystem: the rest is for what the command writes.
+/// The copy may take one part in this many of the filesystem; the rest is for what the command writes.
 const PART_OF_THE_FILESYSTEM: u64 = 2;
 
-/// The copy, in place of the folder until it is dropped.
+/// The copy, which replaces the folder until it is dropped.
 #[derive(Debug)]
 pub struct Workplace {
-    /// The folder itself, below the copy.
+    /// The original folder below the copy.
     below: Folder,
-    /// The copy's root, once it is mounted.
+    /// The root of the copy, once it is mounted.
     above: Folder,
 }
 
 impl Workplace {
-    /// Copies this process's folder to a fresh filesystem, as that user if one is named, and puts the copy in its place.
+    /// Copies this process's folder to a fresh filesystem, as `user` if one is named, and mounts the copy over the folder.
     ///
     /// # Errors
-    /// The folder is too large for the filesystem, cannot be read by the user, or holds the folder of temporary files; or the kernel
-    /// refuses.
+    /// Returns an error if the folder is too large for the filesystem, cannot be read by the user, or holds the folder for
+    /// temporary files, or if the kernel refuses.
     pub fn new(site: &Site, user: Option<&User>) -> Result<Workplace> {
         let path = std::env::current_dir().at(".")?;
         let below = Folder::open(&path)?;
@@ -53,7 +53,7 @@ impl Workplace {
         mount_bind(&copy, below.handle())
             .map_err(std::io::Error::from)
             .at(&path)?;
-        // By a path, whose parts are the user's: it may lead elsewhere by now.
+        // Open it by a path whose components belong to the user; it may lead elsewhere by now.
         let above = Folder::open(&path)?;
         let is_the_copy = Identity::of(&fs::metadata(above.handle()).at(&path)?)
             == Identity::of(&fs::metadata(&copy).at(&copy)?);
@@ -67,7 +67,7 @@ impl Workplace {
         }
     }
 
-    /// The folder.
+    /// Returns the folder's path.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.above.path()
@@ -80,7 +80,7 @@ impl Workplace {
 
 impl Drop for Workplace {
     fn drop(&mut self) {
-        // What a command left running may be in there: then it is gone with the last of those.
+        // If processes that a command left running are in there, it vanishes with the last of them.
         let away = unmount(self.above.handle(), UnmountFlags::DETACH);
         let back = std::env::set_current_dir(self.below.handle());
         let path = self.path().display();
@@ -90,7 +90,7 @@ impl Drop for Workplace {
     }
 }
 
-/// Refuses a folder that has more than its part of the filesystem.
+/// Returns an error if a folder takes more than its part of the filesystem.
 fn check_size(path: &Path, size: u64, user: Option<&User>) -> Result<()> {
     let mut du = tool::command("du")?;
     du.args(["-sx", "--block-size=1", "."]).current_dir(path);
@@ -111,19 +111,19 @@ fn check_size(path: &Path, size: u64, user: Option<&User>) -> Result<()> {
     }
 }
 
-/// Copies the folder to one of the same name, owner and mode; what lies on other filesystems below it is left out.
+/// Copies the folder to one with the same name, owner and mode; other filesystems mounted below it are left out.
 fn copy(path: &Path, to: &Path, user: Option<&User>) -> Result<PathBuf> {
     let name = path.file_name().unwrap_or(OsStr::new("root"));
     let copy = to.join(name);
     fs::create_dir(&copy).at(&copy)?;
     let meta = fs::metadata(path).at(path)?;
-    // Whoever copies must be able to write here.
+    // The user who copies must be able to write here.
     let (uid, gid) = user.map_or((meta.uid(), meta.gid()), |user| {
         (user.owner.uid, user.owner.gid)
     });
     chown(&copy, Some(uid), Some(gid)).at(&copy)?;
     fs::set_permissions(&copy, Permissions::from_mode(meta.mode() & 0o7777)).at(&copy)?;
-    // By a path: it is the user's own, who reads what it leads to.
+    // The path is the user's own, and the user reads what it leads to.
     let source = path.to_string_lossy().replace('\'', r"'\''");
     prepare(&format!("cp -a -x -- '{source}/.' ."), &copy, user)?;
     Ok(copy)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The preparation of what a measured command finds, ahead of the recording.
+//! Prepares what a measured command needs, before the recording.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,10 +8,10 @@ use super::site::settle;
 use crate::error::{At, Error, Result};
 use crate::machine::user::User;
 
-/// Runs a shell's script in a folder, as that user if one is named, and has what it wrote reach the device.
+/// Runs a shell script in a folder, as `user` if one is named, and writes its data back to the device.
 ///
 /// # Errors
-/// The script ends with anything but 0.
+/// Returns an error if the script's exit status is not 0.
 pub fn prepare(script: &str, folder: &Path, user: Option<&User>) -> Result<()> {
     let mut shell = Command::new("/bin/sh");
     shell.args(["-ec", script]).current_dir(folder);

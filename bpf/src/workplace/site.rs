@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A fresh filesystem, on a loop device, that no other process sees and that goes with this one, however that ends.
+//! A fresh filesystem on a loop device. No other process sees it, and it vanishes with this process, in whatever way that ends.
 //!
-//! It is mounted in a mount namespace of this process's own, its image has no name any more, and the loop device lets go of
-//! the image by itself once nothing is mounted from it (autoclear): so even a killed process leaves an empty folder alone,
-//! which the next one removes.
+//! It is mounted in this process's own mount namespace, and its image no longer has a name. The loop device releases the image by
+//! itself once nothing is mounted from it (autoclear). So even a killed process leaves only an empty folder, which the next one
+//! removes.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
@@ -32,13 +32,14 @@ pub enum FreshKind {
 }
 
 impl FreshKind {
-    /// The name of the type, as mount(8) has it.
+    /// Returns the type's name in mount(8).
     #[must_use]
     pub fn name(self) -> &'static str {
         self.into()
     }
 
-    /// The tool that makes it, and what that always gets: nothing is left for a kernel thread to do during a measurement.
+    /// Returns the tool that makes it, and the tool's fixed arguments, which leave no work for a kernel thread during a
+    /// measurement.
     fn maker(self) -> (&'static str, &'static [&'static str]) {
         match self {
             FreshKind::Ext4 => (
@@ -61,24 +62,24 @@ impl FreshKind {
 /// The options of the filesystem that is made.
 #[derive(Clone, Debug)]
 pub struct FreshOptions {
-    /// Which.
+    /// The type.
     pub kind: FreshKind,
     /// Further arguments of the program that makes it.
     pub mkfs: Vec<String>,
     /// The options of `mount -o`; empty for the defaults.
     pub mount_options: String,
-    /// Bytes.
+    /// Its size in bytes.
     pub size: u64,
-    /// `queue/scheduler`; None leaves what is there.
+    /// `queue/scheduler`; None keeps the present one.
     pub scheduler: Option<String>,
-    /// `queue/max_sectors_kb`; None is the kernel's own default, whatever somebody left there.
+    /// `queue/max_sectors_kb`; None sets the kernel's own default, whatever somebody left there.
     pub max_sectors_kb: Option<u32>,
 }
 
-/// The filesystem, mounted.
+/// The mounted filesystem.
 #[derive(Debug)]
 pub struct Site {
-    // Dropped in this order.
+    // The fields are dropped in this order.
     _largest: LargestRequest,
     mount: Mount,
     device: Device,
@@ -87,20 +88,20 @@ pub struct Site {
 }
 
 impl Site {
-    /// Makes it; its root folder is the user's who is to write there, or root's. Only for a process with one thread as yet.
+    /// Makes a filesystem whose root folder belongs to `user`, or to root. This works only while the process has a single thread.
     ///
     /// # Errors
-    /// The caller is not root, the kernel lacks the filesystem, a tool is missing or refuses, there is no loop device,
-    /// or others can change the folder of temporary files.
+    /// Returns an error if the caller is not root, if the kernel lacks the filesystem, if a tool is missing or fails, if there is
+    /// no loop device, or if others can change the folder for temporary files.
     pub fn new(options: &FreshOptions, user: Option<&User>) -> Result<Site> {
         Site::of(options, user, None)
     }
 
-    /// Mounts a copy of the ext4 image `image`, whose filesystem may be a stranger's: e2fsck must find nothing wrong with it after
-    /// its repair, and no program on it is executed. Of the options, those for mkfs do not count.
+    /// Mounts a copy of the ext4 image `image`, whose filesystem may come from a stranger: e2fsck must find nothing wrong with it
+    /// after its repair, and no program on it can be executed. The options for mkfs are ignored.
     ///
     /// # Errors
-    /// As [`Site::new`]; or the filesystem is not whole.
+    /// Returns an error in the same cases as [`Site::new`], or if the filesystem is damaged.
     pub fn of_image(options: &FreshOptions, image: &Path) -> Result<Site> {
         Site::of(options, None, Some(image))
     }
@@ -116,7 +117,7 @@ impl Site {
         let folder = TempFolder::new()?;
         check_ours(folder.path())?;
         let image = folder.path().join("disk.img");
-        // It comes to hold what CMD writes.
+        // It will contain what CMD writes.
         OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -149,7 +150,7 @@ impl Site {
         })?;
         let mount = Mount { point };
         fs::remove_file(&image).at(&image)?;
-        // CMD may be another user's: others may go through it, now that there is nothing in it but the filesystem.
+        // CMD may run as another user, so others may pass through the folder, now that it contains only the filesystem.
         fs::set_permissions(folder.path(), Permissions::from_mode(0o711)).at(folder.path())?;
         let device = Device::open(&mount.point)?;
         if let Some(scheduler) = &options.scheduler {
@@ -171,27 +172,27 @@ impl Site {
         })
     }
 
-    /// The folder at which it is mounted.
+    /// Returns the folder at which it is mounted.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.mount.point
     }
 
-    /// The size of the device in bytes.
+    /// Returns the size of the device in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// The loop device's node.
+    /// Returns the loop device's node.
     #[must_use]
     pub fn device(&self) -> &Path {
         self.device.node()
     }
 }
 
-/// The limit of a queue's requests, put back in the end: a loop device keeps it for whoever has the device next. So what is
-/// measured must not rest on what is found there.
+/// The limit on the size of a queue's requests, which is restored at the end. A loop device keeps this limit for its next user, so
+/// a measurement must not depend on the limit that it finds.
 #[derive(Debug)]
 struct LargestRequest {
     setting: PathBuf,
@@ -199,7 +200,7 @@ struct LargestRequest {
 }
 
 impl LargestRequest {
-    /// KiB; the kernel's `BLK_DEF_MAX_SECTORS`, 2,560 sectors, unless the device takes less.
+    /// The default in KiB: the kernel's `BLK_DEF_MAX_SECTORS`, 2,560 sectors, unless the device accepts less.
     const DEFAULT: u32 = 1280;
 
     fn set(device: &Device, kib: Option<u32>) -> Result<LargestRequest> {
@@ -223,7 +224,7 @@ impl Drop for LargestRequest {
     }
 }
 
-/// A mount that is unmounted in the end.
+/// A mount that is unmounted at the end.
 #[derive(Debug)]
 struct Mount {
     point: PathBuf,
@@ -231,7 +232,7 @@ struct Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        // What a command left running may be in there: then it is gone with the last of those.
+        // If processes that a command left running are in there, it vanishes with the last of them.
         let lazily =
             |umount: &mut Command| umount.arg("--lazy").arg(&self.point).output().map(drop);
         let away = tool::command("umount").map(|mut umount| lazily(&mut umount));
@@ -245,19 +246,20 @@ fn size_of(file: &Path) -> Result<u64> {
     Ok(fs::metadata(file).at(file)?.len())
 }
 
-/// Copies the image of an ext4, and has e2fsck play its journal and repair what was cut off when it was taken from a mounted
-/// filesystem.
+/// Copies the image of an ext4, and lets e2fsck replay its journal and repair what was cut off when the image was taken from a
+/// mounted filesystem.
 fn copy_checked(from: &Path, to: &Path) -> Result<()> {
     run("cp", |cp| {
         cp.args(["--sparse=always", "--"]).arg(from).arg(to)
     })?;
     let mut repair = tool::command("e2fsck")?;
-    // Whether it repaired all is asked next.
+    // Whether everything was repaired is checked next.
     repair.args(["-f", "-y"]).arg(to).output().at("e2fsck")?;
     run("e2fsck", |check| check.args(["-f", "-n"]).arg(to))
 }
 
-/// FAT keeps no owners. What CMD makes there is no way to another user or a device, unless the caller says so.
+/// Returns the mount options. FAT stores no owners. What CMD makes there gives no access to another user or a device, unless the
+/// caller says so.
 fn mount_options(options: &FreshOptions, owner: Option<Owner>) -> String {
     let mut given = "loop,nosuid,nodev".to_owned();
     if let Some(Owner { uid, gid }) = owner.filter(|_| options.kind == FreshKind::Vfat) {
@@ -270,7 +272,8 @@ fn mount_options(options: &FreshOptions, owner: Option<Owner>) -> String {
     given
 }
 
-/// mkfs and mount go by paths: nobody else may put anything into their way, as those can who own a folder above, or write to it.
+/// Checks that nobody else can change the folder, because mkfs and mount use paths. Whoever owns a folder above, or can write to
+/// it, could.
 fn check_ours(folder: &Path) -> Result<()> {
     const STICKY: u32 = 0o1000;
     const OTHERS_WRITE: u32 = 0o022;
@@ -285,10 +288,10 @@ fn check_ours(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes out what memory holds of the filesystem, so that it is no part of what is measured next.
+/// Writes back what memory holds of the filesystem, so that it is not part of what is measured next.
 ///
 /// # Errors
-/// The filesystem cannot be written out.
+/// Returns an error if the filesystem cannot be written back.
 pub fn settle(point: &Path) -> Result<()> {
     let folder = File::open(point).at(point)?;
     rustix::fs::syncfs(&folder)
@@ -304,7 +307,7 @@ fn check_kernel_has(kind: FreshKind) -> Result<()> {
     if !has()
         && let Ok(mut modprobe) = tool::command("modprobe")
     {
-        // There need be no module.
+        // The kernel may not need a module.
         let _ = modprobe.arg(kind.name()).output();
     }
     match has() {
@@ -313,10 +316,10 @@ fn check_kernel_has(kind: FreshKind) -> Result<()> {
     }
 }
 
-/// Lets only this process and its children see what it mounts from here on.
+/// Moves this process to a mount namespace of its own: from here on, only it and its children see what it mounts.
 #[allow(unsafe_code)]
 fn leave_mount_namespace() -> Result<()> {
-    // SAFETY: it takes a number alone.
+    // SAFETY: the call takes only a number.
     let left = unsafe { libc::unshare(libc::CLONE_NEWNS) };
     if left != 0 {
         return Err(io::Error::last_os_error()).at("mount namespace");

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Replays the requests of a block trace on a device or in a file.
 //!
-//! - [`Request`] is what a device was asked for.
-//! - [`Order`](order::Order) is what each request waits for, and [`Schedule`](schedule::Schedule) which one goes next.
-//! - [`Target`] is the device or file, which nobody else may be using.
-//! - [`play`] makes the requests again by io_uring, and [`BlocksOutcome`] says what became of them.
+//! - - [`Request`] is one request to a device.
+//! - - [`Order`](order::Order) tells what each request waits for, and [`Schedule`](schedule::Schedule) which one goes next.
+//! - - [`Target`] is the device or file; nobody else may be using it.
+//! - - [`play`] makes the requests again with io_uring, and [`BlocksOutcome`] holds the results.
 
 mod order;
 mod outcome;

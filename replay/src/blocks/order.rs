@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What each request waits for: those that had been completed before it was queued, and that it may have been queued for.
+//! Finds the requests that each request must wait for: those that had been completed before it was queued, and whose completion may
+//! have been the reason for queueing it.
 //!
-//! These are the requests of its own thread, flushes and commits, and those that name a sector of it; a flush or a commit
-//! waits for all. In the order of completion, what had been completed before a moment is the first `n` requests of a *lane*
-//! (a thread's, the barriers', or all), so that a request needs three numbers, however many it waits for.
+//! These are the requests of its own thread, flushes and commits, and those that share a sector with it; a flush or a commit waits
+//! for all. The requests of a *lane* (of a thread, of the barriers, or of all) are numbered in the order of their completion. The
+//! ones that had been completed before some moment are then the first `n` of the lane, so three numbers are enough for a request,
+//! however many others it waits for.
 
 use std::collections::HashMap;
 
@@ -14,7 +16,7 @@ const ALL: usize = 0;
 /// The lane of flushes and commits.
 const BARRIERS: usize = 1;
 
-/// A number of requests of a lane: those before a request, or those that it waits for.
+/// A number of requests of a lane: those ahead of a request, or those that it waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub lane: usize,
@@ -26,16 +28,16 @@ pub(super) struct Place {
 pub(super) struct Order {
     /// The requests' indices by the time when they were queued.
     pub starts: Vec<usize>,
-    /// Where a request is in the lanes that it belongs to.
+    /// The place of each request in the lanes that it belongs to.
     pub places: Vec<Vec<Place>>,
-    /// How many requests of which lanes it waits for.
+    /// The lanes of which each request waits for some requests, and the number of these requests.
     pub waits: Vec<[Place; 3]>,
     /// The number of requests in each lane.
     pub lanes: Vec<usize>,
 }
 
-/// Returns the time when a request was completed, which is after it was queued whatever a damaged trace says: nothing waits
-/// for itself then.
+/// Returns the time when a request was completed. It is always after the time when it was queued, even in a damaged trace, so that
+/// no request waits for itself.
 fn completed_ns(request: &Request) -> u64 {
     request
         .completed_ns
@@ -107,14 +109,14 @@ impl Order {
     }
 }
 
-/// How many requests had been completed when a sector was last touched: a segment tree over the places where requests begin
-/// and end. Its numbers only grow, so that what was set for a whole node need not be handed down.
+/// A segment tree over the bounds of the requests' ranges. It holds for each sector how many requests had been completed when the
+/// sector was last touched. These numbers only grow, so a number that was set for a whole node need not be passed down.
 struct Touched {
-    /// The first and the end of each request's leaves.
+    /// The first leaf of each request, and the one behind its last.
     leaves: Vec<(usize, usize)>,
-    /// The largest number in a node; the leaves are the second half.
+    /// The largest number below each node; the leaves are the second half.
     most: Vec<usize>,
-    /// The number that was last set for all of a node.
+    /// The number that was last set for the whole of each node.
     whole: Vec<usize>,
 }
 
@@ -138,7 +140,7 @@ impl Touched {
         }
     }
 
-    /// Returns the nodes that a request's leaves consist of, and those above them.
+    /// Returns the nodes that together cover a request's leaves, and the nodes above them.
     fn nodes(&self, index: usize) -> (Vec<usize>, Vec<usize>) {
         let half = self.most.len() / 2;
         let (from, to) = self.leaves[index];
@@ -216,7 +218,8 @@ pub(super) mod tests {
         }
     }
 
-    /// The definition: what was completed before, of the same thread, a barrier, for a barrier, or for the same sectors.
+    /// Returns true by the definition of the order: `earlier` was completed before, and is of the same thread, is a barrier, comes
+    /// before a barrier, or shares a sector.
     pub(crate) fn must_wait(later: &Request, earlier: &Request) -> bool {
         let overlap = match (later.range(), earlier.range()) {
             (Some((a, b)), Some((c, d))) => a < d && c < b,
@@ -246,7 +249,7 @@ pub(super) mod tests {
                     if must_wait(&requests[later], &requests[earlier]) {
                         prop_assert!(waits(later, earlier), "{later} does not wait for {earlier}");
                     }
-                    // Nothing waits for what had not been completed by then.
+                    // Nothing waits for a request that had not been completed by then.
                     if waits(later, earlier) {
                         prop_assert!(completed_ns(&requests[earlier]) <= requests[later].queued_ns);
                     }

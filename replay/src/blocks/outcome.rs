@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What became of the requests of a replay.
+//! The results of replaying requests.
 
 use std::collections::BTreeMap;
 use std::{fmt, io};
@@ -10,18 +10,18 @@ use strum::VariantArray;
 use super::request::{Op, Request};
 use crate::outcome::{Latencies, StartError, ms};
 
-/// What became of the requests of a replay.
+/// The results of replaying requests.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct BlocksOutcome {
     /// The requests by what the device was asked for.
     pub requests: BTreeMap<Op, Requests>,
     /// The number of requests that failed, by the error.
     pub failed: BTreeMap<String, u64>,
-    /// From the begin of the first request to the end of the last one, ns.
+    /// The time from the start of the first request to the end of the last one, ns.
     pub elapsed_ns: u64,
-    /// The same in the recording, ns.
+    /// The same time in the recording, ns.
     pub recorded_elapsed_ns: u64,
-    /// How much later requests were made than they were to be.
+    /// The delay with which requests were started.
     pub start_error: StartError,
 }
 
@@ -30,22 +30,22 @@ pub struct BlocksOutcome {
 pub struct Requests {
     /// Their number.
     pub requests: u64,
-    /// What they read, wrote, discarded or zeroed, bytes.
+    /// The number of bytes that they read, wrote, discarded or zeroed.
     pub bytes: u64,
     /// The number of those with FUA.
     pub fua: u64,
     /// The number of those with a flush ahead.
     pub preflush: u64,
-    /// From being queued to being completed, in the recording.
+    /// The times from queueing to completion in the recording.
     pub recorded: Latencies,
-    /// The same in the replay, of those that succeeded.
+    /// The times from queueing to completion in the replay, of the requests that succeeded.
     pub replayed: Latencies,
 }
 
 /// A request that was made.
 #[derive(Debug, Default)]
 pub(super) struct Made {
-    /// When it was to begin, ns from the begin of the replay.
+    /// The time at which it was to start, ns from the start of the replay.
     pub due_ns: u64,
     pub begun_ns: u64,
     ended_ns: u64,
@@ -60,7 +60,7 @@ impl Made {
 }
 
 impl BlocksOutcome {
-    /// Counts the requests, of which each was made.
+    /// Counts the requests, all of which were made.
     pub(super) fn new(requests: &[Request], made: Vec<Made>) -> BlocksOutcome {
         let first = requests.iter().map(|request| request.queued_ns).min();
         let last = requests.iter().map(|request| request.completed_ns).max();

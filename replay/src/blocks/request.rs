@@ -4,7 +4,7 @@
 use serde::Serialize;
 use strum::{IntoStaticStr, VariantArray};
 
-/// What a device is asked for (`enum req_op` of the kernel).
+/// The kinds of requests (`enum req_op` of the kernel).
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, VariantArray, Serialize,
 )]
@@ -26,7 +26,7 @@ pub enum Op {
 /// A request that was completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// What was asked for.
+    /// The kind of the request.
     pub op: Op,
     /// The first sector of 512 bytes, on the whole disk.
     pub sector: u64,
@@ -36,24 +36,24 @@ pub struct Request {
     pub fua: bool,
     /// True for a write before which the device's cache is flushed (`REQ_PREFLUSH`).
     pub preflush: bool,
-    /// The thread that queued it; None if that was not seen.
+    /// The thread that queued it; None if it is not known.
     pub thread: Option<u32>,
-    /// The time when it was queued, ns; of merged bios, that of the last one.
+    /// The time when it was queued, ns; if bios were merged, the time of the last one.
     pub queued_ns: u64,
     /// The time when it was completed, ns.
     pub completed_ns: u64,
 }
 
 impl Request {
-    /// Returns the first byte and the end of the range that it names; None for a flush.
+    /// Returns the range in bytes (its start, and the byte behind it); None for a flush.
     pub(crate) fn range(&self) -> Option<(u64, u64)> {
         let begin = self.sector.saturating_mul(512);
         let end = begin.saturating_add(self.bytes.into());
         (begin < end).then_some((begin, end))
     }
 
-    /// Returns true if it divides what comes before from what comes after it: a flush, or a write that asks for one or
-    /// for being on the medium, such as the commit block of a journal.
+    /// Returns true if the request separates what comes before it from what comes after it: a flush, or a write with a flush or
+    /// FUA, such as the commit block of a journal.
     pub(crate) fn is_barrier(&self) -> bool {
         self.op == Op::Flush || self.fua || self.preflush
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The requests in flight, by io_uring: a write to a device that is made this way and with `RWF_DSYNC` becomes one write with
-//! FUA, while `pwritev2` adds a flush to it (`generic_write_sync` of the kernel).
+//! Submits requests with io_uring. A write to a device with `RWF_DSYNC` becomes a single write with FUA this way, while `pwritev2`
+//! adds a flush (`generic_write_sync` of the kernel).
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -16,7 +16,7 @@ use crate::bytes::{Bytes, Contents};
 use crate::error::{Error, Result};
 use crate::sys::Sink;
 
-/// So many requests may be in flight.
+/// The most requests that may be in flight.
 const IN_FLIGHT_MAX: u32 = 1024;
 
 // <linux/fs.h>
@@ -31,7 +31,7 @@ pub(super) struct Ring {
     in_flight: u32,
 }
 
-/// The request that was completed, and what it returned.
+/// A request that was completed, and its result.
 pub(super) type Completed = (usize, io::Result<()>);
 
 impl Ring {
@@ -63,7 +63,8 @@ impl Ring {
         self.in_flight == 0
     }
 
-    /// Makes a request. Returns its result if it was completed at once: io_uring has no discard of a device before 6.12.
+    /// Makes a request. Returns its result if it was completed at once, as a discard is: io_uring has no discard of a device before
+    /// 6.12.
     ///
     /// # Errors
     /// Returns an error if the ring cannot take it.
@@ -117,7 +118,7 @@ impl Ring {
         pushed.map_err(|_| self.failed(io::Error::from(io::ErrorKind::OutOfMemory)))
     }
 
-    /// Hands the entries to the kernel, one request at a time: it would merge the neighbours among several.
+    /// Passes the entries to the kernel, one request at a time, because it would merge neighbouring requests.
     fn submit(&mut self) -> Result<()> {
         loop {
             match self.ring.submit() {
@@ -142,7 +143,7 @@ impl Ring {
     /// Waits until a request is completed, or until `timeout`, and returns what was completed.
     ///
     /// # Errors
-    /// Returns an error if the ring cannot be waited for.
+    /// Returns an error if waiting for the ring fails.
     pub fn wait(
         &mut self,
         requests: &[Request],
@@ -162,7 +163,7 @@ impl Ring {
         let mut completed = Vec::new();
         for entry in self.ring.completion() {
             let data = entry.user_data() as usize;
-            // The flush ahead of a write: if it fails, the write is cancelled.
+            // This is the flush ahead of a write: if it fails, the write is cancelled.
             if data % 2 == 1 {
                 continue;
             }
@@ -178,7 +179,7 @@ impl Ring {
     }
 }
 
-/// Returns what a request returned.
+/// Converts the result of a request.
 fn result(returned: i32, request: &Request) -> io::Result<()> {
     let carries = matches!(request.op, Op::Read | Op::Write);
     match u32::try_from(returned) {

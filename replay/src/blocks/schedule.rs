@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which request goes next: one whose time has come and that waits for nothing any more.
+//! Chooses the request that goes next: one whose time has come and that waits for nothing.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::order::{Order, Place};
 use super::request::Request;
 
-/// How the recorded times are kept.
+/// How the replay uses the recorded times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Speed {
     /// Requests are made at the recorded times, divided by this factor.
@@ -18,7 +18,7 @@ pub enum Speed {
 /// The requests that were not made yet.
 pub(super) struct Schedule {
     order: Order,
-    /// When each request may be made at the earliest, by its index, ns from the begin.
+    /// The earliest time for each request, by its index, ns from the start.
     due_ns: Vec<u64>,
     /// The number of `order.starts` that were admitted.
     admitted: usize,
@@ -30,14 +30,14 @@ pub(super) struct Schedule {
 #[derive(Default)]
 struct Lane {
     done: Vec<bool>,
-    /// So many from the first one on are done.
+    /// The number of requests at the beginning of the lane that are all done.
     prefix: usize,
-    /// By the prefix that they wait for.
+    /// The requests that wait, by the length of the prefix for which they wait.
     waiting: BTreeMap<usize, Vec<usize>>,
 }
 
 impl Lane {
-    /// Notes that a request is done, and returns those that need not wait any more for this lane.
+    /// Notes that a request is done, and returns those that no longer need to wait for this lane.
     fn finish(&mut self, nth: usize) -> Vec<usize> {
         self.done[nth] = true;
         let more = self.done[self.prefix..].iter().take_while(|done| **done);
@@ -72,7 +72,7 @@ impl Schedule {
         }
     }
 
-    /// Returns when a request may be made at the earliest, ns from the begin.
+    /// Returns the earliest time for a request, ns from the start.
     pub fn due_ns(&self, index: usize) -> u64 {
         self.due_ns[index]
     }
@@ -88,7 +88,7 @@ impl Schedule {
         self.ready.pop_front()
     }
 
-    /// Returns when the next request's time comes; None if the times of all have come.
+    /// Returns the time of the next request; None if the times of all have come.
     pub fn next_due_ns(&self) -> Option<u64> {
         let next = self.order.starts.get(self.admitted)?;
         Some(self.due_ns[*next])
@@ -103,7 +103,7 @@ impl Schedule {
         }
     }
 
-    /// Makes a request ready, or has it wait for the first lane that is not so far yet.
+    /// Makes a request ready, or lets it wait for the first lane in which too few requests are done.
     fn admit(&mut self, index: usize) {
         let behind = |wait: &&Place| self.lanes[wait.lane].prefix < wait.nth;
         match self.order.waits[index].iter().find(behind).copied() {
@@ -124,7 +124,7 @@ mod tests {
     use crate::blocks::order::tests::{any_request, must_wait};
 
     proptest! {
-        /// Whatever the device completes first, each request is made once, and after those that it waits for.
+        /// Each request is made once, and after those that it waits for, in whatever order the device completes them.
         #[test]
         fn each_request_is_made_once_and_in_order(
             requests in prop::collection::vec(any_request(), 0..60),

@@ -10,7 +10,7 @@ use rustix::fs::OFlags;
 
 use crate::error::{Error, Result};
 
-/// A device or file that nobody else is using.
+/// A device or file that nobody else uses.
 #[derive(Debug)]
 pub struct Target {
     pub(super) file: File,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads operations from a MobiGen [script](script), which lists the system calls of an Android application.
 //!
-//! A script has no ends of calls: each counts as ended when it began.
+//! A script does not say when calls ended: each call counts as ended when it began.
 
 mod script;
 
@@ -53,7 +53,7 @@ pub fn read_mobigen(path: &Path, text: &str) -> Result<Recorded> {
 #[derive(Default)]
 struct Reader {
     recorded: Recorded,
-    /// All threads share one table of descriptors.
+    /// The open files by descriptor; all threads share one table of descriptors.
     open: HashMap<i64, Open>,
     files: u64,
 }
@@ -132,7 +132,7 @@ impl Reader {
     ) -> std::result::Result<Call, &'static str> {
         let path = match path.starts_with('"') {
             true => name(path)?,
-            // A word without quotes stands for a file of its own.
+            // A word without quotes stands for a file that only this open uses.
             false => name(&format!("temp_{}_{}.dat", line.thread, self.files))?,
         };
         let descriptor = line.result.filter(|number| *number >= 0);
@@ -160,7 +160,7 @@ impl Reader {
         }))
     }
 
-    /// What was read was there when the file was opened, unless it was changed since.
+    /// Notes that what was read existed when the file was opened, unless it was changed since.
     fn had(&mut self, opened_by: usize, changed: bool, end: u64) {
         let operation = self.recorded.operations.get_mut(opened_by);
         if let Some(Call::Open(opened)) = operation.map(|operation| &mut operation.call)

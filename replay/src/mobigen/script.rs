@@ -10,9 +10,9 @@
 //!        | "close" | "fsync" | "fdatasync" | "fstat" | "fstat64"    descriptor
 //!        | "access" | "stat" | "stat64" | "lstat" | "lstat64" | "unlink"    path in quotes
 //! ```
-//! Flags are written as in `O_RDWR|O_CREAT`. The path of an open is in quotes, or is a word that stands for a file of
-//! its own. A result of −1 means that the call failed in the application. MobiGen writes the result of every call; it
-//! may be left out where it is 0 otherwise. Further arguments are ignored.
+//! Flags are written as in `O_RDWR|O_CREAT`. The path of an open is in quotes, or is a word that stands for a file that only this
+//! open uses. A result of −1 means that the call failed in the application. MobiGen writes the result of every call; it may be left
+//! out where it is 0. Further arguments are ignored.
 
 use std::path::Path;
 use std::time::Duration;
@@ -28,7 +28,7 @@ const MOST_BYTES: i64 = 1 << 26;
 pub struct Line {
     /// The thread's number.
     pub thread: u32,
-    /// When the call was made, since the script's begin.
+    /// The time of the call, from the script's start.
     pub at: Duration,
     /// The name of the call in the script.
     pub name: String,
@@ -43,7 +43,7 @@ pub struct Line {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the fields are the calls' arguments
 pub enum Call {
-    /// A word without quotes stands for a file of its own.
+    /// A word without quotes stands for a file that only this open uses.
     Open {
         path: String,
         flags: Flags,
@@ -69,7 +69,7 @@ pub enum Call {
 /// The flags of an open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flags {
-    /// It is opened for writing.
+    /// The file is opened for writing.
     pub writes: bool,
     /// `O_CREAT`.
     pub creates: bool,
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(fsync.result, None);
     }
 
-    /// Such a line is a read from an empty pipe; Mobibench's own scripts have hundreds of them.
+    /// Such a line comes from a read of an empty pipe; Mobibench's own scripts have hundreds of them.
     #[test]
     fn a_call_that_failed_is_a_line() {
         let read = line("12 209437 read 173 -1");

@@ -71,7 +71,7 @@ impl<'t> Args<'t> {
         }
     }
 
-    /// Returns a string's bytes; None if it is no string, or if strace cut it off.
+    /// Returns a string's bytes; None if it is not a string, or if strace cut it off.
     pub fn string(&self, n: usize) -> Option<Vec<u8>> {
         string(self.text(n))
     }
@@ -80,9 +80,9 @@ impl<'t> Args<'t> {
 /// The folder from which a relative path counts.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Folder {
-    /// The current folder, and its path if strace says it.
+    /// The current folder, and its path if strace shows it.
     Current(Option<Vec<u8>>),
-    /// A folder with a descriptor, and its path if strace says it.
+    /// A folder with a descriptor, and its path if strace shows it.
     Descriptor(u32, Option<Vec<u8>>),
     Unknown,
 }

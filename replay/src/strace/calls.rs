@@ -28,7 +28,7 @@ pub(super) struct Asked<'t> {
     pub thread: u32,
     pub name: &'t str,
     pub args: Args<'t>,
-    /// What it returned, as strace writes it.
+    /// The returned value, as strace writes it.
     pub value: &'t str,
     pub begin_ns: u64,
     pub end_ns: u64,
@@ -36,24 +36,24 @@ pub(super) struct Asked<'t> {
 
 /// A path on the recorded machine.
 enum Place {
-    /// Within the replayed folder, and the path from there.
+    /// A path within the replayed folder, relative to it.
     Inside(Name),
     Outside,
     Unknown,
 }
 
-/// What stat told of a file.
+/// What stat reported about a file.
 #[derive(Clone, Copy)]
 struct Status {
     i_mode: u32,
     size: u64,
 }
 
-/// Why a call makes no operation.
+/// The reason why a call makes no operation.
 enum Skip {
-    /// It is about something else.
+    /// The call concerns nothing in the replayed folder.
     Outside,
-    /// It is counted.
+    /// The call is left out for this reason, and counted.
     LeftOut(&'static str),
 }
 
@@ -64,7 +64,7 @@ pub(super) struct Reader<'s> {
     tasks: HashMap<u32, Task>,
     recorded: Recorded,
     files: u64,
-    /// What stat told last of a path on the recorded machine.
+    /// The latest result of stat for each path on the recorded machine.
     seen: HashMap<Name, Status>,
 }
 
@@ -122,7 +122,7 @@ impl<'s> Reader<'s> {
             process,
             begin_ns: asked.begin_ns,
             end_ns: asked.end_ns.max(asked.begin_ns),
-            // A number of a descriptor means nothing to a replay.
+            // A descriptor's number means nothing in a replay.
             result: match call {
                 Call::Open(_) | Call::Opened(_) => result.min(0),
                 _ => result,
@@ -142,7 +142,7 @@ impl<'s> Reader<'s> {
         task.or_insert_with(|| Task::new(thread, folder.clone()))
     }
 
-    /// Returns the path of an argument on the recorded machine, which counts from the folder in another one.
+    /// Returns the absolute path of an argument on the recorded machine; `folder` is the argument relative to which it counts.
     fn absolute(&mut self, asked: &Asked<'_>, folder: Option<usize>, path: usize) -> Option<Name> {
         let path = asked.args.string(path)?;
         if path.starts_with(b"/") {
@@ -173,7 +173,7 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// Returns a path argument as a path in the replay's folder.
+    /// Returns a path argument relative to the replay's folder.
     fn path(
         &mut self,
         asked: &Asked<'_>,
@@ -188,7 +188,8 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// Returns the open file of a descriptor. One that was open before the recording is known by what `strace -y` says.
+    /// Returns the open file of a descriptor. A descriptor that was opened before the recording is known from the output of `strace
+    /// -y`.
     fn file(&mut self, asked: &Asked<'_>, n: usize) -> Result<Rc<OpenFile>, Skip> {
         let (number, path) = asked.args.descriptor(n).ok_or(Skip::Outside)?;
         let files = Rc::clone(&self.task(asked.thread).files);
@@ -266,7 +267,7 @@ impl<'s> Reader<'s> {
             ),
         };
         let flags = flags.ok_or(Skip::LeftOut(NOT_READ))?;
-        // strace -y tells what was opened, whichever links led there.
+        // strace -y shows what was opened, whatever links led there.
         let found = descriptor(asked.value).and_then(|(_, path)| Name::new(&path?));
         let path = match found {
             Some(path) => Some(path),
@@ -394,7 +395,7 @@ impl<'s> Reader<'s> {
         Ok(None)
     }
 
-    /// Takes the size and the kind of a file, which an open does not tell.
+    /// Takes the size and the kind of a file, which an open does not show.
     fn status(&mut self, asked: &Asked<'_>, result: i64) -> Made {
         let (n, mode, size) = match asked.name {
             "statx" => (4, "stx_mode", "stx_size"),
@@ -433,7 +434,7 @@ impl<'s> Reader<'s> {
         Some(&mut operation.call)
     }
 
-    /// Follows the position of an open file. What was read was there when the file was opened, unless it was changed.
+    /// Tracks the position of an open file. What was read existed when the file was opened, unless it was changed.
     fn positioned(&mut self, asked: &Asked<'_>, result: i64) -> Made {
         let file = self.file(asked, 0)?;
         let Ok(value) = u64::try_from(result) else {
@@ -581,7 +582,7 @@ impl<'s> Reader<'s> {
         }))
     }
 
-    /// Takes the calls that change no descriptor and no position.
+    /// Takes the calls that change neither a descriptor nor a position.
     fn other(&mut self, asked: &Asked<'_>) -> Made {
         let args = &asked.args;
         let wide = |n, words| args.number(n, words).ok_or(Skip::LeftOut(NOT_READ));

@@ -46,8 +46,8 @@ const NAMES: &[(&str, Errno)] = &[
 /// The greatest errno (`MAX_ERRNO` of `<linux/err.h>`); it stands for an error with another name.
 const OTHER: i64 = 4095;
 
-/// Returns a call's result: bytes, a descriptor, 0, or a negative errno. None if the call did not return to its caller
-/// (`?`), or will be made again.
+/// Returns a call's result: bytes, a descriptor, 0, or a negative errno. None if the call did not return to its caller (`?`), or is
+/// restarted.
 pub(super) fn result(value: &str) -> Option<i64> {
     let mut words = value.split_whitespace();
     let number = words.next()?;

@@ -42,7 +42,7 @@ pub(super) enum What<'t> {
     Nothing,
 }
 
-/// What follows the arguments.
+/// The text behind the arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Returned<'t> {
     /// The value and what strace says of it, for example `-1 ENOENT (No such file or directory)`.
@@ -52,7 +52,7 @@ pub(super) struct Returned<'t> {
 }
 
 impl<'t> Line<'t> {
-    /// Parses a line; None for one that says nothing about a call, as strace writes to a terminal.
+    /// Parses a line; None for a line that tells nothing about a call, such as those that strace prints on a terminal.
     pub fn parse(line: &'t str) -> Result<Option<Line<'t>>, String> {
         let line = line.trim_end();
         if line.is_empty() || line.starts_with("strace: ") {
@@ -131,7 +131,7 @@ fn what(text: &str) -> Result<What<'_>, String> {
     })
 }
 
-/// Splits what follows the opening parenthesis at the last `) = `. No value has one, but a string may.
+/// Splits the text behind the opening parenthesis at the last `) = `. No value contains this, but a string may.
 fn returned(text: &str) -> Result<(&str, Returned<'_>), String> {
     let equals = text.rfind(" = ").ok_or("its result is missing")?;
     let (arguments, value) = text.split_at(equals);

@@ -5,8 +5,8 @@
 //! strace -f -y -ttt -T -o app.strace app
 //! ```
 //!
-//! `-f` and `-ttt` are needed. With `-y` the paths of files that were open before are known, with `-T` the time at which
-//! a call returned. strace sees no stores to mapped files; mappings that may be stored to are counted.
+//! strace needs the options `-f` and `-ttt`. `-y` shows the paths of files that were opened before, and `-T` the times at which
+//! calls returned. strace does not see stores to mapped files; mappings that allow stores are counted.
 
 mod args;
 mod calls;
@@ -26,7 +26,7 @@ use crate::{Error, Name, Result};
 /// The folder of the recorded machine that the replay's folder stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StraceSettings {
-    /// Calls on files elsewhere are left out.
+    /// The replayed folder; calls on files elsewhere are left out.
     pub root: Name,
     /// The folder in which the program was started; relative paths count from it unless strace names their folder.
     pub folder: Option<Name>,

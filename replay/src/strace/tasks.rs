@@ -15,10 +15,10 @@ pub(super) struct OpenFile {
     pub path: Name,
     /// The place of the operation that opened it.
     pub opened_by: usize,
-    /// Where the next read or write goes on; None if that is unknown.
+    /// The position of the next read or write; None if it is unknown.
     pub position: Cell<Option<u64>>,
     pub append: bool,
-    /// It was written or truncated, so that its size is no longer that of its opening.
+    /// True if the file was written or truncated, so that its size is no longer the one at its opening.
     pub changed: Cell<bool>,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Mapping {
     pub offset: u64,
 }
 
-/// What the threads of a process share.
+/// The descriptors that the threads of a process share.
 #[derive(Debug, Default)]
 pub(super) struct Files {
     open: HashMap<u32, Rc<OpenFile>>,
@@ -43,7 +43,7 @@ impl Files {
         self.open.get(&descriptor).cloned()
     }
 
-    /// Gives a descriptor to a file; None if it is now that of a file elsewhere.
+    /// Assigns a file to a descriptor; None if the descriptor now belongs to a file elsewhere.
     pub fn set(&mut self, descriptor: u32, file: Option<Rc<OpenFile>>) {
         match file {
             Some(file) => drop(self.open.insert(descriptor, file)),

@@ -115,7 +115,7 @@ impl Model {
             }
             let piece_at = |sector| piece.skipped + (sector - piece.sector);
             let others = match piece.stage {
-                // Another bio's, which is still under way.
+                // Another bio's, which is still in flight.
                 Stage::QUEUE => gaps(
                     from,
                     to,

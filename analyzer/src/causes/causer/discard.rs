@@ -21,7 +21,7 @@ pub(super) struct Freed {
 }
 
 impl<R> Causer<'_, R> {
-    /// Judges a discarded range: it is of the task that discards it, of f2fs's thread, or of those who freed blocks.
+    /// Judges a discarded range: its causer is the task that discards it, f2fs's thread, or those who freed blocks.
     pub(super) fn discard(&mut self, row: &Row, registry: &Registry<'_>) {
         if let Some(process) = discarder(row, registry) {
             self.one(Some(process), Operation::Discard, row);

@@ -14,7 +14,9 @@ use mostrace::ledger::{self, Days, Hour, Keeper, Reading, UidIo};
 use mostrace::live::follow;
 use mostrace_bundle::temporary::TempFolder;
 use mostrace_bundle::{Packages, units};
-use mostrace_capture::{Device, Drive, Options, Progress, Segments, Size, record};
+use mostrace_capture::{
+    Device, Drive, Options, Progress, Segments, Size, give_back, record, share_heap,
+};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::low_level::raise;
 
@@ -25,13 +27,13 @@ use crate::cli::{UsageError, say};
 /// Android's list of apps.
 const PACKAGES: &str = "/data/system/packages.list";
 const DAY: u64 = 86_400;
-/// How often it is checked in the time of a segment whether one has ended.
+/// The number of checks, in the time of a segment, whether one has ended.
 const LOOKS: u32 = 10;
 
 /// Record until a signal ends it (SIGTERM, SIGINT), and add an hour to the ledger whenever one is over
 ///
-/// Needs root. An hour is added as a whole, or, when the recording ends, as far as it came; what a crash took away
-/// shows in `ledger show --hours`. Only one ledger can be kept in a folder at a time.
+/// Needs root. An hour is added when it is over, or as far as it has come when the recording ends; `ledger show
+/// --hours` shows what a crash took away. Only one ledger can be kept in a folder at a time.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Start {
@@ -41,7 +43,7 @@ pub struct Start {
     /// The whole disk or partition to watch, or a mount point or a file for the device that it is on
     #[arg(short, long, value_name = "DEV|PATH")]
     device: PathBuf,
-    /// The length of what is an hour, such as 1h, 10m
+    /// The length of an hour of the ledger, such as 1h, 10m
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = units::time)]
     every: Duration,
     /// Remove days that are older
@@ -62,6 +64,7 @@ impl Start {
             let what = "an hour must be whole seconds of which a day is a multiple";
             return Err(UsageError(format!("--every: {what}")).into());
         }
+        share_heap();
         let days = Days::new(&self.folder);
         days.create()?;
         let lock = Lock::create(&self.folder)?;
@@ -119,8 +122,13 @@ impl Start {
                     before,
                     tell,
                 );
-                let arriving = Arriving::new(output, false, recorder, self.segment / LOOKS);
-                let followed = follow(arriving, &mut keeper);
+                let mut arriving = Arriving::new(output, false, recorder, self.segment / LOOKS);
+                // The next segment is asked for when the one before is summed up.
+                let segments = std::iter::from_fn(|| {
+                    give_back();
+                    arriving.next()
+                });
+                let followed = follow(segments, &mut keeper);
                 keeper.finish();
                 if followed.is_err() {
                     // The recorder must end too.
@@ -136,7 +144,8 @@ impl Start {
         })
     }
 
-    /// Adds the hours as they come. Those that cannot be added, because the disk is full, say, are tried again with the next.
+    /// Adds the hours as they come. An hour that cannot be added, for example because the disk is full, is tried again with the
+    /// next one.
     fn add(&self, days: &Days, hours: &Receiver<Hour>) -> anyhow::Result<()> {
         let mut waiting: Vec<Hour> = Vec::new();
         let mut failed = None;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The lock of a ledger's folder, which whoever keeps the ledger holds.
+//! The lock of a ledger's folder, which the recorder that keeps the ledger holds.
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use mostrace_capture::lock_holder;
 /// The file that is locked while a ledger is kept.
 const LOCK: &str = "lock";
 
-/// The file, which is not locked by opening it.
+/// The lock's file; opening it does not lock it.
 pub struct Lock {
     file: File,
     path: PathBuf,

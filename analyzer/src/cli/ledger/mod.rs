@@ -45,9 +45,9 @@ enum Verb {
     Check(Check),
 }
 
-/// Hold a ledger against limits; the exit status is 3 if one is exceeded
+/// Compare a ledger with limits; the exit status is 3 if one is exceeded
 ///
-/// The file has a [[limit]] for each, with `max_write_bytes` or `max_flushes`, for example
+/// The file has a [[limit]] for each of them, with `max_write_bytes` or `max_flushes`, for example
 ///
 ///   [[limit]]
 ///   by = "package"            # each package, command, uid …; by default each command

@@ -19,8 +19,8 @@ use crate::cli::{UsageError, say};
 
 /// Print what was written, by application, layer, day and more
 ///
-/// Rows without a command are what nobody is known to have caused. Calls have rows too: `asked_bytes` is what was
-/// passed to write(), and `durable_…` how long fsync and its like took; the percentiles are at most 6.25 % too high.
+/// Rows without a command have no known causer. Calls have rows too: `asked_bytes` counts what was passed to write(),
+/// and `durable_…` is the time that fsync and the like took; the percentiles are at most 6.25 % too high.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Show {
@@ -100,7 +100,7 @@ impl Show {
     }
 }
 
-/// Returns what is known of the time as a whole.
+/// Returns a line about the whole time.
 fn summary(sums: &Sums) -> String {
     let Time {
         watched_ms,
@@ -125,7 +125,7 @@ fn summary(sums: &Sums) -> String {
     )
 }
 
-/// Returns what the drive itself says, from the end of the first hour to that of the last.
+/// Returns a line about the drive's own counters, from the end of the first hour to the end of the last.
 fn drive(sums: &Sums) -> String {
     let words = sums.drive().and_then(|health| health.words());
     words.map_or(String::new(), |words| {
@@ -133,7 +133,7 @@ fn drive(sums: &Sums) -> String {
     })
 }
 
-/// Returns what is known of the times in which nobody watched.
+/// Returns a line about the times in which the device was not watched.
 fn gaps(time: &Time) -> String {
     if time.gaps == 0 {
         return String::new();

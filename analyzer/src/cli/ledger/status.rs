@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `mostrace ledger status` and `mostrace ledger stop`: who keeps a ledger, and how far it has come.
+//! `mostrace ledger status` and `mostrace ledger stop`: show and end the recorder that keeps a ledger.
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -47,7 +47,7 @@ impl Status {
     }
 }
 
-/// Says who keeps the ledger.
+/// Returns a line that names the recorder that keeps the ledger.
 fn keeper(folder: &std::path::Path) -> anyhow::Result<String> {
     let lock = Lock::find(folder)?;
     Ok(match (lock.take()?, lock.holder()) {
@@ -57,7 +57,7 @@ fn keeper(folder: &std::path::Path) -> anyhow::Result<String> {
     })
 }
 
-/// Says how worn the drive is by its own counters, at the end of the last hour; nothing if it has none.
+/// Returns a line about how worn the drive was at the end of the last hour, by its own counters; it is empty if the drive has none.
 fn drive(sums: &Sums) -> String {
     let Some(drive) = sums.drive() else {
         return String::new();

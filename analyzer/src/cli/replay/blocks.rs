@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::requests::Requests;
 
-/// Which requests are made, and where.
+/// The requests to make, and their target.
 #[derive(clap::Args)]
 pub struct BlocksArgs {
     /// Replay the requests that reached the device instead of the application's calls, on the device or file TARGET
@@ -20,10 +20,10 @@ pub struct BlocksArgs {
     #[arg(long, value_name = "TARGET", conflicts_with_all = ["fs", "mkfs", "mount_options", "size", "scheduler",
           "max_sectors_kb", "within", "guest", "root", "output"])]
     pub blocks: Option<PathBuf>,
-    /// Overwrite what TARGET holds; it is named once more
+    /// Overwrite what TARGET holds; its name must be repeated here
     #[arg(long, value_name = "TARGET", requires = "blocks")]
     yes: Option<PathBuf>,
-    /// Make the requests at so many times the recorded speed, such as 2 or 0.5
+    /// Make the requests at this multiple of the recorded speed, such as 2 or 0.5
     #[arg(long, value_name = "FACTOR", requires = "blocks", conflicts_with = "fast", value_parser = factor)]
     speed: Option<f64>,
 }
@@ -36,7 +36,7 @@ fn factor(text: &str) -> Result<f64, String> {
 }
 
 impl BlocksArgs {
-    /// Replays `recording` on `target`, and prints what became of it.
+    /// Replays `recording` on `target`, and prints the results.
     ///
     /// # Errors
     /// Returns an error if the recording cannot be read, or the target is in use or too small.

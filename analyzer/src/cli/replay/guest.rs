@@ -46,7 +46,7 @@ pub fn replay(args: &Replay, kernel: &str, folder: &Path) -> anyhow::Result<Vec<
     replayed.collect()
 }
 
-/// Returns a file with the operations, without what the guest has no use for.
+/// Returns a file with the operations, without what the guest does not need.
 fn recording(args: &Replay, aside: &Path) -> anyhow::Result<PathBuf> {
     if !args.source.is_bundle()? {
         return Ok(args.source.path().to_owned());

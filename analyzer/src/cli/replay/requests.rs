@@ -16,14 +16,13 @@ use mostrace_replay::blocks::{Op, Request};
 pub struct Requests {
     /// The requests, by the time when they were completed.
     pub all: Vec<Request>,
-    /// The number of those that are not made again, by the reason why.
+    /// The number of requests that are not made again, by reason.
     pub left_out: BTreeMap<&'static str, u64>,
-    /// What the trace's reader says of it.
+    /// The notices of the trace's reader.
     pub notices: Vec<String>,
 }
 
-/// A bio that asked for a flush or for being on the medium; the request made for it may not say so, because the block layer
-/// divides it into its steps.
+/// A bio with a preflush or FUA. The request made for it may show neither, because the block layer divides it into steps.
 struct Bio {
     sector: u64,
     bytes: u32,
@@ -122,6 +121,10 @@ impl Requests {
             attribute::Op::Flush => {
                 match first.and_then(|first| sequences.remove(&first)) {
                     Some(write) => self.all[write].completed_ns = completion.time_ns,
+                    // The end of a write's flush sequence.
+                    None if bio.is_some() => {
+                        self.leave_out("writes whose own completion was not seen");
+                    }
                     None => self.leave_out("flushes whose queueing was not seen"),
                 }
                 return;

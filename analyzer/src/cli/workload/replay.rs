@@ -52,7 +52,7 @@ pub struct Source {
     /// A bundle recorded with --operations, the output of `strace -f -y -ttt -T`, or a MobiGen script
     #[arg(value_name = "RECORDING")]
     recording: PathBuf,
-    /// Of strace's output: replay what was done below this folder
+    /// With strace's output: replay what was done below this folder
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
 }

@@ -10,7 +10,7 @@ use crate::tally::Tally;
 /// Number of kinds of the journal's blocks that are named, and the least share of each, per cent.
 const MOST_KINDS: usize = 3;
 const LEAST_OF_KIND: u64 = 10;
-/// A share from which on the words speak of all: of the named kinds, and of what the named deeds dirtied, per cent.
+/// From this share on, per cent, the sentence names the kinds, or the deeds, as if they were all.
 const NEARLY_ALL: u64 = 90;
 /// The least share of each kind that the named deeds must have dirtied, per cent.
 const MOST_OF_IT: u64 = 50;

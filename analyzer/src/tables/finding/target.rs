@@ -64,7 +64,8 @@ impl<'a> Targets<'a> {
         }
     }
 
-    /// Returns the bytes of the files in each directory and below it; the root directory is left out, because it has all.
+    /// Returns the bytes of the files in each directory and below it; the root directory is left out, because it
+    /// contains all files.
     fn folders(&self) -> HashMap<&'a str, u64> {
         let mut folders: HashMap<_, u64> = HashMap::default();
         for (file, bytes) in self.0.iter().filter(|(file, _)| file.starts_with('/')) {

@@ -22,7 +22,7 @@ pub(super) struct Commit {
     pub pid: u32,
     /// The first Q of what that thread wrote for it.
     pub begin: u64,
-    /// When its record was durable.
+    /// The time when its record was durable.
     pub end: u64,
     /// Its record.
     pub record: Span,
@@ -113,8 +113,8 @@ impl Commits {
 
     /// Returns the commit that a call waited for, and the others: the latest one that ended during the call and whose transaction
     /// the file took part in. A handle names one file, and may be for several: if none names this one, it is the latest one in
-    /// which the process took part, unless the call flushed the cache itself (`flushed`): after a commit that it waited for, it
-    /// need not.
+    /// which the process took part, but only if the call did not flush the cache itself (`flushed`): a call that waited for a
+    /// commit need not flush it.
     pub fn of(&self, ask: &Ask, flushed: bool) -> Option<Commit> {
         let ended = |commit: &&Commit| (ask.start_ns..=ask.end_ns).contains(&commit.end);
         let candidates = || self.done.iter().rev().filter(ended).copied();

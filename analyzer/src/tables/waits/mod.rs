@@ -151,7 +151,7 @@ impl<'f, R: Read> Waits<'f, R> {
         }
     }
 
-    /// Returns all that was under way for a call.
+    /// Returns the intervals of everything that was in progress for a call.
     fn intervals(&self, ask: &Ask) -> Vec<Interval> {
         let mut intervals = Vec::new();
         let wanted = self.checkpoints.of(ask);

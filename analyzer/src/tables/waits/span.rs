@@ -45,7 +45,7 @@ pub(super) struct Span {
     pub queued: u64,
     pub issued: u64,
     pub completed: u64,
-    /// When its first page became dirty.
+    /// The time when its first page became dirty.
     pub dirtied: u64,
     pub sector: u64,
     /// Number of its submitter among the names of the facts.

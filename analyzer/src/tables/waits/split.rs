@@ -33,7 +33,7 @@ impl Wait {
     }
 }
 
-/// How long a call waited for each [`Wait`], ns.
+/// The time that a call waited for each [`Wait`], ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parts([u64; Wait::VARIANTS.len()]);
 
@@ -61,8 +61,8 @@ impl Tally for Parts {
     }
 }
 
-/// The intervals in which something was under way for a call. A caller writes data, then metadata, and then waits for a commit; a
-/// moment in which several are under way therefore belongs to the first of these.
+/// The kinds of intervals in which something was in progress for a call. A caller writes data, then metadata, and then waits for a
+/// commit; a moment in which several are in progress therefore belongs to the first of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, VariantArray)]
 pub(super) enum Layer {
     /// The caller's own flush, or one that its own writes need.

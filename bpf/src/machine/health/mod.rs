@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The counters of a drive itself, asked for by an ioctl (NVMe) or found in sysfs (eMMC, UFS).
+//! Reads a drive's own counters, through an ioctl (NVMe) or from sysfs (eMMC, UFS).
 //!
-//! Nothing is asked of a drive but what it says it has, because some drives count a question for what they do not have as an error.
+//! A drive is asked only for what it says that it has, because some drives count a request for anything else as an error.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -16,10 +16,10 @@ use crate::machine::device::{Device, dev_of_stat};
 mod nvme;
 mod sysfs;
 
-/// A disk may lie on another one (loop devices, dm, md); more of them are a circle.
+/// The most disks that may lie on one another (loop devices, dm, md); more of them form a circle.
 const DEPTH: usize = 16;
 
-/// A disk that has counters of its own, and whence they are.
+/// A disk that has counters of its own, and their source.
 #[derive(Clone, Debug)]
 pub struct Drive {
     disk: String,
@@ -44,7 +44,7 @@ impl Source {
 }
 
 impl Drive {
-    /// Returns the drive that a device lies on; None if that is not one drive, or if it has no counters.
+    /// Returns the drive on which a device lies; None if there is not exactly one, or if it has no counters.
     pub fn below(device: &Device) -> Option<Drive> {
         let disk = disk_below(device, DEPTH)?;
         let sysfs = disk.disk_sysfs();
@@ -78,7 +78,7 @@ impl Drive {
     }
 }
 
-/// The one disk at the bottom of a device; None if there are several.
+/// Returns the only disk at the bottom of a device; None if there are several.
 fn disk_below(device: &Device, depth: usize) -> Option<Device> {
     let depth = depth.checked_sub(1)?;
     let disk = device.disk_sysfs();
@@ -100,7 +100,7 @@ fn disk_below(device: &Device, depth: usize) -> Option<Device> {
     }
 }
 
-/// The device that a loop device's file lies on. The file may be a device itself.
+/// Returns the device on which a loop device's file lies. The file may itself be a device.
 fn of_file(file: &Path) -> Option<Device> {
     let device = Device::open(file).ok()?;
     let meta = fs::metadata(file).ok()?;

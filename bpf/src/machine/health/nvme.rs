@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The counters of an NVMe drive: its SMART log, and the extended one of the Open Compute Project, by `NVME_IOCTL_ADMIN_CMD`.
+//! Reads the counters of an NVMe drive with `NVME_IOCTL_ADMIN_CMD`: its SMART log, and the extended log of the Open Compute
+//! Project.
 //!
-//! NVM Express Base Specification 2.0, "SMART / Health Information", "Identify Controller", "Supported Log Pages";
-//! OCP Datacenter NVMe SSD Specification 2.0, "SMART Cloud Health Log".
+//! Sources: NVM Express Base Specification 2.0, "SMART / Health Information", "Identify Controller", "Supported Log Pages"; OCP
+//! Datacenter NVMe SSD Specification 2.0, "SMART Cloud Health Log".
 
 use std::fs::File;
 use std::io;
@@ -20,18 +21,18 @@ const ADMIN_CMD: Opcode = opcode::read_write::<AdminCommand>(b'N', 0x41);
 const GET_LOG_PAGE: u8 = 0x02;
 const IDENTIFY: u8 = 0x06;
 const IDENTIFY_CONTROLLER: u32 = 1;
-/// All namespaces of the controller.
+/// Stands for all namespaces of the controller.
 const ALL_NAMESPACES: u32 = !0;
 const SUPPORTED_PAGES: u8 = 0x00;
 const SMART: u8 = 0x02;
 const CLOUD: u8 = 0xc0;
-/// `LPA` of Identify Controller: bit 5 says that there is a page of the pages that are supported.
+/// The offset of `LPA` in Identify Controller; its bit 5 says that there is a page that lists the supported pages.
 const LPA: usize = 261;
 const LPA_SUPPORTED_PAGES: u8 = 1 << 5;
-/// The end of the OCP's page.
+/// The last bytes of the OCP's page.
 const CLOUD_GUID: [u8; 16] = 0xafd5_14c9_7c6f_4f9c_a4f2_bfea_2810_afc5_u128.to_le_bytes();
 const CLOUD_GUID_AT: usize = 496;
-/// A drive that does not answer in this time is not waited for.
+/// The time in which a drive must answer.
 const TIMEOUT_MS: u32 = 2_000;
 
 /// `struct nvme_admin_cmd` of `include/uapi/linux/nvme_ioctl.h`.
@@ -60,7 +61,7 @@ struct AdminCommand {
 
 const _: () = assert!(size_of::<AdminCommand>() == 72);
 
-/// A drive, and which pages it has.
+/// A drive, and the pages that it has.
 #[derive(Clone, Debug)]
 pub struct Drive {
     disk: Device,
@@ -68,7 +69,7 @@ pub struct Drive {
 }
 
 impl Drive {
-    /// Returns the drive of a disk; None if it is no NVMe.
+    /// Returns the drive of a disk; None if it is not an NVMe drive.
     pub fn find(disk: &Device) -> Option<Drive> {
         if !disk.info.disk.starts_with("nvme") {
             return None;
@@ -81,7 +82,7 @@ impl Drive {
         })
     }
 
-    /// Reads its pages. What cannot be read is left out.
+    /// Reads the drive's pages. What cannot be read is left out.
     pub fn read(&self) -> Gauges {
         let Ok(file) = File::open(self.disk.node()) else {
             return Gauges::new();
@@ -99,8 +100,8 @@ impl Drive {
     }
 }
 
-/// Returns true if the drive says that it has the page of the OCP's number. Only such a drive is asked for it, because the number may
-/// be any vendor's, and older drives count a question for a page that they do not have as an error.
+/// Returns true if the drive says that it has a page with the OCP's number. Other drives are not asked for the page, because older
+/// ones count a request for a page that they do not have as an error. The number may also be another vendor's.
 fn has_cloud(mut ask: impl FnMut(AdminCommand) -> io::Result<[u8; 4096]>) -> bool {
     let identify = AdminCommand {
         opcode: IDENTIFY,
@@ -116,23 +117,23 @@ fn has_cloud(mut ask: impl FnMut(AdminCommand) -> io::Result<[u8; 4096]>) -> boo
         nsid: 0,
         ..log_page(SUPPORTED_PAGES, 1024)
     };
-    // Four bytes for each page, of which the first bit says that it is supported.
+    // There are four bytes for each page; their first bit says that the page is supported.
     ask(pages).is_ok_and(|pages| pages[usize::from(CLOUD) * 4] & 1 != 0)
 }
 
-/// Get Log Page for the first bytes of a page.
+/// Returns the command Get Log Page for the first bytes of a page.
 fn log_page(page: u8, bytes: u32) -> AdminCommand {
     AdminCommand {
         opcode: GET_LOG_PAGE,
         nsid: ALL_NAMESPACES,
         data_len: bytes,
-        // The number of double words, less one.
+        // This is the number of double words, less one.
         cdw10: u32::from(page) | (bytes / 4 - 1) << 16,
         ..AdminCommand::new_zeroed()
     }
 }
 
-/// Gives a command to the drive and returns its answer.
+/// Sends a command to the drive and returns its answer.
 #[allow(unsafe_code)]
 fn ask<const N: usize>(file: &File, mut command: AdminCommand) -> io::Result<[u8; N]> {
     let mut answer = [0; N];
@@ -143,21 +144,21 @@ fn ask<const N: usize>(file: &File, mut command: AdminCommand) -> io::Result<[u8
     command.addr = u64::try_from(answer.as_mut_ptr().addr()).unwrap_or(0);
     command.timeout_ms = TIMEOUT_MS;
     // SAFETY: the kernel writes no more than `data_len` bytes to `addr`, where `answer` has room for them until the ioctl returns.
-    // The commands are reading ones.
+    // The commands only read.
     let status = unsafe { ioctl(file, Updater::<ADMIN_CMD, _>::new(&mut command)) };
     status?;
     Ok(answer)
 }
 
-/// Returns a number of 16 bytes; None if it is not reported (0) or senseless.
+/// Returns a number of 16 bytes; None if it is not reported (0) or not plausible.
 fn long(page: &[u8; 512], at: usize) -> Option<u64> {
     let bytes = page.get(at..at + 16)?.try_into().ok()?;
     u64::try_from(u128::from_le_bytes(bytes)).ok()
 }
 
-/// The counters in the SMART log.
+/// Returns the counters in the SMART log.
 fn smart(page: &[u8; 512]) -> impl Iterator<Item = (String, u64)> {
-    // 0 data units are not reported, says the specification.
+    // According to the specification, 0 data units means that they are not reported.
     let reported = |at| long(page, at).filter(|&n| n != 0);
     let byte = |at: usize| Some(u64::from(page[at]));
     named([
@@ -172,7 +173,7 @@ fn smart(page: &[u8; 512]) -> impl Iterator<Item = (String, u64)> {
     ])
 }
 
-/// The counters in the OCP's log; none if the page is another vendor's.
+/// Returns the counters in the OCP's log; none if the page is another vendor's.
 fn cloud(page: &[u8; 512]) -> impl Iterator<Item = (String, u64)> {
     let is_it = page[CLOUD_GUID_AT..] == CLOUD_GUID;
     let written = long(page, 0).filter(|&n| is_it && n != 0);
@@ -188,7 +189,7 @@ fn named<const N: usize>(gauges: [(Gauge, Option<u64>); N]) -> impl Iterator<Ite
 mod tests {
     use super::*;
 
-    /// A page with these numbers of 16 bytes.
+    /// Builds a page with these numbers of 16 bytes.
     fn page(numbers: &[(usize, u128)]) -> [u8; 512] {
         let mut page = [0; 512];
         for (at, number) in numbers {
@@ -230,7 +231,7 @@ mod tests {
 
     #[test]
     fn the_ocps_page_is_known_by_its_end() {
-        // As in the specification's table, from byte 496 on.
+        // These bytes are from the specification's table, from byte 496 on.
         let end = [
             0xc5, 0xaf, 0x10, 0x28, 0xea, 0xbf, 0xf2, 0xa4, 0x9c, 0x4f, 0x6f, 0x7c, 0xc9, 0x14,
             0xd5, 0xaf,

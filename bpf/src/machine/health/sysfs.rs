@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! This module reads from sysfs what eMMC and UFS say of their wear.
+//! Reads from sysfs what eMMC and UFS report about their wear.
 //!
-//! An eMMC has `life_time` and `pre_eol_info` in the folder of its card (`drivers/mmc/core/mmc.c`), which the kernel reads when the card is
-//! found. A UFS has `health_descriptor` in the folder of its controller (`drivers/ufs/core/ufs-sysfs.c`), which it is asked for each time.
+//! An eMMC has `life_time` and `pre_eol_info` in its card's folder (`drivers/mmc/core/mmc.c`); the kernel reads them when it finds
+//! the card. A UFS has `health_descriptor` in its controller's folder (`drivers/ufs/core/ufs-sysfs.c`); the kernel asks the
+//! controller each time.
 
 use std::path::{Path, PathBuf};
 
@@ -10,14 +11,14 @@ use mostrace_bundle::health::{Gauge, Gauges, LIFE_TIME_A, LIFE_TIME_B, PRE_EOL_I
 
 use crate::error::read_line;
 
-/// The folder, and its files with the counters that each has.
+/// A folder, and its files with the counters in each.
 #[derive(Clone, Debug)]
 pub struct Folder {
     path: PathBuf,
     files: &'static [(&'static str, &'static [Gauge])],
 }
 
-/// The counters of the card behind a disk.
+/// Returns the counters of the card behind a disk.
 pub fn emmc(disk: &Path) -> Option<Folder> {
     let path = disk.join("device");
     path.join("life_time").exists().then_some(Folder {
@@ -29,7 +30,7 @@ pub fn emmc(disk: &Path) -> Option<Folder> {
     })
 }
 
-/// The counters of the controller that a disk belongs to.
+/// Returns the counters of the controller to which a disk belongs.
 pub fn ufs(disk: &Path) -> Option<Folder> {
     let folders = disk
         .ancestors()
@@ -46,7 +47,7 @@ pub fn ufs(disk: &Path) -> Option<Folder> {
 }
 
 impl Folder {
-    /// Reads the counters. 0 is `not defined`, and left out.
+    /// Reads the counters. 0 means `not defined` and is left out.
     pub fn read(&self) -> Gauges {
         let mut gauges = Gauges::new();
         for (name, has) in self.files {
@@ -61,7 +62,7 @@ impl Folder {
     }
 }
 
-/// `0x01`.
+/// Parses a number such as `0x01`.
 fn number(word: &str) -> Option<u64> {
     u64::from_str_radix(word.strip_prefix("0x")?, 16).ok()
 }

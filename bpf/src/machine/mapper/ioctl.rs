@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The device mapper's tables, by its ioctl (`include/uapi/linux/dm-ioctl.h`).
+//! Reads the device mapper's tables with its ioctl (`include/uapi/linux/dm-ioctl.h`).
 
 use std::fs::File;
 use std::path::Path;
@@ -13,12 +13,12 @@ use crate::error::{At, Error, Result};
 
 const CONTROLS: [&str; 2] = ["/dev/mapper/control", "/dev/device-mapper"];
 const TABLE_STATUS: Opcode = opcode::read_write::<DmIoctl>(0xfd, 12);
-/// Asks for the table rather than for the state.
+/// Requests the table instead of the state.
 const DM_STATUS_TABLE_FLAG: u32 = 1 << 4;
 const DM_BUFFER_FULL_FLAG: u32 = 1 << 8;
-/// The kernel wipes its copy: a crypt target's line has its key.
+/// Makes the kernel wipe its copy, because the line of a crypt target contains its key.
 const DM_SECURE_DATA_FLAG: u32 = 1 << 15;
-/// Room for some thousand targets.
+/// The size of the buffer, which is enough for some thousand targets.
 const ROOM: usize = 1 << 18;
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -40,10 +40,10 @@ struct DmIoctl {
 
 const _: () = assert!(size_of::<DmIoctl>() == 312);
 
-/// The active table of the device `major:minor`.
+/// Returns the active table of the device `major:minor`.
 ///
 /// # Errors
-/// There is no such mapped device, or its table is too long.
+/// Returns an error if there is no such mapped device, or if its table is too long.
 #[allow(unsafe_code)]
 pub fn table(major: u32, minor: u32) -> Result<Vec<Target>> {
     let control = CONTROLS.map(Path::new).into_iter().find(|p| p.exists());
@@ -53,7 +53,7 @@ pub fn table(major: u32, minor: u32) -> Result<Vec<Target>> {
     head.data_size = u32::try_from(ROOM).unwrap_or(u32::MAX).into();
     head.data_start = u32::try_from(size_of::<DmIoctl>()).unwrap_or(0).into();
     head.flags = (DM_STATUS_TABLE_FLAG | DM_SECURE_DATA_FLAG).into();
-    // As the kernel's new_encode_dev() has it.
+    // This is the form of the kernel's new_encode_dev().
     head.dev = u64::from(minor & 0xff | major << 8 | (minor & !0xff) << 12).into();
     let mut buffer = Box::new([0; ROOM]);
     buffer[..size_of::<DmIoctl>()].copy_from_slice(head.as_bytes());
@@ -74,7 +74,7 @@ pub fn table(major: u32, minor: u32) -> Result<Vec<Target>> {
     let targets = buffer
         .get(start..)
         .and_then(|data| parse(data, head.target_count.get()));
-    // A key may be in it.
+    // The buffer may contain a key.
     buffer.fill(0);
     targets.ok_or_else(|| malformed("a table that makes no sense"))
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Mapped devices (dm: LVM, LUKS, Android's default-key): where on the disks below their sectors lie.
+//! Mapped devices (dm: LVM, LUKS, Android's default-key): the places of their sectors on the disks below.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::machine::device::Device;
 mod ioctl;
 mod table;
 
-/// A mapped device may lie on another one; more of them are a circle.
+/// The most mapped devices that may lie on one another; more of them form a circle.
 const DEPTH: usize = 16;
 
 /// Returns true for a device of the device mapper.
@@ -23,10 +23,10 @@ fn has_table(sysfs: &Path) -> bool {
     sysfs.join("dm").is_dir()
 }
 
-/// The places of a mapped device's sectors on disks that are not mapped, in the order of its sectors.
+/// Returns the places of a mapped device's sectors on disks that are not mapped, in the order of its sectors.
 ///
 /// # Errors
-/// A target that scatters its sectors, by name; or the kernel gives no table.
+/// Returns an error if a target scatters its sectors (the error names it), or if the kernel gives no table.
 pub fn mapping(device: &Device) -> Result<Vec<Mapping>> {
     let runs = down(device, 0, device.info.sectors, DEPTH)?;
     let mut at = 0;
@@ -43,7 +43,7 @@ pub fn mapping(device: &Device) -> Result<Vec<Mapping>> {
         .collect())
 }
 
-/// The runs below `start..end` of a device.
+/// Returns the runs below `start..end` of a device.
 fn down(device: &Device, start: u64, end: u64, depth: usize) -> Result<Vec<Mapping>> {
     let mut runs = Vec::new();
     let (major, minor) = device.number();
@@ -81,10 +81,10 @@ fn down(device: &Device, start: u64, end: u64, depth: usize) -> Result<Vec<Mappi
     Ok(runs)
 }
 
-/// The one device that a mapped device lies on: a partition or a disk, or the disk of several partitions.
+/// Returns the one device on which a mapped device lies: a partition or a disk, or the disk of several partitions.
 ///
 /// # Errors
-/// There are several disks.
+/// Returns an error if there are several disks.
 pub fn lower(device: &Device, mapping: &[Mapping]) -> Result<Device> {
     let only = |of: fn(&Mapping) -> &String| {
         let mut all: Vec<_> = mapping.iter().map(of).collect();
@@ -108,7 +108,7 @@ pub fn lower(device: &Device, mapping: &[Mapping]) -> Result<Device> {
     Device::by_number(&dev)
 }
 
-/// The mapped devices that lie on a device or on its partitions, and those on them.
+/// Returns the mapped devices that lie on a device or on its partitions, and those above them.
 pub fn above(device: &Device) -> Vec<Device> {
     let numbers = device.numbers_above(has_table);
     let found = numbers.iter().map(|number| Device::by_number(number));

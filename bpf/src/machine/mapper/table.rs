@@ -12,7 +12,7 @@ pub struct Target {
     pub sectors: u64,
     /// The type of the target, such as `linear`.
     pub name: String,
-    /// The place of its sectors; None for a type that scatters them, or that is not known here.
+    /// The place of its sectors; None if its type scatters them, or is not known here.
     pub lower: Option<Lower>,
 }
 
@@ -21,7 +21,7 @@ pub struct Target {
 pub struct Lower {
     /// `major:minor`.
     pub dev: String,
-    /// First sector, of that device.
+    /// First sector on that device.
     pub start: u64,
 }
 
@@ -32,12 +32,12 @@ struct DmTargetSpec {
     sector_start: U64,
     length: U64,
     status: U32,
-    /// The offset of the next target from the first.
+    /// The offset of the next target from the first one.
     next: U32,
     target_type: [u8; 16],
 }
 
-/// Reads `count` targets as the kernel lists them; None if they make no sense.
+/// Parses `count` targets from the kernel's list; None if they are not plausible.
 pub fn parse(data: &[u8], count: u32) -> Option<Vec<Target>> {
     let mut targets = Vec::new();
     let mut at = 0;
@@ -56,21 +56,21 @@ pub fn parse(data: &[u8], count: u32) -> Option<Vec<Target>> {
     Some(targets)
 }
 
-/// Up to the NUL.
+/// Returns the text up to the NUL.
 fn text(bytes: &[u8]) -> Option<&str> {
     let end = bytes.iter().position(|&b| b == 0)?;
     std::str::from_utf8(bytes.get(..end)?).ok()
 }
 
-/// The device below and the first sector there, of the targets that keep the order of their sectors. A
-/// crypt target's key is passed over.
+/// Returns the device below and the first sector there, for targets that keep the order of their sectors. The key of a crypt target
+/// is skipped.
 fn lower(target: &str, parameters: &str) -> Option<Lower> {
     let words: Vec<&str> = parameters.split_ascii_whitespace().collect();
     let at = match (target, words.len()) {
         ("linear", 2) => 0,
-        // Before Android's 5.4 it had no IV offset.
+        // Before Android's 5.4, there was no IV offset.
         ("default-key", 4) => 2,
-        // cipher key iv_offset device start …
+        // The parameters are: cipher key iv_offset device start …
         ("crypt" | "default-key", 5..) => 3,
         _ => return None,
     };

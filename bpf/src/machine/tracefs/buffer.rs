@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ring buffer of one CPU, read page by page from its `trace_pipe_raw`.
+//! Reads the ring buffer of one CPU page by page from its `trace_pipe_raw`.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read};
@@ -18,18 +18,18 @@ pub(crate) const PAGE_MAX: usize = 1 << 18;
 pub(crate) struct Buffer {
     pub cpu: u32,
     pub folder: PathBuf,
-    /// The open pipe; None once it is read to its end.
+    /// The open pipe; None after it was read to its end.
     pub pipe: Option<File>,
-    /// The events that were taken from it.
+    /// The number of events that were taken from it.
     pub taken: u64,
-    /// The events that the kernel had counted as read before.
+    /// The number of events that the kernel had counted as read before.
     before: u64,
 }
 
-/// Opens a pipe of tracefs that is read without waiting.
+/// Opens a pipe of tracefs so that reads do not wait.
 ///
 /// # Errors
-/// The pipe cannot be opened.
+/// Returns an error if the pipe cannot be opened.
 pub(crate) fn open_pipe(path: &Path) -> Result<File> {
     let nonblock = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let mut pipe = OpenOptions::new();
@@ -40,7 +40,7 @@ impl Buffer {
     /// Opens the buffer of `cpu` in `folder`, `per_cpu/cpuN`.
     ///
     /// # Errors
-    /// The pipe cannot be opened.
+    /// Returns an error if the pipe cannot be opened.
     pub fn open(cpu: u32, folder: PathBuf) -> Result<Buffer> {
         let pipe = open_pipe(&folder.join("trace_pipe_raw"))?;
         Ok(Buffer {
@@ -52,10 +52,10 @@ impl Buffer {
         })
     }
 
-    /// Hands over all that is there now: CPU, time and bytes of each event. `page` is room for a sub-buffer.
+    /// Passes on all events that are there now: the CPU, time and bytes of each. `page` is a buffer for one sub-buffer.
     ///
     /// # Errors
-    /// The buffer cannot be read, its contents are malformed, or `take` fails.
+    /// Returns an error if the buffer cannot be read, if its contents are malformed, or if `take` fails.
     pub fn drain(
         &mut self,
         page: &mut [u8],
@@ -76,7 +76,7 @@ impl Buffer {
         }
     }
 
-    /// Reads one sub-buffer. Returns its length; 0 when there is none.
+    /// Reads one sub-buffer. Returns its length; 0 if there is none.
     fn read_page(&mut self, page: &mut [u8]) -> Result<usize> {
         let Some(pipe) = &mut self.pipe else {
             return Ok(0);
@@ -91,10 +91,10 @@ impl Buffer {
         }
     }
 
-    /// The kernel's counters of the buffer, and a complaint if they differ from what was read here.
+    /// Returns the kernel's counters of the buffer, and a message if they differ from what was read here.
     ///
     /// # Errors
-    /// The counters cannot be read.
+    /// Returns an error if the counters cannot be read.
     pub fn account(&self) -> Result<(Stats, Option<String>)> {
         let stats = Stats::read(&self.folder)?;
         let ours = self.before.saturating_add(self.taken);

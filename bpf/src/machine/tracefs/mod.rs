@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The global part of tracefs: the tracer, its clock, its buffers. One user at a time can have them.
+//! The global part of tracefs: its tracer, its clock and its buffers, which only one user at a time can have.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -14,35 +14,35 @@ mod ring_page;
 
 pub(crate) use buffer::{Buffer, PAGE_MAX, open_pipe};
 
-/// More than the text of a buffer's counters needs.
+/// More bytes than the text of a buffer's counters needs.
 const STATS_MAX: usize = 4096;
 
 /// The kernel's counters of one CPU's buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stats {
-    /// The events that nobody has read.
+    /// The number of events that nobody has read.
     pub entries: u64,
-    /// The events that anybody has read since the buffer was last emptied.
+    /// The number of events that anybody has read since the buffer was last emptied.
     pub read: u64,
-    /// The events that were overwritten or dropped since.
+    /// The number of events that were overwritten or dropped since.
     pub lost: u64,
 }
 
 impl Stats {
-    /// Reads the counters of the buffer in `folder`, `per_cpu/cpuN`.
+    /// Reads the counters of the buffer whose folder is `folder`, `per_cpu/cpuN`.
     ///
     /// # Errors
-    /// The file cannot be read, or a counter is missing from it.
+    /// Returns an error if the file cannot be read, or if a counter is missing from it.
     pub fn read(folder: &Path) -> Result<Stats> {
         let file = folder.join("stats");
         let mut text = [0; STATS_MAX];
-        // The kernel writes the text anew for each read() (tracing_stats_read), with other numbers of other lengths.
+        // The kernel generates the text anew for each read() (tracing_stats_read), with other numbers of other lengths.
         let len = File::open(&file).at(&file)?.read(&mut text).at(&file)?;
         let stats = str::from_utf8(&text[..len]).ok().and_then(Stats::parse);
         stats.ok_or_else(|| Error::malformed(file.display(), "not all counters of a buffer"))
     }
 
-    /// None if a counter is missing or is not a number.
+    /// Parses the counters; None if one is missing or is not a number.
     fn parse(text: &str) -> Option<Stats> {
         let count = |name: &str| {
             let named = |line: &str| line.strip_prefix(name)?.strip_prefix(": ")?.parse().ok();
@@ -59,10 +59,10 @@ impl Stats {
     }
 }
 
-/// The folders of the CPUs' buffers, by CPU.
+/// Returns the folders of the CPUs' buffers, by CPU.
 ///
 /// # Errors
-/// The folder cannot be listed.
+/// Returns an error if the folder cannot be listed.
 pub(crate) fn buffers(tracefs: &Path) -> Result<Vec<(u32, PathBuf)>> {
     let dir = tracefs.join("per_cpu");
     let mut buffers = Vec::new();
@@ -80,7 +80,7 @@ pub(crate) fn buffers(tracefs: &Path) -> Result<Vec<(u32, PathBuf)>> {
 /// Checks that the kernel has the blk tracer, and that nobody uses another one.
 ///
 /// # Errors
-/// The reason why not.
+/// Returns the reason as an error if this is not so.
 pub(crate) fn has_blk(tracefs: &Path) -> Result<()> {
     let tracers = read_line(tracefs.join("available_tracers"))?;
     if !tracers.split_ascii_whitespace().any(|t| t == "blk") {
@@ -97,11 +97,11 @@ pub(crate) fn has_blk(tracefs: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Checks that nobody uses tracefs: a change of the tracer, its clock or its buffers would take from them what they trace, and
-/// what they have traced. Its instances have buffers and clocks of their own, and do not matter.
+/// Checks that nobody uses tracefs: changing the tracer, its clock or its buffers would destroy what they trace and have traced.
+/// Instances have their own buffers and clocks and do not matter.
 ///
 /// # Errors
-/// The reason why not.
+/// Returns the reason as an error if somebody does.
 pub(crate) fn check_free(tracefs: &Path) -> Result<()> {
     has_blk(tracefs)?;
     let events = tracefs.join("set_event");
@@ -140,14 +140,14 @@ fn in_use(by: String) -> Error {
     }
 }
 
-/// The settings as they are, to be put back, in an order that leaves nothing running.
+/// Returns the steps that restore the present settings, in an order that leaves nothing running.
 ///
 /// # Errors
-/// A setting cannot be read.
+/// Returns an error if a setting cannot be read.
 pub(crate) fn undo_steps(tracefs: &Path) -> Result<Vec<Undo>> {
     let clock = read_line(tracefs.join("trace_clock"))?;
     let on = read_line(tracefs.join("tracing_on"))?;
-    // `7 (expanded: 1408)` before first use
+    // Before the first use, the file holds `7 (expanded: 1408)`.
     let size = read_line(tracefs.join("buffer_size_kb"))?;
     let size = size.split_ascii_whitespace().next().unwrap_or("1408");
     let write = |name: &str, text: &str| Undo::Write(tracefs.join(name), text.to_owned());
@@ -159,12 +159,12 @@ pub(crate) fn undo_steps(tracefs: &Path) -> Result<Vec<Undo>> {
     ])
 }
 
-/// The one in brackets.
+/// Returns the choice in brackets.
 fn chosen(choices: &str) -> Option<&str> {
     Some(choices.split_once('[')?.1.split_once(']')?.0)
 }
 
-/// The settings that somebody else may change while the tracer runs.
+/// Returns the settings that somebody else may change while the tracer runs.
 pub(crate) fn settings(tracefs: &Path) -> impl Iterator<Item = PathBuf> {
     [
         "tracing_on",
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn stats_of_two_reads_are_none() {
-        // What two reads gave while the buffer filled, on 6.18.
+        // Two reads gave this while the buffer was filling, on 6.18.
         let text = "entries: 9\noverrun: 0\ncommit oveoverrun: 0\nbytes: 48216\noldest event ts: 4.5\n\
                     now ts: 17333.478681\ndropped events: 0\nread events: 0\n";
         assert_eq!(Stats::parse(text), None);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A page of ftrace's ring buffer, as `trace_pipe_raw` hands it out.
+//! A page of ftrace's ring buffer, in the form of `trace_pipe_raw`.
 //!
 //! ```text
 //!  0  u64 time stamp of the page
@@ -7,8 +7,8 @@
 //!     which the CPU's `stats` counts too
 //! 16  data: events of a u32 head (type_len in the low 5 bits, time_delta above) and their payload
 //! ```
-//! Source: `include/linux/ring_buffer.h`, `enum ring_buffer_type`, and `events/header_page`.
-//! Little-endian, 64-bit machines.
+//! Source: `include/linux/ring_buffer.h`, `enum ring_buffer_type`, and `events/header_page`. Only little-endian, 64-bit machines
+//! are supported.
 
 const HEADER: usize = 16;
 const COMMIT_MASK: u64 = (1 << 30) - 1;
@@ -17,7 +17,7 @@ const TYPE_PADDING: u32 = 29;
 const TYPE_TIME_EXTEND: u32 = 30;
 const TYPE_TIME_STAMP: u32 = 31;
 const DELTA_BITS: u32 = 27;
-/// An absolute time stamp carries 59 bits; the rest is the page's.
+/// The 59 bits of an absolute time stamp; the upper bits come from the page.
 const STAMP_MASK: u64 = (1 << 59) - 1;
 
 /// The events of one page.
@@ -41,7 +41,7 @@ fn u64_at(buf: &[u8], at: usize) -> Option<u64> {
 }
 
 impl<'a> RingPage<'a> {
-    /// Takes a page; None if it is shorter than it claims.
+    /// Parses a page; None if it is shorter than it claims.
     pub fn new(page: &'a [u8]) -> Option<RingPage<'a>> {
         let time = u64_at(page, 0)?;
         let commit = u64_at(page, 8)?;
@@ -53,7 +53,7 @@ impl<'a> RingPage<'a> {
 }
 
 impl<'a> Iterator for RingPage<'a> {
-    /// Time in the trace clock, and the payload (padded to 4 bytes).
+    /// The time in the trace clock, and the payload (padded to 4 bytes).
     type Item = (u64, &'a [u8]);
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -64,7 +64,7 @@ impl<'a> Iterator for RingPage<'a> {
             let word = u32_at(self.data, body);
             match kind {
                 TYPE_PADDING => {
-                    // Without a delta the rest of the page is empty.
+                    // Without a delta, the rest of the page is empty.
                     if delta == 0 {
                         return None;
                     }
@@ -82,7 +82,7 @@ impl<'a> Iterator for RingPage<'a> {
                     self.at = body + 4;
                 }
                 0 => {
-                    // The length counts its own word.
+                    // The length includes its own word.
                     let len = word? as usize;
                     let payload = self.data.get(body + 4..body.checked_add(len)?)?;
                     self.time = self.time.wrapping_add(delta);
@@ -152,7 +152,7 @@ mod tests {
         let mut d = head(28, 1).to_vec();
         d.extend([0; 8]);
         assert_eq!(RingPage::new(&page(0, 0, &d)).unwrap().count(), 0);
-        // A length of 0 must not loop.
+        // A length of 0 must not cause an endless loop.
         let mut d = head(0, 1).to_vec();
         d.extend([0; 60]);
         assert!(RingPage::new(&page(0, 0, &d)).unwrap().take(100).count() < 100);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The processes that a command leaves running when it ends: a daemon, a job in the background.
+//! Finds the processes that a command leaves running when it ends: a daemon, or a job in the background.
 //!
-//! The recorder asks the kernel to become the parent of those whose own parent has ended
-//! (PR_SET_CHILD_SUBREAPER). They stay in /proc as its children then.
+//! The recorder asks the kernel to make it the parent of processes whose own parent has ended (PR_SET_CHILD_SUBREAPER). They appear
+//! in /proc as its children then.
 
 use std::collections::HashSet;
 use std::fs;
@@ -10,22 +10,22 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, getpid, set_child_subreaper};
 
-/// The interval at which the processes are looked up: that reads a file of each process of the machine.
+/// The interval at which the processes are looked up. Each lookup reads a file for every process of the machine.
 pub(crate) const EVERY: Duration = Duration::from_millis(20);
 
 /// The descendants of one command.
 #[derive(Debug)]
 pub(crate) struct Descendants {
-    /// Children of the recorder's that the command has nothing to do with.
+    /// Children of the recorder that do not belong to the command.
     others: HashSet<Pid>,
     looked: Option<Instant>,
     left: Vec<Pid>,
 }
 
 impl Descendants {
-    /// Adopts, from now on. All children that there are already are somebody else's.
+    /// Begins to adopt processes. All present children count as somebody else's.
     pub fn adopt() -> Descendants {
-        // Without it those that are left go to init, and are not waited for.
+        // If this fails, orphans go to init and are not waited for.
         let _ = set_child_subreaper(Some(getpid()));
         Descendants {
             others: children().collect(),
@@ -34,7 +34,7 @@ impl Descendants {
         }
     }
 
-    /// The processes that still run, as of at most 20 ms ago. Asked for once the command has ended.
+    /// Returns the processes that still run, as they were at most 20 ms ago. It is called once the command has ended.
     pub fn left(&mut self) -> &[Pid] {
         if self.looked.is_none_or(|at| at.elapsed() >= EVERY) {
             self.looked = Some(Instant::now());
@@ -48,12 +48,12 @@ impl Descendants {
 
 impl Drop for Descendants {
     fn drop(&mut self) {
-        // Nothing is to be done if the kernel never adopted any.
+        // If this fails, the kernel never adopted any.
         let _ = set_child_subreaper(None);
     }
 }
 
-/// The children of this process that have not ended.
+/// Returns the children of this process that have not ended.
 fn children() -> impl Iterator<Item = Pid> {
     let me = getpid();
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -66,7 +66,7 @@ fn children() -> impl Iterator<Item = Pid> {
     })
 }
 
-/// The state and the parent in a line of proc_pid_stat(5): `pid (comm) state ppid …`, where comm can hold anything.
+/// Parses the state and the parent in a line of proc_pid_stat(5): `pid (comm) state ppid …`, where comm can contain anything.
 fn state_and_parent(stat: &str) -> Option<(char, i32)> {
     let (_, rest) = stat.rsplit_once(") ")?;
     let mut fields = rest.split(' ');

@@ -19,21 +19,21 @@ use descendants::Descendants;
 
 mod descendants;
 
-/// The namespace of processes that the kernel begins with: `PROC_PID_INIT_INO` of <linux/proc_ns.h>.
+/// The process namespace with which the kernel starts: `PROC_PID_INIT_INO` of <linux/proc_ns.h>.
 const ALL_PROCESSES: &str = "pid:[4026531836]";
 
 /// The way in which a command is started.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Start<'a> {
-    /// The command with its arguments, not empty.
+    /// The command and its arguments; it is not empty.
     pub argv: &'a [OsString],
-    /// The file that the command may put its payload into.
+    /// The file to which the command may write its payload.
     pub payload: &'a Path,
-    /// Whom it runs as, if not as the recorder.
+    /// The user as whom it runs; None for the recorder's user.
     pub user: Option<&'a User>,
-    /// True if what the command prints goes to standard error.
+    /// True if the command's output goes to standard error.
     pub stdout_aside: bool,
-    /// True if the processes that it leaves running are waited for.
+    /// True if the recorder waits for the processes that the command leaves running.
     pub wait: bool,
 }
 
@@ -47,14 +47,14 @@ pub(crate) struct Command {
     descendants: Option<Descendants>,
     asked_to_end: Cell<bool>,
     told: bool,
-    /// True if it has a session of its own, whose leader it is.
+    /// True if it is the leader of a session of its own.
     is_apart: bool,
 }
 
-/// Looks a program up as execvp(3) would, so that a mistyped one is told before tracing starts.
+/// Looks up a program as execvp(3) would, so that a mistyped name is reported before tracing starts.
 ///
 /// # Errors
-/// The command is not found, or not executable.
+/// Returns an error if the command is not found, or is not executable.
 pub(crate) fn check(argv: &[OsString]) -> Result<()> {
     let Some(program) = argv.first() else {
         return Ok(());
@@ -85,10 +85,10 @@ pub(crate) fn check(argv: &[OsString]) -> Result<()> {
 }
 
 impl Command {
-    /// Starts it, with the place for its payload in the environment.
+    /// Starts the command, with the place of its payload in its environment.
     ///
     /// # Errors
-    /// The command cannot be started.
+    /// Returns an error if the command cannot be started.
     pub fn start(start: Start<'_>) -> Result<Command> {
         let name = start.argv[0].to_string_lossy().into_owned();
         let descendants = start.wait.then(Descendants::adopt);
@@ -116,16 +116,16 @@ impl Command {
         })
     }
 
-    /// The number of its process on the machine; None if the recorder itself knows only those of a container.
+    /// Returns the number of its process on the machine; None if the recorder knows only a container's numbers.
     pub fn pid(&self) -> Option<u32> {
         let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
         (namespace == Path::new(ALL_PROCESSES)).then(|| self.child.id())
     }
 
-    /// The exit status as a shell gives it, if it has ended, and what it left running has.
+    /// Returns the exit status in the form of a shell's, if the command and everything that it left running have ended.
     ///
     /// # Errors
-    /// The command cannot be waited for.
+    /// Returns an error if the command cannot be waited for.
     pub fn ended(&mut self) -> Result<Option<i32>> {
         if self.status.is_none() {
             let status = self.child.try_wait();
@@ -139,7 +139,7 @@ impl Command {
         Ok(self.status.filter(|_| !goes_on))
     }
 
-    /// The interval at which the command is polled if no SIGCHLD comes: the signal tells of its own end alone.
+    /// Returns the interval at which the command is polled if no SIGCHLD comes; the signal reports only the command's own end.
     pub fn poll_interval(&self) -> Duration {
         match self.status {
             None => Duration::MAX,
@@ -168,23 +168,24 @@ impl Command {
         true
     }
 
-    /// Asks it to end, as the recorder was asked by `signal`, if it was. What it left running is not waited for any longer.
+    /// Asks the command to end, in the way in which `signal` asked the recorder, if there is one. What it left running is no longer
+    /// waited for.
     pub fn terminate(&self, signal: Option<Signal>) {
         self.asked_to_end.set(true);
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         let Some(pid) = pid.filter(|_| self.status.is_none()) else {
             return;
         };
-        // It may have ended by itself.
+        // The command may have ended by itself.
         if let Some(signal) = signal.filter(|_| self.is_apart) {
-            // Ctrl-C of a terminal reaches only those whose terminal it is.
+            // A terminal's Ctrl-C reaches only processes whose terminal it is.
             let _ = kill_process_group(pid, signal);
         }
         let _ = kill_process(pid, Signal::TERM);
     }
 }
 
-/// Exit status, or 128 + the signal.
+/// Returns the exit status, or 128 plus the signal.
 fn shell_status(status: ExitStatus) -> i32 {
     status
         .code()

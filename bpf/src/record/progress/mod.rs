@@ -11,21 +11,21 @@ mod recording;
 pub(crate) use packing::Packing;
 pub(crate) use recording::Recording;
 
-/// `--progress`.
+/// `--progress`: when the progress is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Display, EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase", parse_err_ty = String, parse_err_fn = unknown::<Progress>)]
 pub enum Progress {
-    /// Shows the progress as long as no command has the terminal.
+    /// It is shown while no command uses the terminal.
     #[default]
     Auto,
-    /// Shows it also while a command runs, whose own output the line may erase.
+    /// It is shown also while a command runs, whose own output the line may erase.
     Always,
-    /// Shows nothing.
+    /// It is never shown.
     Never,
 }
 
 impl Progress {
-    /// Returns true if the progress of the recording is shown, with a command or without.
+    /// Returns true if the progress of the recording is shown, with or without a command.
     pub(crate) fn of_recording(self, has_command: bool) -> bool {
         match self {
             Progress::Auto => !has_command,
@@ -34,7 +34,7 @@ impl Progress {
         }
     }
 
-    /// Returns true if the progress of packing is shown: the command has ended then.
+    /// Returns true if the progress of packing is shown, when the command has ended.
     pub(crate) fn of_packing(self) -> bool {
         self != Progress::Never
     }

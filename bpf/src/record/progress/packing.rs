@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The bar that is shown once packing has taken a second.
+//! The progress bar that is shown if packing takes longer than a second.
 
 use std::time::{Duration, Instant};
 
@@ -11,12 +11,12 @@ const PATIENCE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Packing {
     bar: ProgressBar,
-    /// The time when the bar is to be shown; None once it is shown, or if it is never to be.
+    /// The time at which the bar will be shown; None once it is shown, or if it never will be.
     due: Option<Instant>,
 }
 
 impl Packing {
-    /// Makes the bar, shown or not.
+    /// Makes the bar, which may be invisible.
     pub fn new(shown: bool) -> Packing {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         let template = "{msg} {wide_bar} {decimal_bytes} of {decimal_total_bytes}, {eta} left";
@@ -30,12 +30,12 @@ impl Packing {
         }
     }
 
-    /// Sets the number of bytes in all.
+    /// Sets the total number of bytes.
     pub fn expect(&self, bytes: u64) {
         self.bar.set_length(bytes);
     }
 
-    /// Adds bytes that are done.
+    /// Adds bytes to those that are done.
     pub fn advance(&mut self, bytes: u64) {
         self.bar.inc(bytes);
         if self.due.is_some_and(|due| Instant::now() >= due) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! While recording: a line with the events, entries and losses so far.
+//! The line that shows the events, entries and losses while recording.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    /// Makes the line, shown or not.
+    /// Makes the line, which may be invisible.
     pub fn new(shown: bool) -> Recording {
         let target = match shown {
             true => ProgressDrawTarget::stderr(),
@@ -33,7 +33,7 @@ impl Recording {
         }
     }
 
-    /// Returns true if the next [`Recording::show`] is due: asking the kernel for losses is not free.
+    /// Returns true if the next [`Recording::show`] is due; it is not always due, because asking the kernel for losses has a cost.
     pub fn is_due(&self) -> bool {
         !self.bar.is_hidden() && self.shown.elapsed() >= EVERY
     }
@@ -51,7 +51,7 @@ impl Recording {
         self.bar.tick();
     }
 
-    /// Takes the line away.
+    /// Removes the line.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }

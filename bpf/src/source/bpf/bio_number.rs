@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The numbers by which events of the same bio are recognised.
+//! Numbers that identify events of the same bio.
 //!
-//! The probes report the bio's address. It is encoded with a secret of the recording, so that a bundle does not reveal where
-//! the kernel's memory lies.
+//! The probes report the bio's address. It is encoded with a secret of the recording, so that a bundle does not reveal the places
+//! of the kernel's memory.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -17,15 +17,15 @@ pub(super) struct BioNumbers {
 
 impl BioNumbers {
     pub fn new() -> BioNumbers {
-        // The standard library takes the keys of its hash from the system's random numbers.
+        // The standard library takes the keys of its hash function from the system's random numbers.
         let random = RandomState::new();
         BioNumbers {
             secret: [random.hash_one(0), random.hash_one(1)],
         }
     }
 
-    /// Encodes the addresses in the payload of an event: of Q, I, D, R and C it is the bio's address, and an X has those of
-    /// the front and of the bio that is cut after the place of the cut.
+    /// Encodes the addresses in the payload of an event. For Q, I, D, R and C, this is the bio's address. An X has the addresses of
+    /// the front and of the bio that is cut, behind the place of the cut.
     pub fn encode(&self, action: u64, pdu: &mut [u8]) {
         let addresses = match act(action) {
             ta::QUEUE | ta::INSERT | ta::ISSUE | ta::REQUEUE | ta::COMPLETE => pdu,
@@ -37,7 +37,7 @@ impl BioNumbers {
         }
     }
 
-    /// Returns the number for an address; 0 for none. Each step can be undone, so that no two bios have the same number.
+    /// Returns the number for an address; 0 for none. Each step can be inverted, so no two bios have the same number.
     fn number(&self, address: u64) -> u64 {
         if address == 0 {
             return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Block events from the project's own probes, for kernels without a block tracer.
+//! Records block events with the project's own probes, for kernels without a block tracer.
 
 use std::os::fd::BorrowedFd;
 use std::thread::sleep;
@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::machine::device::Device;
 use crate::sink::{EventFiles, Sink, Step};
 
-/// How long the requests in flight may be silent, at the end, before they are left alone.
+/// The time without events after which, at the end, requests in flight are no longer waited for.
 const SILENCE: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(2);
 
@@ -30,10 +30,10 @@ pub(super) struct BlockEvents {
 }
 
 impl BlockEvents {
-    /// Attaches the probes. Those that were loaded without what is forwarded need a forwarder.
+    /// Attaches the probes. If they were loaded without the forwarded events, they need a forwarder.
     ///
     /// # Errors
-    /// The kernel refuses them.
+    /// Returns an error if the kernel refuses them.
     pub fn start(
         probes: &EventProbes<'_>,
         forwarder: Option<EventForwarder>,
@@ -57,15 +57,15 @@ impl BlockEvents {
         })
     }
 
-    /// A descriptor that can be read when there is something to poll for.
+    /// Returns a descriptor that can be read when there is something to poll for.
     pub fn wakeup_fd(&self) -> BorrowedFd<'_> {
         self.stream.wakeup_fd()
     }
 
-    /// Moves what has come since the last call into the sink.
+    /// Moves what has come since the last call to the sink.
     ///
     /// # Errors
-    /// A record makes no sense, or the bundle cannot be written.
+    /// Returns an error if a record is malformed, or if the bundle cannot be written.
     pub fn poll(&mut self, sink: &mut Sink) -> Result<()> {
         let BlockEvents {
             stream, records, ..
@@ -73,10 +73,10 @@ impl BlockEvents {
         stream.poll(|record| records.put(record, &mut sink.events))
     }
 
-    /// Moves all that the probes have written by now into the sink.
+    /// Moves all that the probes have written so far to the sink.
     ///
     /// # Errors
-    /// As [`BlockEvents::poll`].
+    /// Returns an error in the same cases as [`BlockEvents::poll`].
     pub fn drain(&mut self, sink: &mut Sink) -> Result<()> {
         let BlockEvents {
             stream, records, ..
@@ -84,10 +84,10 @@ impl BlockEvents {
         stream.drain(|record| records.put(record, &mut sink.events))
     }
 
-    /// Stops: first nothing new is recorded any more, then what was issued before has time to complete.
+    /// Stops the recording of new requests, and then gives those that were issued before time to complete.
     ///
     /// # Errors
-    /// As [`BlockEvents::poll`].
+    /// Returns an error in the same cases as [`BlockEvents::poll`].
     pub fn stop(&mut self, sink: &mut Sink) -> Result<()> {
         self.records.is_ending = true;
         self.end(Forwarded::Queued)?;
@@ -109,7 +109,7 @@ impl BlockEvents {
         stream.detach_but(kept, |record| records.put(record, &mut sink.events))
     }
 
-    /// Follows the requests that were issued to their end, as long as there is one now and then.
+    /// Records the completions of requests that were issued, as long as some keep coming.
     fn wait_for_completions(&mut self, sink: &mut Sink) -> Result<()> {
         let mut since = Instant::now();
         let mut left = sink.events.in_flight();
@@ -142,11 +142,11 @@ struct BlockRecord {
 const HEAD: usize = size_of::<BlkIoTrace<LE>>();
 const PDU_MAX: usize = 24;
 
-/// The form in which records go to the sink.
+/// Writes records to the sink.
 struct Records {
     device: u32,
     numbers: BioNumbers,
-    /// True once nothing new is recorded: completions of what was issued when nobody listened any more are left out.
+    /// True once nothing new is recorded: completions of requests that were issued after that are left out.
     is_ending: bool,
 }
 
@@ -178,7 +178,7 @@ impl Records {
     }
 }
 
-/// The head of a record; the sink fills its sequence number in.
+/// Makes the head of a record; the sink fills in its sequence number.
 fn head(event: &BlockRecord, device: u32, pdu_len: usize) -> BlkIoTrace<LE> {
     BlkIoTrace {
         prefix: Prefix {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The system calls that change filesystems: where their arguments are, for the probes of operations, and what they do.
+//! The system calls that change filesystems: what they do, and the places of their arguments, for the probes of operations.
 
 use mostrace_bundle::operation::OperationKind as Kind;
 
 /// `CALLS_MAX` of syscall.bpf.h.
 const CALLS_MAX: usize = 512;
 
-/// Where a call's arguments are, as operation.bpf.h has it. Places count from 1.
+/// The places of a call's arguments, encoded as in operation.bpf.h; they count from 1.
 #[derive(Clone, Copy)]
 struct Shape(u32);
 
@@ -16,118 +16,118 @@ impl Shape {
     const fn with(self, bits: u32) -> Shape {
         Shape(self.0 | bits)
     }
-    /// `SHAPE_FD`
+    /// Adds `SHAPE_FD`.
     const fn fd(self, at: u32) -> Shape {
         self.with(at)
     }
-    /// `SHAPE_FD2`
+    /// Adds `SHAPE_FD2`.
     const fn fd2(self, at: u32) -> Shape {
         self.with(at << 3)
     }
-    /// `SHAPE_PATH`
+    /// Adds `SHAPE_PATH`.
     const fn path(self, at: u32) -> Shape {
         self.with(at << 6)
     }
-    /// `SHAPE_PATH2`
+    /// Adds `SHAPE_PATH2`.
     const fn path2(self, at: u32) -> Shape {
         self.with(at << 9)
     }
-    /// `SHAPE_OFFSET`, `SHAPE_OFFSET2`
+    /// Adds `SHAPE_OFFSET` and `SHAPE_OFFSET2`.
     const fn offsets(self, first: u32, second: u32) -> Shape {
         self.with(first << 12 | second << 15)
     }
-    /// `SHAPE_AT`
+    /// Adds `SHAPE_AT`.
     const fn at(self) -> Shape {
         self.with(1 << 18)
     }
-    /// `SHAPE_OPENS`
+    /// Adds `SHAPE_OPENS`.
     const fn opens(self) -> Shape {
         self.with(1 << 19)
     }
-    /// `SHAPE_CLOSES`
+    /// Adds `SHAPE_CLOSES`.
     const fn closes(self) -> Shape {
         self.with(1 << 20)
     }
-    /// `SHAPE_TEXT`
+    /// Adds `SHAPE_TEXT`.
     const fn text(self, at: u32) -> Shape {
         self.path2(at).with(1 << 21)
     }
-    /// `SHAPE_CLONES`
+    /// Adds `SHAPE_CLONES`.
     const fn clones(self) -> Shape {
         self.with(1 << 22)
     }
-    /// `SHAPE_HOW`
+    /// Adds `SHAPE_HOW`.
     const fn how(self) -> Shape {
         self.with(1 << 23)
     }
-    /// `SHAPE_MAPPED`
+    /// Adds `SHAPE_MAPPED`.
     const fn mapped(self) -> Shape {
         self.with(1 << 25)
     }
-    /// `SHAPE_SUBMITS`
+    /// Adds `SHAPE_SUBMITS`.
     const fn submits(self) -> Shape {
         self.with(1 << 26)
     }
-    /// `SHAPE_CLOSES_ALL`
+    /// Adds `SHAPE_CLOSES_ALL`.
     const fn closes_all(self) -> Shape {
         self.with(1 << 27)
     }
-    /// `SHAPE_EXECUTES`
+    /// Adds `SHAPE_EXECUTES`.
     const fn executes(self) -> Shape {
         self.with(1 << 28)
     }
-    /// `SHAPE_READS`
+    /// Adds `SHAPE_READS`.
     const fn reads(self) -> Shape {
         self.with(1 << 29)
     }
-    /// `SHAPE_ALL`
+    /// Adds `SHAPE_ALL`.
     const fn all(self) -> Shape {
         self.with(1 << 24)
     }
 }
 
-/// What a call does, and where its further arguments are; places count from 0.
+/// What a call does, and the places of its further arguments, which count from 0.
 #[cfg_attr(target_arch = "aarch64", allow(dead_code))] // arm64 lacks the calls of OLD
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Does {
-    /// It opens: the places of the flags and the mode.
+    /// The call opens; the places of its flags and its mode.
     Open(usize, usize),
     Creat,
     Close,
-    /// The place of the length; None if it has several buffers. True if an argument tells the offset.
+    /// The call writes; the place of its length (None if it has several buffers), and true if an argument gives the offset.
     Write(Option<usize>, bool),
-    /// Likewise.
+    /// The call reads; the fields are those of [`Does::Write`].
     Read(Option<usize>, bool),
     Truncate,
     Fallocate,
-    /// fsync and the like, without further arguments.
+    /// The call syncs; it has no further arguments.
     Sync(Kind),
     SyncRange,
     Fadvise,
     Msync,
-    /// It is no call: a task stored to a shared mapping.
+    /// This is not a call: a task stored to a shared mapping.
     Store,
-    /// The place of the flags, if it has any.
+    /// The call renames; the place of its flags, if it has any.
     Rename(Option<usize>),
     Link,
     Symlink,
-    /// The place of the flags: it removes a file or a folder.
+    /// The call removes a file or a folder; the place of its flags.
     Unlinkat(usize),
     Unlink,
     Rmdir,
-    /// It has a mode, at this place.
+    /// The call has a mode at this place.
     Mode(Kind, usize),
-    /// The place of the user; the group's is behind it.
+    /// The call sets owners; the place of the user, behind which is the group's.
     Owner(usize),
     Utimes,
     Setxattr,
     Removexattr,
-    /// The place of the length. True if an argument tells where it writes.
+    /// The call copies; the place of its length, and true if an argument gives the offset at which it writes.
     Copy(usize, bool),
     Ioctl,
 }
 
-/// The calls that are no operations themselves, but do what operations do.
+/// Calls that are not operations themselves, but do what operations do.
 const OTHERS: &[(i64, Shape)] = &[
     (libc::SYS_io_uring_enter, NOTHING.submits()),
     (libc::SYS_io_submit, NOTHING.submits()),
@@ -136,7 +136,7 @@ const OTHERS: &[(i64, Shape)] = &[
     (libc::SYS_execveat, NOTHING.executes()),
 ];
 
-/// The calls that read.
+/// Calls that read.
 const READS: &[(i64, Shape, Does)] = &[
     (libc::SYS_read, FD.reads(), Does::Read(Some(2), false)),
     (libc::SYS_readv, FD.reads(), Does::Read(None, false)),
@@ -145,11 +145,11 @@ const READS: &[(i64, Shape, Does)] = &[
     (libc::SYS_preadv2, FD.reads(), Does::Read(None, true)),
 ];
 
-/// `IORING_OP_…` of linux/io_uring.h, and the system calls that they equal.
+/// `IORING_OP_…` of linux/io_uring.h, and the system calls to which they correspond.
 const REQUESTS: &[(usize, i64)] = &[
     (1, libc::SYS_pread64),
     (2, libc::SYS_pwrite64),
-    // With IORING_FSYNC_DATASYNC it is fdatasync.
+    // With IORING_FSYNC_DATASYNC, this is fdatasync.
     (3, libc::SYS_fsync),
     (4, libc::SYS_pread64),
     (5, libc::SYS_pwrite64),
@@ -181,12 +181,12 @@ const PATH: Shape = NOTHING.path(1);
 const AT: Shape = NOTHING.path(2).at();
 const AT_BOTH: Shape = NOTHING.path(2).path2(4).at();
 
-/// The calls that all architectures have.
+/// Calls that all architectures have.
 const CALLS: &[(i64, Shape, Does)] = &[
     (libc::SYS_openat, AT.opens(), Does::Open(2, 3)),
     (libc::SYS_openat2, AT.opens().how(), Does::Open(4, 5)),
     (libc::SYS_close, FD.closes(), Does::Close),
-    // The second descriptor is closed, unless it leads nowhere.
+    // The second descriptor is closed if it leads to a file.
     (libc::SYS_dup3, NOTHING.fd(2).closes(), Does::Close),
     (libc::SYS_write, FD, Does::Write(Some(2), false)),
     (libc::SYS_writev, FD, Does::Write(None, false)),
@@ -243,7 +243,7 @@ const CALLS: &[(i64, Shape, Does)] = &[
     (libc::SYS_ioctl, FD.clones(), Does::Ioctl),
 ];
 
-/// Calls that newer architectures, arm64 among them, do without.
+/// Calls that newer architectures such as arm64 lack.
 #[cfg(any(target_arch = "x86_64", target_arch = "x86", target_arch = "arm"))]
 const OLD: &[(i64, Shape, Does)] = &[
     (libc::SYS_open, PATH.opens(), Does::Open(1, 2)),
@@ -266,7 +266,7 @@ const OLD: &[(i64, Shape, Does)] = &[
 #[cfg(not(any(target_arch = "x86_64", target_arch = "x86", target_arch = "arm")))]
 const OLD: &[(i64, Shape, Does)] = &[];
 
-/// `STORE_NUMBER` of store.bpf.h, which no call has.
+/// `STORE_NUMBER` of store.bpf.h; no call has this number.
 const STORE: u32 = 512;
 
 /// Returns what the call with this number does; None if it is not recorded.
@@ -279,8 +279,8 @@ pub(super) fn does(number: u32) -> Option<Does> {
     found.map(|(.., does)| *does)
 }
 
-/// Returns the shape of each system call by number; 0 for those that are not recorded. Those that read are among them if
-/// `reads` says so.
+/// Returns the shape of each system call, by number; 0 for calls that are not recorded. Calls that read are included if `reads` is
+/// true.
 pub(super) fn shapes(reads: bool) -> [u32; CALLS_MAX] {
     let mut shapes = [0; CALLS_MAX];
     let reading = READS.iter().filter(|_| reads);
@@ -295,8 +295,8 @@ pub(super) fn shapes(reads: bool) -> [u32; CALLS_MAX] {
     shapes
 }
 
-/// Returns the number of the system call that a request to io_uring equals, by the request's opcode; 0 for those that are not
-/// recorded.
+/// Returns the number of the system call to which a request to io_uring corresponds, by the request's opcode; 0 for requests that
+/// are not recorded.
 pub(super) fn requests() -> [u16; OPCODES] {
     let mut calls = [0; OPCODES];
     for &(opcode, call) in REQUESTS {

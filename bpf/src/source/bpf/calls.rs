@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The system calls of this machine by number, and what the probes make of each.
+//! The system calls of this machine, by number, and how the probes treat each.
 
 use mostrace_bundle::entry::CallKind;
 
 /// `CALLS_MAX` of call.bpf.h.
 const CALLS_MAX: usize = 512;
 
-/// `CALL_INSIDE`: the call is named in handles, and not recorded itself.
+/// `CALL_INSIDE`: the call is named in handles, but is not recorded itself.
 const INSIDE: u16 = 0x20;
-/// `CALL_PATH`: its first argument is no descriptor.
+/// `CALL_PATH`: its first argument is not a descriptor.
 const PATH: u16 = 0x40;
 /// `CALL_AT`: its fourth argument is an offset.
 const AT: u16 = 0x80;
 /// `CALL_VECTOR`: its second argument is an array of buffers.
 const VECTOR: u16 = 0x100;
-/// `CALL_IOCTL`: its second argument says what it is.
+/// `CALL_IOCTL`: its second argument selects what it does.
 const IOCTL: u16 = 0x200;
-/// `CALL_THIRD`: its third argument is the descriptor of the file that is written.
+/// `CALL_THIRD`: its third argument is the descriptor of the file to which it writes.
 const THIRD: u16 = 0x400;
 /// `CALL_MMAP`: its arguments are those of mmap.
 const MMAP: u16 = 0x800;
 
-/// A system call's number, its name in the kernel, its kind and the place of its arguments.
+/// A system call: its number, its name in the kernel, its kind, and the place of its arguments.
 type Call = (i64, &'static str, CallKind, u16);
 
 /// The system calls that all architectures have.
@@ -115,7 +115,7 @@ const CALLS: &[Call] = &[
     ),
 ];
 
-/// Calls that newer architectures, arm64 among them, do without.
+/// Calls that newer architectures such as arm64 lack.
 #[cfg(any(target_arch = "x86_64", target_arch = "x86", target_arch = "arm"))]
 const OLD: &[Call] = &[
     (libc::SYS_unlink, "unlink", CallKind::Unlink, PATH),
@@ -136,13 +136,13 @@ const OLD: &[Call] = &[
 #[cfg(not(any(target_arch = "x86_64", target_arch = "x86", target_arch = "arm")))]
 const OLD: &[Call] = &[];
 
-/// Machines with addresses of 32 bits have mmap2, whose offset counts in pages.
+/// Machines with 32-bit addresses have mmap2, whose offset counts in pages.
 #[cfg(target_pointer_width = "64")]
 const MAPS: &[Call] = &[(libc::SYS_mmap, "mmap", CallKind::Mmap, MMAP)];
 #[cfg(not(target_pointer_width = "64"))]
 const MAPS: &[Call] = &[(libc::SYS_mmap2, "mmap2", CallKind::Other, MMAP)];
 
-/// The kind of each system call by number, `enum mostrace_call_kind`, and the place of its arguments.
+/// Returns the kind of each system call (`enum mostrace_call_kind`) and the place of its arguments, by number.
 pub(crate) fn kinds() -> [u16; CALLS_MAX] {
     let mut kinds = [0; CALLS_MAX];
     for &(number, _, kind, how) in CALLS.iter().chain(MAPS).chain(OLD) {
@@ -154,7 +154,7 @@ pub(crate) fn kinds() -> [u16; CALLS_MAX] {
     kinds
 }
 
-/// What the names of the kernel's functions for system calls begin with; None where they are not called with the registers.
+/// The prefix of the kernel's functions for system calls; None if these are not called with the registers.
 const FUNCTION: Option<&str> = if cfg!(target_arch = "x86_64") {
     Some("__x64_sys_")
 } else if cfg!(target_arch = "aarch64") {
@@ -163,8 +163,8 @@ const FUNCTION: Option<&str> = if cfg!(target_arch = "x86_64") {
     None
 };
 
-/// The kernel's functions of all calls that are recorded, but for those that write; those of ioctl only if it `has_ioctls` that
-/// mean something. None if their names are not known for this machine.
+/// Returns the kernel's functions of all recorded calls except those that write; that of ioctl is included only if it `has_ioctls`
+/// that matter. None if the names are not known for this machine.
 pub(super) fn functions(has_ioctls: bool) -> Option<Vec<String>> {
     let prefix = FUNCTION?;
     let calls = CALLS.iter().chain(MAPS).chain(OLD);
@@ -179,7 +179,7 @@ pub(super) fn functions(has_ioctls: bool) -> Option<Vec<String>> {
     )
 }
 
-/// Returns the number of a system call in the form in which the probes compare it.
+/// Returns a system call's number in the form that the probes compare.
 pub(super) fn number(call: i64) -> i32 {
     i32::try_from(call).unwrap_or(-1)
 }
@@ -188,7 +188,7 @@ pub(super) fn number(call: i64) -> i32 {
 mod tests {
     use super::*;
 
-    /// A name that the kernel does not know would let all calls of the machine be traced.
+    /// If the kernel did not know one of the names, all calls of the machine would be traced.
     #[test]
     fn the_kernel_has_a_function_for_each_recorded_call() {
         let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap();

@@ -36,10 +36,10 @@ mod fentry {
 use fentry::FentrySkelBuilder;
 use skel::{CausesProgs, CausesSkel, CausesSkelBuilder, OpenCausesSkel};
 
-/// `enum causes_loss` of causes.bpf.h, in its order; the manifest's names.
+/// `enum causes_loss` of causes.bpf.h, in its order, with the manifest's names.
 const LOSSES: [&str; 2] = ["causes_ring", "causes_tasks"];
 
-/// The tables whose size goes by the machine's memory: their most and least entries.
+/// The tables whose size depends on the machine's memory, with the most and the fewest entries of each.
 const TABLES: [(&str, u32, u32); 6] = [
     ("calls", 1 << 14, 1 << 12),
     ("uring_calls", 1 << 14, 1 << 12),
@@ -55,16 +55,16 @@ pub(crate) struct CauseProbes<'o> {
     functions: Option<Functions>,
 }
 
-/// The functions of the kernel that tell calls, where that is enough.
+/// The kernel's functions in which calls can be seen, if that is enough.
 struct Functions {
     calls: Vec<String>,
-    /// Those of the filesystems that write.
+    /// The filesystems' functions that write.
     writes: Vec<String>,
 }
 
 impl Functions {
-    /// Returns those for what is on the device; None if all calls have to be traced: for this machine, or one of these filesystems,
-    /// the functions are not known.
+    /// Returns the functions for the filesystems on the device. None if all calls must be traced, because the functions are not
+    /// known for this machine or for one of these filesystems.
     fn of(device: &Device) -> Option<Functions> {
         let kinds = filesystem::kinds(device);
         let writes: Option<Vec<String>> = kinds.iter().map(|kind| write_function(kind)).collect();
@@ -76,14 +76,14 @@ impl Functions {
     /// Attaches the programs for the calls.
     ///
     /// # Errors
-    /// The kernel has no such probes, or not one of the functions; then none is attached.
+    /// Returns an error if the kernel has no such probes, or if it lacks one of the functions; none is attached then.
     fn attach(&self, programs: &CausesProgs<'_>) -> libbpf_rs::Result<[(OsString, Link); 4]> {
         let attach = |program: &ProgramMut<'_>, is_exit, functions: &[String]| {
             let link = program.attach_kprobe_multi(is_exit, functions.to_vec())?;
             Ok::<_, libbpf_rs::Error>((program.name().to_owned(), link))
         };
-        // Before 6.14 the kernel follows four returns for each function and pair of CPUs: one function alone, which many tasks are in
-        // at once, would lose calls. The program does nothing at the ends of the others.
+        // Before 6.14, the kernel follows four returns for each function and pair of CPUs: a single function that many tasks are in
+        // at once would lose calls. The program does nothing when the other functions end.
         let all = [&self.writes[..], &self.calls].concat();
         Ok([
             attach(&programs.cause_function_exit, true, &self.calls)?,
@@ -94,7 +94,7 @@ impl Functions {
     }
 }
 
-/// The function of a filesystem that writes to a file.
+/// Returns a filesystem's function that writes to a file.
 fn write_function(kind: &str) -> Option<String> {
     match kind {
         "ext4" | "ext3" => Some("ext4_file_write_iter".to_owned()),
@@ -103,10 +103,10 @@ fn write_function(kind: &str) -> Option<String> {
     }
 }
 
-/// The programs that cannot be preempted at tracepoints.
+/// The number of tracepoint programs that cannot be preempted.
 const ATOMIC_TRACEPOINTS: usize = 3;
 
-/// The functions for the programs that cannot be preempted.
+/// The functions to which the programs that cannot be preempted are attached.
 const ATOMIC_FUNCTIONS: [(&str, &str); 7] = [
     ("cause_atomic_fork", "wake_up_new_task"),
     ("cause_atomic_journal_start", "__ext4_journal_start_sb"),
@@ -117,7 +117,7 @@ const ATOMIC_FUNCTIONS: [(&str, &str); 7] = [
     ("cause_atomic_restart", "jbd2__journal_restart"),
 ];
 
-/// Attaches the programs that cannot be preempted; where the kernel does not take one, it is not attached.
+/// Attaches the programs that cannot be preempted. A program that the kernel refuses is not attached.
 fn attach_atomic(object: &Object, stream: &mut Stream) {
     let mut handles = Vec::new();
     for program in object.progs_mut().filter(|p| p.autoload()) {
@@ -138,7 +138,7 @@ fn attach_atomic(object: &Object, stream: &mut Stream) {
             (Err(e), _) => log::debug!("{}: {e}", name.to_string_lossy()),
         }
     }
-    // A handle is told by all of its tracepoints, or by none.
+    // Handles are seen through all of these tracepoints, or through none.
     if handles.len() == ATOMIC_TRACEPOINTS {
         for (name, link) in handles {
             stream.keep(&name, link);
@@ -147,10 +147,10 @@ fn attach_atomic(object: &Object, stream: &mut Stream) {
 }
 
 impl<'o> CauseProbes<'o> {
-    /// Loads the probes, with those of the command's processes if there is a command.
+    /// Loads the probes, including those of the command's processes if there is a command.
     ///
     /// # Errors
-    /// There is no BTF, or the kernel refuses the probes.
+    /// Returns an error if there is no BTF, or if the kernel refuses the probes.
     pub(super) fn load(
         storage: &'o mut MaybeUninit<OpenObject>,
         device: &Device,
@@ -180,7 +180,7 @@ impl<'o> CauseProbes<'o> {
         let functions = Functions::of(device);
         let told = Told::read();
         let has_atomic = functions.is_some() && told.started_inodes;
-        // Where a task may be preempted within a program at a tracepoint, the function's program tells more.
+        // If a task may be preempted within a program at a tracepoint, the program at the function sees more.
         let is_told = told.modifications && !(has_atomic && kernel::preempts_probes());
         for mut program in open.open_object_mut().progs_mut() {
             let is_function = program.name().as_encoded_bytes().starts_with(FUNCTION);
@@ -210,7 +210,7 @@ impl<'o> CauseProbes<'o> {
     /// Attaches the probes.
     ///
     /// # Errors
-    /// The kernel refuses them.
+    /// Returns an error if the kernel refuses them.
     pub fn attach(&mut self) -> Result<Stream> {
         self.tell_attached(false)?;
         let mut stream = Stream::new(&self.skel.maps.causes)?;
@@ -235,10 +235,10 @@ impl<'o> CauseProbes<'o> {
         Ok(())
     }
 
-    /// The records that the probes lost.
+    /// Returns the number of records that the probes lost.
     ///
     /// # Errors
-    /// The kernel does not give the counters.
+    /// Returns an error if the kernel does not give the counters.
     pub(super) fn losses(&self) -> Result<Losses> {
         let mut losses = Losses::new();
         for (index, name) in (0u32..).zip(LOSSES) {
@@ -251,16 +251,16 @@ impl<'o> CauseProbes<'o> {
     }
 }
 
-/// Returns true if the kernel loads a program of this kind: it may not know the function's type, or be locked down.
+/// Returns true if the kernel loads a program of this kind; it may not know the function's type, or be locked down.
 pub(crate) fn has_fentry() -> bool {
-    // A refusal is an answer here, and not worth a message.
+    // A refusal is a valid answer here and not worth a message.
     libbpf_rs::set_print(Some((PrintLevel::Warn, log_libbpf)));
     let mut room = MaybeUninit::uninit();
     let open = FentrySkelBuilder::default().open(&mut room);
     open.and_then(OpenSkel::load).is_ok()
 }
 
-/// Tells where this kernel's io_uring passes its request; returns the programs that there is something for.
+/// Tells the probes where this kernel's io_uring passes its request. Returns the programs that have something to do.
 fn fill_uring(open: &mut OpenCausesSkel<'_>, btf: &Btf<'_>) -> Result<Vec<&'static str>> {
     const SUBMITS: [(&str, &str); 2] = [
         ("io_uring_submit_req", "cause_uring_submit_req"),

@@ -16,11 +16,11 @@ use crate::machine::filesystem;
 use crate::machine::kernel::{self, Symbols};
 use crate::machine::members;
 
-/// Fills in the constants, and leaves out the programs that this kernel or this device has no use for.
-/// Returns what the probes cannot tell here.
+/// Fills in the constants, and leaves out the programs that are of no use on this kernel or for this device. Returns what the
+/// probes cannot tell here.
 ///
 /// # Errors
-/// A tracepoint is missing.
+/// Returns an error if a tracepoint is missing.
 pub(super) fn configure<'o>(
     open: &mut impl Form<'o>,
     device: &Device,
@@ -40,15 +40,15 @@ pub(super) fn configure<'o>(
     Ok(notes)
 }
 
-/// What there is on the device, as far as it decides which programs have something to do.
+/// Properties of the device that decide which programs have something to do.
 struct Needs {
-    /// There are disks above it.
+    /// True if there are disks above it.
     is_below: bool,
-    /// Its bios complete without a request.
+    /// True if its bios complete without requests.
     has_bios_alone: bool,
-    /// Every filesystem on it is ext4, which tells what it drops.
+    /// True if every filesystem on it is ext4, which reports the pages that it drops.
     tells_drops: bool,
-    /// Several of its blocks may share a page.
+    /// True if several of its blocks may share a page.
     shares_pages: bool,
     told: Told,
 }
@@ -66,7 +66,7 @@ impl Needs {
         }
     }
 
-    /// Returns false for a program that has nothing to do here, or nothing that another one does not do for less.
+    /// Returns false for a program that has nothing to do here, or that does what another one does at less cost.
     fn include(&self, program: &OsStr) -> bool {
         let name = program.as_encoded_bytes();
         match name {
@@ -83,7 +83,7 @@ impl Needs {
     }
 }
 
-/// The kinds of filesystems that the kernel's ext4 mounts.
+/// Returns true for the kinds of filesystems that the kernel's ext4 mounts.
 fn is_ext4(kind: &str) -> bool {
     matches!(kind, "ext4" | "ext3")
 }
@@ -167,10 +167,10 @@ fn fill_constants<'o>(open: &mut impl Form<'o>, device: &Device, btf: &Btf<'_>) 
     Ok(())
 }
 
-/// Fills in the addresses of functions, which no type tells. Returns what the probes cannot tell without them.
+/// Fills in the addresses of functions, which no type contains. Returns what the probes cannot tell without them.
 fn fill_symbols<'o>(open: &mut impl Form<'o>, symbols: &Symbols) -> Result<Vec<String>> {
     let rodata = open.constants()?;
-    // Both came with one series.
+    // One patch series brought both.
     rodata.size_lags = symbols.has("bio_iov_iter_bounce");
     rodata.blind = symbols.are_hidden();
     let at = &mut rodata.symbols;
@@ -208,7 +208,8 @@ fn fill_symbols<'o>(open: &mut impl Form<'o>, symbols: &Symbols) -> Result<Vec<S
         .collect())
 }
 
-/// Programs with a loop come twice, the second without bpf_loop for kernels before 5.17.
+/// Returns true if a program is the right one of its two forms. Programs with a loop exist twice, the second time without bpf_loop
+/// for kernels before 5.17.
 fn is_for(looped: bool, program: &OsStr, all: &[OsString]) -> bool {
     const UNROLLED: &str = "_unrolled";
     let mut twin = program.to_owned();
@@ -221,7 +222,7 @@ fn is_for(looped: bool, program: &OsStr, all: &[OsString]) -> bool {
     }
 }
 
-/// Returns false for a probe of dirtier.bpf.h whose tracepoint the kernel does not have.
+/// Returns false for a probe of dirtier.bpf.h if the kernel lacks its tracepoint.
 fn has_dirtier(btf: &Btf<'_>, program: &OsStr) -> bool {
     match program.to_str() {
         Some("mostrace_dirty_folio") => kernel::has_tracepoint(btf, "writeback_dirty_folio"),

@@ -21,11 +21,11 @@ use crate::machine::kernel;
 use crate::machine::memory;
 use crate::source::Losses;
 
-/// `enum loss` of loss.bpf.h, in its order; the manifest's names.
+/// `enum loss` of loss.bpf.h, in its order, with the manifest's names.
 const LOSSES: [&str; 4] = ["entries_ring", "submitters", "pages_cut", "dirtiers"];
 
-/// The tables whose size goes by the machine's memory: their most and least entries. The pages that are dirty at a time, and the empty flushes
-/// that are waited for.
+/// The tables whose size depends on the machine's memory, with the most and the fewest entries of each: the pages that are dirty at
+/// a time, and the empty flushes that have not ended.
 const TABLES: [(&str, u32, u32); 2] = [
     ("dirty_pages", 1 << 17, 1 << 16),
     ("flushes", 1 << 12, 1 << 11),
@@ -40,10 +40,10 @@ pub(crate) struct EntryProbes<'o> {
 }
 
 impl<'o> EntryProbes<'o> {
-    /// Loads the probes by the kernel's own BTF, or by that of a file.
+    /// Loads the probes with the kernel's own BTF, or with that of a file.
     ///
     /// # Errors
-    /// There is no BTF, or the kernel refuses the probes.
+    /// Returns an error if there is no BTF, or if the kernel refuses the probes.
     pub fn load(
         storage: &'o mut MaybeUninit<OpenObject>,
         device: &Device,
@@ -66,7 +66,7 @@ impl<'o> EntryProbes<'o> {
         ring: RingSize,
     ) -> Result<EntryProbes<'o>> {
         let limits = configure::configure(&mut open, device, &btf)?;
-        // libbpf reads the BTF once more: not both at a time.
+        // libbpf reads the BTF once more, so this copy is dropped first.
         drop(btf);
         memory::give_back();
         map_to_open(&mut open, "entries")?
@@ -88,7 +88,7 @@ impl<'o> EntryProbes<'o> {
         })
     }
 
-    /// What the probes cannot tell on this kernel, and why.
+    /// Returns what the probes cannot tell on this kernel, and why.
     pub fn limits(&self) -> &[String] {
         &self.limits
     }
@@ -96,16 +96,16 @@ impl<'o> EntryProbes<'o> {
     /// Attaches the probes.
     ///
     /// # Errors
-    /// The kernel refuses them.
+    /// Returns an error if the kernel refuses them.
     pub fn attach(&self) -> Result<Stream> {
         let stream = Stream::new(&map_of(&*self.skel, "entries")?)?;
         attach(self.skel.object(), stream)
     }
 
-    /// The records that the probes lost.
+    /// Returns the number of records that the probes lost.
     ///
     /// # Errors
-    /// The kernel does not give the counters.
+    /// Returns an error if the kernel does not give the counters.
     pub fn losses(&self) -> Result<Losses> {
         let mut losses = Losses::new();
         for (index, name) in (0u32..).zip(LOSSES) {
@@ -122,10 +122,10 @@ impl<'o> EntryProbes<'o> {
         Ok(losses)
     }
 
-    /// A forwarder, by which the probes write block events too.
+    /// Returns a forwarder, with which the probes also write block events.
     ///
     /// # Errors
-    /// There is no descriptor left.
+    /// Returns an error if there is no descriptor left.
     pub fn forwarder(&self) -> Result<EventForwarder> {
         let told_to = map_of(&*self.skel, "told_to")?;
         EventForwarder::of(&told_to)

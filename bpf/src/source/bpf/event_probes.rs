@@ -20,17 +20,17 @@ use crate::machine::kernel;
 use crate::machine::memory;
 use crate::source::Losses;
 
-/// The programs that follow a request that was issued to its end.
+/// The programs that follow an issued request to its end.
 pub(crate) const ENDS: [&str; 2] = ["event_rq_complete", "event_rq_requeue"];
 
-/// The programs that are left out where the probes of entries forward the same.
+/// The programs that are left out if the probes of entries forward the same events.
 const FORWARDED: [&str; 2] = ["event_bio_queue", "event_rq_complete"];
 
-/// The program of bios that complete without a request. NVMe multipath reports the bios of completed requests there too
+/// The program for bios that complete without a request. NVMe multipath also reports the bios of completed requests there
 /// (nvme_trace_bio_complete).
 const BIO_COMPLETE: &str = "event_bio_complete";
 
-/// The programs of the events that the analyser joins to life cycles, and entries to: Q, X, I, D, R and C.
+/// The programs for the events that the analyser needs for life cycles and for entries: Q, X, I, D, R and C.
 const LIFE_CYCLE: [&str; 7] = [
     "event_bio_queue",
     "event_split",
@@ -46,10 +46,10 @@ pub(crate) struct EventProbes<'o> {
     skel: Box<dyn Skel<'o> + 'o>,
 }
 
-/// The block events that are wanted of the probes.
+/// The block events that the probes should record.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted {
-    /// All events that blktrace knows, or those of life cycles.
+    /// All events that blktrace knows, or only those of life cycles.
     pub events: Events,
     /// True if the probes of entries forward queued bios and completed requests.
     pub is_forwarded: bool,
@@ -63,10 +63,10 @@ impl Wanted {
 }
 
 impl<'o> EventProbes<'o> {
-    /// Loads the probes by the kernel's own BTF, or by that of a file.
+    /// Loads the probes with the kernel's own BTF, or with that of a file.
     ///
     /// # Errors
-    /// There is no BTF, or the kernel refuses the probes.
+    /// Returns an error if there is no BTF, or if the kernel refuses the probes.
     pub(super) fn load(
         storage: &'o mut MaybeUninit<OpenObject>,
         device: &Device,
@@ -106,10 +106,10 @@ impl<'o> EventProbes<'o> {
         Ok(EventProbes { skel })
     }
 
-    /// The ring of the probes.
+    /// Returns the ring of the probes.
     ///
     /// # Errors
-    /// They have none.
+    /// Returns an error if they have no ring.
     pub fn ring(&self) -> Result<Map<'_>> {
         map_of(&*self.skel, "events")
     }
@@ -117,16 +117,16 @@ impl<'o> EventProbes<'o> {
     /// Attaches the probes.
     ///
     /// # Errors
-    /// The kernel refuses them.
+    /// Returns an error if the kernel refuses them.
     pub fn attach(&self) -> Result<Stream> {
         let stream = Stream::new(&self.ring()?)?;
         attach(self.skel.object(), stream)
     }
 
-    /// The records that the probes lost.
+    /// Returns the number of records that the probes lost.
     ///
     /// # Errors
-    /// The kernel does not give the counters.
+    /// Returns an error if the kernel does not give the counters.
     pub(super) fn losses(&self) -> Result<Losses> {
         let lost = events_lost(&*self.skel)?;
         let misses = recursion_misses(self.skel.object());

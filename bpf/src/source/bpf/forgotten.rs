@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The dirty pages that the table of dirtiers has forgotten: an LRU map of BPF drops its oldest entry when it is full and
-//! reports nothing.
+//! Counts dirty pages that the table of dirtiers has forgotten: an LRU map of BPF drops its oldest entry when it is full, and does
+//! not report it.
 
 use std::cell::Cell;
 use std::mem::offset_of;
@@ -41,13 +41,14 @@ const _: () = assert!(offset_of!(DirtyPage, comm) == 48);
 pub(super) struct Forgotten(Cell<u64>);
 
 impl Forgotten {
-    /// Returns the number of pages that were forgotten so far before a bio wrote them. While probes run, it may be too low;
-    /// it never is too high.
+    /// Returns the number of pages so far that were forgotten before a bio wrote them. While probes run, the number may be too low,
+    /// but never too high.
     ///
     /// # Errors
     /// Returns an error if the kernel does not give the counters or the table.
     pub fn count(&self, counts: &dyn MapCore, pages: &dyn MapCore) -> Result<u64> {
-        // In this order: a page that is counted as waiting here waited during the whole walk, and so was met if it is there.
+        // The order matters: a page that is counted as waiting here waited during the whole walk, so the walk met it if it is in
+        // the table.
         let remembered = per_cpu_sum(counts, REMEMBERED)?;
         let present = waiting(pages)?;
         let settled = per_cpu_sum(counts, SETTLED)?;

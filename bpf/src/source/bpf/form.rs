@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The two forms of the probes of entries and of events, which are compiled from one source. One form gives pointers the types
-//! of the kernel's own BTF, so that fields are loaded; libbpf loads it only where the kernel has BTF. The other form copies what
-//! it reads, and takes its types from any BTF of the kernel: from that of a file (`--btf`), if the kernel was built without.
+//! The two forms of the probes for entries and for events, which are compiled from one source. In one form, pointers have the types
+//! of the kernel's own BTF, so that fields can be loaded directly; libbpf loads this form only if the kernel has BTF. The other
+//! form copies what it reads and can use any BTF of the kernel, such as a file's (`--btf`) if the kernel was built without.
 
-/// Makes a module of both forms of a source: of their skeletons by name, and the fields of their constants.
+/// Makes a module with both forms of a source: their skeletons by name, and the fields of their constants.
 macro_rules! forms {
     ($module:ident, $stem:literal, $builder:ident, $open:ident, [$($field:ident),*]) => {
         pub(super) mod $module {
@@ -25,22 +25,22 @@ macro_rules! forms {
                 include!(concat!(env!("OUT_DIR"), "/", $stem, "_untyped.skel.rs"));
             }
 
-            /// The constants of both, which are filled in before they are loaded.
+            /// The constants of both forms, which are filled in before the forms are loaded.
             pub use typed::types::rodata as Constants;
             use untyped::types::rodata as Others;
 
-            // Both are made of one declaration.
+            // Both forms are made from one declaration.
             const _: () = {
                 assert!(size_of::<Constants>() == size_of::<Others>());
                 $(assert!(offset_of!(Constants, $field) == offset_of!(Others, $field));)*
             };
 
-            /// Probes that are not loaded yet, of either form.
+            /// Probes of either form that are not yet loaded.
             pub trait Form<'o>: OpenSkel<'o> {
-                /// The constants.
+                /// Returns the constants.
                 ///
                 /// # Errors
-                /// The skeleton has no place for it.
+                /// Returns an error if the skeleton has no place for them.
                 fn constants(&mut self) -> Result<&mut Constants>;
             }
 
@@ -59,15 +59,15 @@ macro_rules! forms {
                 fn constants(&mut self) -> Result<&mut Constants> {
                     let others = self.maps.rodata_data.as_deref_mut();
                     let others: *mut Others = others.ok_or_else(missing)?;
-                    // SAFETY: they have the same fields at the same places, as asserted above.
+                    // SAFETY: both forms have the same fields at the same places, as asserted above.
                     Ok(unsafe { &mut *others.cast::<Constants>() })
                 }
             }
 
-            /// Opens those that take the kernel's own types.
+            /// Opens the form with the kernel's own types.
             ///
             /// # Errors
-            /// libbpf refuses them.
+            /// Returns an error if libbpf refuses them.
             pub fn typed<'o>(
                 storage: &'o mut MaybeUninit<OpenObject>,
             ) -> Result<impl Form<'o, Output: 'o> + use<'o>> {
@@ -75,10 +75,10 @@ macro_rules! forms {
                 builder.open(storage).map_err(Error::bpf)
             }
 
-            /// Opens those that take the types of a file.
+            /// Opens the form that takes its types from a file.
             ///
             /// # Errors
-            /// libbpf refuses them.
+            /// Returns an error if libbpf refuses them.
             pub fn untyped<'o>(
                 storage: &'o mut MaybeUninit<OpenObject>,
                 btf: &Path,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The probes of entries as a source of block events: they see a queued bio and a completed request anyway, and write both into
-//! the ring of block events too.
+//! Lets the probes of entries write block events: they see queued bios and completed requests anyway, and write both to the ring of
+//! block events too.
 
 use std::os::fd::AsRawFd;
 
@@ -8,11 +8,11 @@ use libbpf_rs::{Map, MapCore, MapFlags, MapHandle};
 
 use crate::error::{Error, Result};
 
-/// The map `told_to` of mostrace.bpf.c, in which the probes of entries look for the ring of block events, by the kind of event.
+/// The map `told_to` of mostrace.bpf.c, in which the probes of entries find the ring of block events, by the kind of event.
 #[derive(Debug)]
 pub(crate) struct EventForwarder(MapHandle);
 
-/// The kinds of events that are forwarded: `enum told` of mostrace.bpf.c.
+/// The kinds of events that are forwarded (`enum told` of mostrace.bpf.c).
 #[derive(Clone, Copy)]
 pub(crate) enum Forwarded {
     /// block_bio_queue.
@@ -22,20 +22,20 @@ pub(crate) enum Forwarded {
 }
 
 impl EventForwarder {
-    /// Makes the forwarder of a map.
+    /// Makes a forwarder that uses this map.
     ///
     /// # Errors
-    /// There is no descriptor left.
+    /// Returns an error if there is no descriptor left.
     pub(super) fn of(told_to: &Map<'_>) -> Result<EventForwarder> {
         Ok(EventForwarder(
             MapHandle::try_from(told_to).map_err(Error::bpf)?,
         ))
     }
 
-    /// Has all kinds written into `ring` from now on.
+    /// From now on, lets all kinds be written to `ring`.
     ///
     /// # Errors
-    /// The kernel refuses.
+    /// Returns an error if the kernel refuses.
     pub fn begin(&self, ring: &impl MapCore) -> Result<()> {
         let fd = ring.as_fd().as_raw_fd().to_ne_bytes();
         [Forwarded::Queued, Forwarded::Completed]
@@ -46,19 +46,19 @@ impl EventForwarder {
             })
     }
 
-    /// Has `kind` written no more; a program that is running may still write one.
+    /// Stops the forwarding of `kind`; a program that is running may still write one event.
     ///
     /// # Errors
-    /// The kernel refuses.
+    /// Returns an error if the kernel refuses.
     pub fn end(&self, kind: Forwarded) -> Result<()> {
         self.0.delete(&kind.key()).map_err(Error::bpf)
     }
 }
 
-/// Ends all kinds: nobody reads the ring any more.
+/// Ends all kinds, because nobody reads the ring any more.
 impl Drop for EventForwarder {
     fn drop(&mut self) {
-        // A kind that was ended already, or never begun, is not there.
+        // A kind that has ended already, or never began, is not in the map.
         let _ = self.end(Forwarded::Queued);
         let _ = self.end(Forwarded::Completed);
     }

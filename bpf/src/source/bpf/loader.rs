@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The probes, loaded when they are first asked for: a kernel that takes none need not be asked if no probes are wanted, and
-//! probes of one kind load even if those of another kind do not.
+//! Loads probes when they are first requested. So a kernel that accepts no probes is not asked if none are wanted, and probes of
+//! one kind load even if those of another do not.
 
 use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::machine::device::Device;
 use crate::source::Losses;
 
-/// The memory that the loaded objects live in.
+/// The memory for the loaded objects.
 pub(crate) struct ObjectStorage {
     entries: MaybeUninit<OpenObject>,
     events: MaybeUninit<OpenObject>,
@@ -28,7 +28,7 @@ pub(crate) struct ObjectStorage {
 }
 
 impl ObjectStorage {
-    /// Makes memory for objects that are not loaded yet.
+    /// Makes memory for objects that are not yet loaded.
     pub fn new() -> ObjectStorage {
         ObjectStorage {
             entries: MaybeUninit::uninit(),
@@ -39,7 +39,7 @@ impl ObjectStorage {
     }
 }
 
-/// The probes of one kind, or why there are none.
+/// The probes of one kind, or the reason why there are none.
 enum Slot<'o, P> {
     Empty(&'o mut MaybeUninit<OpenObject>),
     Tried(std::result::Result<P, Arc<Error>>),
@@ -48,7 +48,7 @@ enum Slot<'o, P> {
 }
 
 impl<'o, P> Slot<'o, P> {
-    /// Loads the probes, unless that was tried before.
+    /// Loads the probes, unless this was already tried.
     fn get(
         &mut self,
         load: impl FnOnce(&'o mut MaybeUninit<OpenObject>) -> Result<P>,
@@ -83,7 +83,7 @@ pub(crate) struct ProbeLoader<'o> {
 }
 
 impl<'o> ProbeLoader<'o> {
-    /// Makes a loader that has loaded nothing yet.
+    /// Makes a loader that has not loaded anything.
     pub fn new(
         storage: &'o mut ObjectStorage,
         btf: Option<&Path>,
@@ -100,40 +100,40 @@ impl<'o> ProbeLoader<'o> {
         }
     }
 
-    /// The probes of entries.
+    /// Returns the probes of entries.
     ///
     /// # Errors
-    /// There is no BTF, or the kernel refuses the probes.
+    /// Returns an error if there is no BTF, or if the kernel refuses the probes.
     pub fn entries(&mut self, device: &Device) -> Result<&mut EntryProbes<'o>> {
         let (btf, ring) = (self.btf.as_deref(), self.ring_size);
         self.entries
             .get(|storage| EntryProbes::load(storage, device, btf, ring))
     }
 
-    /// The probes of block events.
+    /// Returns the probes of block events.
     ///
     /// # Errors
-    /// As [`ProbeLoader::entries`].
+    /// Returns an error in the same cases as [`ProbeLoader::entries`].
     pub fn events(&mut self, device: &Device, wanted: Wanted) -> Result<&mut EventProbes<'o>> {
         let (btf, ring) = (self.btf.as_deref(), self.ring_size);
         self.events
             .get(|storage| EventProbes::load(storage, device, wanted, btf, ring))
     }
 
-    /// The probes of causes, and of the command's processes if there is a command.
+    /// Returns the probes of causes, and those of the command's processes if there is a command.
     ///
     /// # Errors
-    /// As [`ProbeLoader::entries`]; or the kernel has no bpf_loop.
+    /// Returns an error in the same cases as [`ProbeLoader::entries`], or if the kernel has no bpf_loop.
     pub fn causes(&mut self, device: &Device, has_command: bool) -> Result<&mut CauseProbes<'o>> {
         let ring = self.ring_size;
         self.causes
             .get(|storage| CauseProbes::load(storage, device, has_command, ring))
     }
 
-    /// The probes of operations, of the calls that are asked for.
+    /// Returns the probes of operations, for the requested calls.
     ///
     /// # Errors
-    /// As [`ProbeLoader::entries`].
+    /// Returns an error in the same cases as [`ProbeLoader::entries`].
     pub fn operations(
         &mut self,
         device: &Device,
@@ -144,10 +144,10 @@ impl<'o> ProbeLoader<'o> {
             .get(|storage| OperationProbes::load(storage, device, what, ring))
     }
 
-    /// The records that the loaded probes lost.
+    /// Returns the number of records that the loaded probes lost.
     ///
     /// # Errors
-    /// The kernel does not give the counters.
+    /// Returns an error if the kernel does not give the counters.
     pub fn losses(&self) -> Result<Losses> {
         let mut losses = Losses::new();
         let entries = self.entries.loaded().map(EntryProbes::losses);

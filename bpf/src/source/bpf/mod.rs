@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The project's own BPF probes: those of entries, of block events, of causes and of operations, each loaded without the
-//! others.
+//! The project's own BPF probes for entries, block events, causes and operations; each kind is loaded without the others.
 //!
-//! [`ProbeLoader`] loads the probes of a kind when they are asked for. Attached, they fill a ring, which a thread empties
-//! ([`stream`]); [`BpfSource`] puts the records into the sink. Where both entries and block events come from probes, those of
-//! entries write some of the events too ([`forwarder`]).
+//! [`ProbeLoader`] loads the probes of a kind when they are requested. Once attached, they fill a ring, which a thread empties
+//! ([`stream`]); [`BpfSource`] puts the records into the sink. If entries and block events both come from probes, the probes of
+//! entries also write some of the events ([`forwarder`]).
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
@@ -58,7 +57,7 @@ pub(crate) struct BpfSource<'o> {
     entries: Option<Stream>,
     causes: Option<Stream>,
     operations: Option<(Stream, Operations)>,
-    /// What lets the probes of entries write block events, until those are started.
+    /// The forwarder for block events, until the probes of block events are started.
     forwarder: Option<EventForwarder>,
     /// What the probes of entries cannot tell on this kernel.
     limits: Vec<String>,
@@ -68,10 +67,10 @@ pub(crate) struct BpfSource<'o> {
 }
 
 impl<'o> BpfSource<'o> {
-    /// Makes a source that provides nothing yet. The probes are loaded by the kernel's own BTF, or by that of the file `btf`.
+    /// Makes a source that provides nothing yet. The probes are loaded with the kernel's own BTF, or with that of the file `btf`.
     ///
     /// # Errors
-    /// No descriptor is left.
+    /// Returns an error if no descriptor is left.
     pub fn new(
         storage: &'o mut ObjectStorage,
         btf: Option<&Path>,
@@ -92,7 +91,7 @@ impl<'o> BpfSource<'o> {
     /// Attaches the probes of entries, and makes the tables.
     ///
     /// # Errors
-    /// The kernel refuses the probes, or the bundle cannot be written.
+    /// Returns an error if the kernel refuses the probes, or if the bundle cannot be written.
     pub fn start_entries(&mut self, device: &Device, sink: &mut Sink) -> Result<()> {
         let probes = self.loader.entries(device)?;
         let stream = probes.attach()?;
@@ -105,10 +104,10 @@ impl<'o> BpfSource<'o> {
         Ok(())
     }
 
-    /// Attaches the probes of causes, with those of the command's processes if there is a command, and makes the tables.
+    /// Attaches the probes of causes, including those of the command's processes if there is a command, and makes the tables.
     ///
     /// # Errors
-    /// The kernel refuses the probes, or the bundle cannot be written.
+    /// Returns an error if the kernel refuses the probes, or if the bundle cannot be written.
     pub fn start_causes(
         &mut self,
         device: &Device,
@@ -128,7 +127,7 @@ impl<'o> BpfSource<'o> {
     /// Attaches the probes of operations, and makes their table.
     ///
     /// # Errors
-    /// The kernel refuses the probes, or the bundle cannot be written.
+    /// Returns an error if the kernel refuses the probes, or if the bundle cannot be written.
     pub fn start_operations(
         &mut self,
         device: &Device,
@@ -144,10 +143,10 @@ impl<'o> BpfSource<'o> {
         Ok(())
     }
 
-    /// Attaches the probes of block events. Where the probes of entries are attached, they write some of the events.
+    /// Attaches the probes of block events. If the probes of entries are attached, they write some of the events.
     ///
     /// # Errors
-    /// The kernel refuses the probes.
+    /// Returns an error if the kernel refuses the probes.
     pub fn start_events(&mut self, device: &Device, events: Events, sink: &mut Sink) -> Result<()> {
         let forwarder = self.forwarder.take();
         let wanted = Wanted {
@@ -204,7 +203,7 @@ impl Source for BpfSource<'_> {
         Some(self.wait.as_fd())
     }
 
-    /// The threads of the streams empty the rings.
+    /// Threads of their own empty the rings.
     fn poll_interval(&self, _others_wake: bool) -> Duration {
         Duration::MAX
     }
@@ -256,7 +255,7 @@ impl Source for BpfSource<'_> {
         }
     }
 
-    /// The probes count in maps of the kernel, whatever becomes of the streams.
+    /// The probes count in maps of the kernel, independently of the streams.
     fn losses(&self) -> Result<Losses> {
         self.loader.losses()
     }

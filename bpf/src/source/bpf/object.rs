@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the probes of every kind have in common: programs that are attached, maps that are read.
+//! What the probes of every kind have in common: attaching programs and reading maps.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, AsRawFd};
@@ -11,17 +11,17 @@ use libbpf_rs::{ErrorKind, Map, MapCore, MapFlags, Object, OpenMapMut, PrintLeve
 use super::stream::Stream;
 use crate::error::{Error, Result};
 
-/// The beginning of the names of programs of which one is enough, and none is needed: a kernel may have no such functions, or not
-/// let them be probed.
+/// The prefix of the names of alternative programs. One of them is enough, and none is required: a kernel may lack the functions,
+/// or not allow probes in them.
 pub(super) const MODIFY: &[u8] = b"cause_modify_";
 
-/// The beginning of the names of programs that are attached to functions which user space chooses, and not by [`attach`].
+/// The prefix of the names of programs that are attached to functions chosen by user space, and not by [`attach`].
 pub(super) const FUNCTION: &[u8] = b"cause_function_";
 
-/// The beginning of the names of programs that cannot be preempted, and that take the place of others where they can be attached.
+/// The prefix of the names of programs that cannot be preempted, and that replace others if they can be attached.
 pub(super) const ATOMIC: &[u8] = b"cause_atomic_";
 
-/// Programs that are left out where others, which cost the machine less, are attached: the beginnings of the names of both.
+/// Programs that are left out if others, which cost the machine less, are attached: the prefixes of the names of both.
 const INSTEAD: [(&[u8], &[u8]); 10] = [
     (MODIFY, b"cause_atomic_modify"),
     (MODIFY, MODIFY),
@@ -38,15 +38,15 @@ const INSTEAD: [(&[u8], &[u8]); 10] = [
     (b"mostrace_drop_folio", b"mostrace_ext4_invalidate"),
 ];
 
-/// The block events that found the ring full.
+/// Returns the number of block events that found the ring full.
 pub(super) fn events_lost(skel: &dyn Skel<'_>) -> Result<u64> {
     per_cpu_sum(&map_of(skel, "events_lost")?, 0)
 }
 
-/// Attaches the programs that were loaded, in the order of the source, for as long as the stream lives.
+/// Attaches the loaded programs, in the order of the source, for as long as the stream lives.
 ///
 /// # Errors
-/// The kernel refuses one of them.
+/// Returns an error if the kernel refuses one of them.
 pub(super) fn attach(object: &Object, mut stream: Stream) -> Result<Stream> {
     for program in object.progs_mut().filter(|p| p.autoload()) {
         let name = program.name().as_encoded_bytes();
@@ -68,26 +68,26 @@ pub(super) fn attach(object: &Object, mut stream: Stream) -> Result<Stream> {
     Ok(stream)
 }
 
-/// Returns true if programs are attached that take the place of this one.
+/// Returns true if programs that replace this one are attached.
 fn is_replaced(program: &[u8], stream: &Stream) -> bool {
     let mut rules = INSTEAD.iter();
     rules.any(|(this, other)| program.starts_with(this) && stream.has(other))
 }
 
-/// Returns the map of this name.
+/// Returns the map with this name.
 ///
 /// # Errors
-/// There is none.
+/// Returns an error if there is no such map.
 pub(super) fn map_of<'s>(skel: &'s dyn Skel<'_>, name: &str) -> Result<Map<'s>> {
     let mut maps = skel.object().maps();
     let found = maps.find(|map| map.name() == name);
     found.ok_or_else(|| Error::bpf(format!("probes without {name}")))
 }
 
-/// Returns the map of this name, of probes that are not loaded yet.
+/// Returns the map with this name, for probes that are not yet loaded.
 ///
 /// # Errors
-/// There is none.
+/// Returns an error if there is no such map.
 pub(super) fn map_to_open<'a, 'o: 'a>(
     open: &'a mut impl OpenSkel<'o>,
     name: &str,
@@ -97,10 +97,10 @@ pub(super) fn map_to_open<'a, 'o: 'a>(
     found.ok_or_else(|| Error::bpf(format!("probes without {name}")))
 }
 
-/// The sum over all CPUs of an element of a per-CPU array of u64.
+/// Returns the sum over all CPUs of an element of a per-CPU array of u64.
 ///
 /// # Errors
-/// The kernel does not give it.
+/// Returns an error if the kernel does not return it.
 pub(super) fn per_cpu_sum(map: &dyn MapCore, index: u32) -> Result<u64> {
     let per_cpu = map.lookup_percpu(&index.to_ne_bytes(), MapFlags::ANY);
     let per_cpu = per_cpu.map_err(Error::bpf)?.unwrap_or_default();
@@ -111,14 +111,14 @@ pub(super) fn per_cpu_sum(map: &dyn MapCore, index: u32) -> Result<u64> {
     Ok(per_cpu.iter().map(count).sum())
 }
 
-/// The runs that the kernel skipped because a program was already running on the CPU (6.1 and later).
+/// Returns the number of runs that the kernel skipped because a program was already running on the CPU (6.1 and later).
 pub(super) fn recursion_misses(object: &Object) -> u64 {
     let loaded = object.progs().filter(|program| program.autoload());
     loaded.map(|program| skipped(&program).unwrap_or(0)).sum()
 }
 
-/// The skipped runs of a program that is loaded; None if the kernel does not tell. libbpf-rs finds a program's counters only among those of
-/// all the machine's programs, which takes two calls of the kernel for each of them.
+/// Returns the number of skipped runs of a loaded program; None if the kernel does not report it. libbpf-rs finds a program's
+/// counters only among those of all the machine's programs, which takes two system calls for each of them.
 #[allow(unsafe_code)]
 fn skipped(program: &libbpf_rs::Program<'_>) -> Option<u64> {
     // A kernel that knows fewer fields fills in fewer.
@@ -145,8 +145,8 @@ pub(super) fn log_libbpf(level: PrintLevel, text: String) {
     }
 }
 
-/// Returns true for a program of a filesystem, by its name in flush.bpf.h and causes.bpf.c: its tracepoint is there only once the
-/// filesystem is.
+/// Returns true for a filesystem's program, judged by its name in flush.bpf.h and causes.bpf.c: its tracepoint exists only if the
+/// filesystem does.
 fn is_of_a_filesystem(program: &OsStr) -> bool {
     let name = program.as_encoded_bytes();
     [

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The probes of operations (`operations.bpf.c`). They are compiled twice, because kernels before 5.17 reject a program with a
-//! callback even where it is not called.
+//! callback even if it is not called.
 
 use std::ffi::OsStr;
 use std::mem::MaybeUninit;
@@ -20,7 +20,7 @@ use crate::machine::kernel;
 use crate::machine::members;
 use crate::source::Losses;
 
-/// Makes a module of one form: its skeleton, and a function that loads it.
+/// Makes a module for one form: its skeleton, and a function that loads it.
 macro_rules! form {
     ($module:ident, $file:literal) => {
         mod $module {
@@ -42,7 +42,7 @@ macro_rules! form {
             /// Loads the programs that are wanted.
             ///
             /// # Errors
-            /// The kernel refuses them.
+            /// Returns an error if the kernel refuses them.
             pub(super) fn load<'o>(
                 storage: &'o mut MaybeUninit<OpenObject>,
                 wanted: &Wanted<'_>,
@@ -52,7 +52,7 @@ macro_rules! form {
                 let constants = open.maps.rodata_data.as_deref_mut();
                 let constants = constants.ok_or_else(|| Error::bpf("skeleton without rodata"))?;
                 let constants: *mut Constants = constants;
-                // SAFETY: those of both forms have the same fields at the same places, as asserted below.
+                // SAFETY: both forms have the same fields at the same places, as asserted below.
                 #[allow(unsafe_code)]
                 wanted.fill(unsafe { &mut *constants.cast::<super::Constants>() });
                 wanted.choose(&mut open)?;
@@ -67,7 +67,7 @@ form!(loopless, "operations_loopless.skel.rs");
 
 use looped::Constants;
 
-/// Both forms are made of one declaration.
+/// Asserts that the fields of both forms, which are made from one declaration, have the same places.
 macro_rules! same_places {
     ($($field:ident),*) => {
         const _: () = {
@@ -91,30 +91,30 @@ same_places!(
     ring_has_cqe
 );
 
-/// `enum operations_loss` of operation.bpf.h, in its order; the manifest's names.
+/// `enum operations_loss` of operation.bpf.h, in its order, with the manifest's names.
 const LOSSES: [&str; 3] = ["operations_ring", "operations_tasks", "operations_stores"];
 
-/// What is to be loaded.
+/// What should be loaded.
 struct Wanted<'d> {
     device: &'d Device,
     what: Operations,
     ring: RingSize,
-    /// The kernel names folios, not pages, when they become dirty.
+    /// True if the kernel's tracepoint of dirtied memory passes folios instead of pages.
     folios: bool,
     requests: Option<Requests>,
 }
 
-/// How the kernel tells of requests to io_uring.
+/// How the kernel reports requests to io_uring.
 struct Requests {
     /// The program at the tracepoint of submissions, and the place of the request among its arguments.
     submit: &'static str,
     submit_at: u8,
-    /// A completion passes a cqe.
+    /// True if the tracepoint of completions passes a cqe.
     has_cqe: bool,
 }
 
 impl Requests {
-    /// Returns None if the tracepoints do not pass the request: before 5.17 completions do not.
+    /// Returns None if the tracepoints do not pass the request; before 5.17, completions do not.
     fn of(btf: &Btf<'_>) -> Option<Requests> {
         const SUBMITS: [(&str, &str); 2] = [
             ("io_uring_submit_req", "operation_ring_submit_req"),
@@ -155,7 +155,7 @@ impl Wanted<'_> {
         }
     }
 
-    /// Chooses the programs that this kernel has tracepoints for.
+    /// Chooses the programs for which this kernel has tracepoints.
     fn choose<'o>(&self, open: &mut impl OpenSkel<'o>) -> Result<()> {
         for mut program in open.open_object_mut().progs_mut() {
             let wants = self.wants(program.name());
@@ -189,7 +189,7 @@ impl<'o> OperationProbes<'o> {
     /// Loads the probes.
     ///
     /// # Errors
-    /// There is no BTF, or the kernel refuses the probes.
+    /// Returns an error if there is no BTF, or if the kernel refuses the probes.
     pub(super) fn load(
         storage: &'o mut MaybeUninit<OpenObject>,
         device: &Device,
@@ -215,7 +215,7 @@ impl<'o> OperationProbes<'o> {
         Ok(OperationProbes { skel, limits })
     }
 
-    /// What the probes cannot tell on this kernel.
+    /// Returns what the probes cannot tell on this kernel.
     pub fn limits(&self) -> &[String] {
         &self.limits
     }
@@ -223,16 +223,16 @@ impl<'o> OperationProbes<'o> {
     /// Attaches the probes.
     ///
     /// # Errors
-    /// The kernel refuses them.
+    /// Returns an error if the kernel refuses them.
     pub fn attach(&self) -> Result<Stream> {
         let stream = Stream::new(&map_of(&*self.skel, "operations")?)?;
         attach(self.skel.object(), stream)
     }
 
-    /// The records that the probes lost.
+    /// Returns the number of records that the probes lost.
     ///
     /// # Errors
-    /// The kernel does not give the counters.
+    /// Returns an error if the kernel does not give the counters.
     pub(super) fn losses(&self) -> Result<Losses> {
         let mut losses = Losses::new();
         let counters = map_of(&*self.skel, "operations_lost")?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Makes operations of the system calls that the probes record: it numbers the open files, and finds the paths of names.
+//! Converts the system calls that the probes record to operations: numbers the open files, and finds the paths of names.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -29,7 +29,7 @@ const F2FS_ABORT: u32 = 0xf505;
 
 /// Makes records for the table of operations.
 pub(super) struct Operations {
-    /// The recorder, whose own calls are no part of the recording.
+    /// The recorder, whose own calls are not part of the recording.
     recorder: u32,
     disk_dev: u32,
     /// The filesystems of the traced device.
@@ -38,30 +38,30 @@ pub(super) struct Operations {
     /// The numbers of the open files, by the address of their `struct file`.
     files: HashMap<u64, u64>,
     next: u64,
-    /// What is in flight, by [`RawCall::request`].
+    /// Operations in flight, by [`RawCall::request`].
     held: HashMap<u64, Vec<Held>>,
 }
 
-/// An operation in flight: of a request to io_uring, or a descriptor that ends if its process executes a program.
+/// An operation in flight: a request to io_uring, or a descriptor that is closed if its process executes a program.
 struct Held {
     draft: Draft,
     does: Does,
     /// The address of the file that it closes; 0 if it closes none.
     closes: u64,
-    /// It succeeded, unless its failure is told.
+    /// True if it counts as successful unless a failure is reported.
     is_silent: bool,
 }
 
-/// Where a name leads.
+/// The place to which a name leads.
 enum Place {
-    /// To this path in the traced filesystem.
+    /// It leads to this path in the traced filesystem.
     Ours(Vec<u8>),
     Elsewhere,
     Unknown,
 }
 
 impl Operations {
-    /// Makes a translator. It looks up names that begin with a slash in the present mounts of this process.
+    /// Makes a translator. It looks up absolute names in this process's present mounts.
     pub fn new(device: &Device) -> Operations {
         Operations {
             recorder: std::process::id(),
@@ -74,10 +74,10 @@ impl Operations {
         }
     }
 
-    /// Takes a record of the probes, and gives the records of its operations to `put`, one after the other.
+    /// Takes a record of the probes, and passes the records of its operations to `put`, one by one.
     ///
     /// # Errors
-    /// The record is malformed, or `put` fails.
+    /// Returns an error if the record is malformed, or if `put` fails.
     pub fn take(&mut self, record: &[u8], mut put: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let malformed = || Error::malformed("operations", "malformed call");
         let (call, names) = RawCall::parse(record).ok_or_else(malformed)?;
@@ -87,7 +87,7 @@ impl Operations {
         let does = does(call.number).ok_or_else(malformed)?;
         let stage = call.stage().ok_or_else(malformed)?;
         if stage != CallStage::Completed && call.request != 0 && does != Does::Close {
-            // The request that was here before has told nothing since, and so has succeeded.
+            // The request that had this number before has reported nothing since, so it succeeded.
             self.succeed(call.request, &mut put)?;
         }
         for (file, name) in call.files.iter().zip(names) {
@@ -118,10 +118,10 @@ impl Operations {
         }
     }
 
-    /// Gives what is in flight at the end and has succeeded, unless its failure would have been told, to `put`.
+    /// Passes the operations that are in flight at the end to `put`, if they succeeded or would have reported a failure.
     ///
     /// # Errors
-    /// `put` fails.
+    /// Returns an error if `put` fails.
     pub fn finish(&mut self, mut put: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let requests: Vec<u64> = self.held.keys().copied().collect();
         for request in requests {
@@ -143,7 +143,7 @@ impl Operations {
         });
     }
 
-    /// Gives the operations of a request that told nothing when it ended.
+    /// Passes on the operations of a request that reported nothing when it ended.
     fn succeed(&mut self, request: u64, put: &mut impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let held = self.held.remove(&request).unwrap_or_default();
         for mut held in held.into_iter().filter(|held| held.is_silent) {
@@ -156,7 +156,7 @@ impl Operations {
         Ok(())
     }
 
-    /// Gives the operations of what has ended. `names` has the path of the file that it opened.
+    /// Passes on the operations of what has ended. `names` holds the path of the file that it opened.
     fn complete(
         &mut self,
         call: &RawCall,
@@ -176,14 +176,14 @@ impl Operations {
                         self.files.remove(&held.closes);
                     }
                 }
-                // What it opened is on another filesystem.
+                // The opened file is on another filesystem.
                 Does::Open(..) if call.result >= 0 && file.address == 0 => continue,
                 Does::Open(..) if call.result >= 0 => {
                     held.draft.is_of(file, self.id(file));
                     held.draft.raw.head.flags = Flags(0);
                     let asked = [held.draft.raw.flags.get(), held.draft.raw.mode.get()];
                     held.draft.open(asked, file, path_of(names[0], self));
-                    // They were translated already.
+                    // The flags were already translated.
                     held.draft.raw.flags = asked[0].into();
                 }
                 _ => {}
@@ -207,20 +207,20 @@ impl Operations {
         path.map_or(Place::Elsewhere, Place::Ours)
     }
 
-    /// Returns the path in the traced filesystem of a path that counts from the root of all mounts.
+    /// Returns the path in the traced filesystem, given a path from the root of all mounts.
     fn below_mount(&self, path: &[u8]) -> Option<Vec<u8>> {
         let path = normal_path(path)?;
         let mounts = self.mounts.iter().filter_map(|mounted| {
             let point = mounted.point.trim_matches('/').as_bytes();
             Some((mounted, below(&path, point)?))
         });
-        // The deepest mount is the one that is seen, and the last of several at one point.
+        // The deepest mount is visible, and the last one of several at the same point.
         let (mounted, rest) = mounts.max_by_key(|(_, rest)| Reverse(rest.len()))?;
         let ours = self.filesystems.contains(&device_number(&mounted.dev)?);
         ours.then(|| normal_path(&[mounted.root.as_bytes(), b"/", rest].concat()))?
     }
 
-    /// Returns the record of a file that was open before its first use was seen.
+    /// Returns the record of a file that had been opened before its first use was seen.
     fn opened_before(
         &self,
         call: &RawCall,
@@ -247,7 +247,7 @@ impl Operations {
         draft
     }
 
-    /// Returns the operation of a call; None if it is about another filesystem.
+    /// Returns the operation of a call; None if it concerns another filesystem.
     fn operation(&self, call: &RawCall, does: Does, names: [Option<&RawName>; 2]) -> Option<Draft> {
         let mut draft = Draft::new(call, self.disk_dev, Kind::Unknown);
         let [file, source] = &call.files;
@@ -293,7 +293,7 @@ impl Operations {
     }
 }
 
-/// Returns the path of a file that was opened; None if the open failed, and named its file in its own words.
+/// Returns the path of an opened file; None if the open failed, so that the file is named only in the caller's words.
 fn path_of(name: Option<&RawName>, operations: &Operations) -> Option<Vec<u8>> {
     match operations.place(name?) {
         Place::Ours(path) => Some(path),
@@ -301,7 +301,7 @@ fn path_of(name: Option<&RawName>, operations: &Operations) -> Option<Vec<u8>> {
     }
 }
 
-/// What follows a folder in a path, without slashes at the ends; None if the path does not lead there.
+/// Returns the part of a path behind a folder, without slashes at the ends; None if the path does not lead into the folder.
 fn below<'p>(path: &'p [u8], folder: &[u8]) -> Option<&'p [u8]> {
     match path.strip_prefix(folder)? {
         [b'/', rest @ ..] => Some(rest),
@@ -310,14 +310,14 @@ fn below<'p>(path: &'p [u8], folder: &[u8]) -> Option<&'p [u8]> {
     }
 }
 
-/// Returns `major << 20 | minor` of `major:minor`.
+/// Converts `major:minor` to `major << 20 | minor`.
 fn device_number(text: &str) -> Option<u32> {
     let (major, minor) = text.split_once(':')?;
     let (major, minor): (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);
     Some(major << 20 | minor)
 }
 
-/// Returns `O_…` flags as asm-generic/fcntl.h has them.
+/// Converts `O_…` flags to the values of asm-generic/fcntl.h.
 fn generic_flags(flags: u32) -> u32 {
     if !cfg!(any(target_arch = "aarch64", target_arch = "arm")) {
         return flags;
@@ -337,7 +337,7 @@ fn generic_flags(flags: u32) -> u32 {
     set.fold(flags & !moved, |all, (_, generic)| all | generic)
 }
 
-/// An operation that is being made.
+/// An operation that is being built.
 struct Draft {
     raw: RawOperation,
     path: Vec<u8>,
@@ -408,13 +408,13 @@ impl Draft {
         self.raw.s_dev = file.s_dev.into();
     }
 
-    /// Tells what was found of a file when it was opened, or first seen.
+    /// Fills in what was found when a file was opened or first seen.
     fn found(&mut self, file: &RawFile) {
         self.raw.size = file.size.into();
         self.raw.i_mode = file.mode.into();
     }
 
-    /// Sets the path; None if it is of another filesystem.
+    /// Sets the path; None if it belongs to another filesystem.
     fn place(&mut self, place: Place) -> Option<()> {
         match place {
             Place::Ours(path) => self.path = path,
@@ -448,7 +448,7 @@ impl Draft {
             self.flag(operation_flags::CREATED);
         }
         match path {
-            // The kernel names it by its number in the folder.
+            // The kernel names the file by its number in the folder.
             Some(mut path) if flags & O_TMPFILE == O_TMPFILE => {
                 let folder = path.iter().rposition(|byte| *byte == b'/');
                 path.truncate(folder.unwrap_or(0));
@@ -523,7 +523,7 @@ impl Draft {
                 self.range(Kind::Read, offset, asked);
             }
             Does::Write(length, positioned) => {
-                // The position lies behind what was written; with O_APPEND, pwrite64 writes at the end and not there.
+                // The position is now behind what was written; with O_APPEND, pwrite64 writes at the end instead of at its offset.
                 let appends = file.flags & O_APPEND != 0;
                 let offset = match (positioned, appends) {
                     (true, true) => NONE,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A trial of whether the kernel runs probes while process 1 is current (`process1.bpf.c`). Where it does not, the probes miss
-//! what a softirq completes then, and the kernel's block tracer does not.
+//! Tries whether the kernel runs probes while process 1 is current (`process1.bpf.c`). If it does not, the probes miss what a
+//! softirq completes at that time, while the kernel's block tracer sees it.
 
 use std::mem::MaybeUninit;
 use std::path::Path;
@@ -18,10 +18,11 @@ mod skeleton {
     include!(concat!(env!("OUT_DIR"), "/process1.skel.rs"));
 }
 
-/// How long process 1 is waited for each time it was woken.
+/// How long process 1 is waited for after each wake-up.
 const WAIT: Duration = Duration::from_millis(5);
 
-/// The switches to process 1 after which at least one from it has to be seen: fewer could all be under way, one on each CPU.
+/// The number of switches to process 1 after which at least one switch from it must have been seen: fewer could all be in progress,
+/// one on each CPU.
 const ENOUGH: u64 = 3;
 
 /// The context switches that the program saw.
@@ -32,7 +33,7 @@ struct Switches {
 }
 
 impl Switches {
-    /// Returns whether programs run in the time of process 1, as soon as the switches show it.
+    /// Returns whether programs run while process 1 is current, as soon as the switches show it.
     fn verdict(self, cpus: u64) -> Option<Result<()>> {
         match self {
             Switches { from: 1.., .. } => Some(Ok(())),
@@ -42,11 +43,12 @@ impl Switches {
     }
 }
 
-/// Succeeds if the kernel runs every probe to its end, also while process 1 is current, which takes some milliseconds to see.
+/// Succeeds if the kernel runs every probe to its end, also while process 1 is current. This takes some milliseconds to see.
 /// Process 1 is waited for `tries` times.
 ///
 /// # Errors
-/// It does not; it may preempt probes; process 1 did not run, so that it is not known; the kernel refuses the program.
+/// Returns an error if the kernel does not, if it may preempt probes, if process 1 did not run so that the answer is unknown, or if
+/// the kernel refuses the program.
 pub(crate) fn check_runs_always(btf: Option<&Path>, tries: usize) -> Result<()> {
     if kernel::preempts_probes() {
         return Err(Error::ProbesPreempted);
@@ -87,7 +89,7 @@ fn wake_process_1() {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    // Without a shell nobody wakes process 1, which then is found to be idle.
+    // Without a shell, nothing wakes process 1, which is then found to be idle.
     let _ = quiet.status();
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A system call as the probes of operations record it (operation.bpf.h).
+//! A system call in the form in which the probes of operations record it (operation.bpf.h).
 
 use std::mem::offset_of;
 
@@ -10,7 +10,7 @@ use zerocopy::{FromBytes, Immutable, KnownLayout};
 #[derive(Clone, Copy, Debug, FromBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(super) struct RawFile {
-    /// The address of its `struct file`; 0 if there is none. After it was closed, another one may lie there.
+    /// The address of its `struct file`; 0 if there is none. After the file was closed, another one may have this address.
     pub address: u64,
     pub ino: u64,
     pub size: u64,
@@ -21,9 +21,9 @@ pub(super) struct RawFile {
     pub flags: u32,
     /// `i_mode`.
     pub mode: u16,
-    /// It was not told before; the name in its place is its path.
+    /// Not 0 if the file was not reported before; the name in its place is its path.
     pub is_new: u8,
-    /// The call made the file.
+    /// Not 0 if the call made the file.
     pub created: u8,
 }
 
@@ -42,13 +42,13 @@ pub(super) struct RawName {
 /// `enum raw_stage`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// The whole call.
+    /// The record has the whole call.
     Returned,
-    /// It is in flight, and another record tells its end.
+    /// The call is in flight, and another record will report its end.
     Submitted,
-    /// It is in flight, and another record tells if it fails.
+    /// The call is in flight, and another record will report only a failure.
     Silent,
-    /// The end of what is in flight.
+    /// The call was in flight and has ended.
     Completed,
 }
 
@@ -61,15 +61,15 @@ const CUT: u16 = 4;
 pub(super) struct RawCall {
     pub start_ns: u64,
     pub end_ns: u64,
-    /// What it returned.
+    /// The return value.
     pub result: i64,
-    /// The arguments; behind the sixth, what some calls have in memory.
+    /// The arguments; behind the sixth, values that some calls have in memory.
     pub args: [u64; 8],
-    /// The offsets that arguments point to, after the call; [`NONE`] if they point to none.
+    /// The offsets to which arguments point, after the call; [`NONE`] if no argument does.
     pub offsets: [u64; 2],
-    /// What is in flight: the address of a request to io_uring, or the number of a thread that executes a program.
+    /// The id of what is in flight: the address of a request to io_uring, or the number of a thread that executes a program.
     pub request: u64,
-    /// How much of the call this is.
+    /// The part of the call that the record has, as a [`Stage`].
     pub stage: u32,
     pub pid: u32,
     pub tgid: u32,
@@ -86,16 +86,16 @@ const _: () = assert!(size_of::<RawName>() == 776);
 const _: () = assert!(size_of::<RawCall>() == 232);
 const _: () = assert!(offset_of!(RawName, folder) == 8);
 
-/// A path as its caller wrote it.
+/// A path as written by its caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Named {
-    /// It counts from the root of the process's mounts.
+    /// The path counts from the root of the process's mounts.
     Absolute(Vec<u8>),
-    /// It counts from the root of the traced filesystem.
+    /// The path counts from the root of the traced filesystem.
     Ours(Vec<u8>),
-    /// It counts from a folder of another filesystem.
+    /// The path counts from a folder of another filesystem.
     Elsewhere,
-    /// It was too long, or could not be read.
+    /// The path was too long, or could not be read.
     Unknown,
 }
 
@@ -114,7 +114,7 @@ impl RawName {
         }
         let folder = self.folder.get(..self.folder_len.into());
         let mut path: Vec<u8> = Vec::new();
-        // The folder's names stand in reverse, each behind a slash.
+        // The folder's names are in reverse order, each behind a slash.
         for name in folder.unwrap_or_default().split(|&b| b == b'/').rev() {
             path.extend_from_slice(name);
             path.push(b'/');
@@ -137,7 +137,7 @@ impl RawCall {
         Some((call, [names.first(), names.get(1)]))
     }
 
-    /// Returns how much of the call this is; None if it is malformed.
+    /// Returns the part of the call that the record has; None if it is malformed.
     pub fn stage(&self) -> Option<Stage> {
         Some(match self.stage {
             0 => Stage::Returned,
@@ -159,12 +159,12 @@ impl RawCall {
         u32::from_le_bytes([a, b, c, d])
     }
 
-    /// Returns the bytes that it moved; 0 if it failed.
+    /// Returns the number of bytes that the call moved; 0 if it failed.
     pub fn moved(&self) -> u64 {
         u64::try_from(self.result).unwrap_or(0)
     }
 
-    /// Returns the offset before the call that an argument points to.
+    /// Returns the offset to which an argument points, as it was before the call.
     pub fn offset_before(&self, n: usize) -> Option<u64> {
         let after = self.offsets.get(n).copied().filter(|at| *at != NONE)?;
         after.checked_sub(self.moved())

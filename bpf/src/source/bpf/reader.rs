@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The thread that empties a ring. It does nothing else, so that no disk that stalls keeps it from it: what it takes
-//! waits in a queue. When the queue is full the ring fills up too, and what finds it full is counted there.
+//! Runs the thread that empties a ring. The thread does nothing else, so that no stalled disk delays it; what it takes waits in a
+//! queue. If the queue is full, the ring fills up too, and records that find it full are counted there.
 
 use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -14,26 +14,27 @@ use super::ring::Ring;
 use crate::error::{At, Error, Result};
 use crate::machine::wait::Wait;
 
-/// The time that a record may lie in the ring if nothing wakes the thread.
+/// The time that a record may stay in the ring if nothing wakes the thread.
 const REST: Duration = Duration::from_millis(800);
-/// A batch has at most one part in this many of the ring: the thread is woken when so much waits (`ring.bpf.h`).
+/// A batch takes at most one part in this many of the ring; the thread is woken when this much waits (`ring.bpf.h`).
 const PART: usize = 16;
-/// The batches that wait: at most eight times what the ring has.
+/// The most batches that wait: at most eight times the ring's contents.
 const QUEUE: usize = 8 * PART;
-/// A program that has reserved a record submits it within microseconds, but its CPU may be taken away from a guest.
+/// The time that an unfinished record is waited for. A program that has reserved a record submits it within microseconds, but a
+/// guest's CPU may be taken away.
 const FINISH_LIMIT: Duration = Duration::from_secs(10);
 
-/// What the thread hands over.
+/// What the thread passes on.
 enum Taken {
     /// A batch of records.
     Batch(Vec<u8>),
-    /// Says that all that had been in the ring when the thread was asked is handed over.
+    /// A mark: everything that was in the ring when the thread was asked has been passed on.
     All,
 }
 
 /// The running thread.
 pub(super) struct Reader {
-    /// None once the thread is to end.
+    /// The queue; None once the thread should end.
     queue: Option<Receiver<Taken>>,
     control: Option<PipeWriter>,
     /// A pipe with one byte for each item of the queue.
@@ -42,10 +43,10 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Begins to empty `ring`.
+    /// Starts emptying `ring`.
     ///
     /// # Errors
-    /// There is no thread or descriptor left.
+    /// Returns an error if no thread or descriptor is left.
     pub fn start(ring: Ring) -> Result<Reader> {
         let (sender, queue) = sync_channel(QUEUE);
         let (woken, wakeup) = io::pipe().at("pipe")?;
@@ -72,15 +73,15 @@ impl Reader {
         })
     }
 
-    /// A descriptor that can be read when something was handed over.
+    /// Returns a descriptor that can be read when something was passed on.
     pub fn wakeup_fd(&self) -> BorrowedFd<'_> {
         self.woken.as_fd()
     }
 
-    /// The next batch of records, if there is one.
+    /// Returns the next batch of records, if there is one.
     ///
     /// # Errors
-    /// The error that the thread ended with.
+    /// Returns the error with which the thread ended.
     pub fn next(&mut self) -> Result<Option<Vec<u8>>> {
         let Some(queue) = &self.queue else {
             return Ok(None);
@@ -93,10 +94,10 @@ impl Reader {
         }
     }
 
-    /// Passes everything that is in the ring now to `each`, to the last record that is not finished yet.
+    /// Passes everything that is in the ring now to `each`, including records that are not yet finished.
     ///
     /// # Errors
-    /// The error that the thread ended with, or the first one of `each`.
+    /// Returns the error with which the thread ended, or the first error of `each`.
     pub fn rest(&mut self, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         if let Some(control) = &mut self.control {
             control.write_all(&[0]).at("pipe")?;
@@ -114,13 +115,13 @@ impl Reader {
         }
     }
 
-    /// Reads the byte of an item that was taken from the queue.
+    /// Reads the byte that belongs to an item taken from the queue.
     fn take_byte(&mut self) -> Result<()> {
         // The byte is there, or will be at once.
         self.woken.read_exact(&mut [0]).at("pipe")
     }
 
-    /// The reason why there is no thread any more.
+    /// Returns the reason why the thread has ended.
     fn failure(&mut self) -> Error {
         let ended = self.thread.take().map(JoinHandle::join);
         match ended {
@@ -133,11 +134,11 @@ impl Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        // Without a queue and a control the thread ends, wherever it is.
+        // Without a queue and a control, the thread ends, wherever it is.
         self.queue = None;
         self.control = None;
         if let Some(thread) = self.thread.take() {
-            // Its errors are no matter any more.
+            // Its errors no longer matter.
             let _ = thread.join();
         }
     }
@@ -151,7 +152,7 @@ struct Thread {
     asked: PipeReader,
 }
 
-/// What the thread is asked for.
+/// What the thread is asked to do.
 enum Asked {
     Nothing,
     Rest,
@@ -184,8 +185,8 @@ impl Thread {
         }
     }
 
-    /// Hands over what was reserved before `end`: all of it, if `all` says that records that are not finished are waited for.
-    /// Returns false if nobody takes it.
+    /// Passes on what was reserved before `end`. If `all` is true, it waits for records that are not yet finished. Returns false if
+    /// nobody takes the records.
     fn hand_over_up_to(&mut self, end: usize, all: bool) -> Result<bool> {
         let since = Instant::now();
         loop {

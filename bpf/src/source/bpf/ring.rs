@@ -7,10 +7,10 @@
 //! page 2 …        the data:
 //!                 u32 len (bit 31: busy, bit 30: discarded), u32, len bytes, up to a multiple of 8
 //! ```
-//! Source: `kernel/bpf/ringbuf.c`. libbpf calls a function for each record and frees it then; here a
-//! batch of finished records is copied as it is, and freed at once. The kernel offers the data twice in a row, so that no
-//! record is split where the ring ends; here it is mapped once, and copied in two pieces there: every page that is mapped counts as
-//! this process's memory, whether it is read or not.
+//! Source: `kernel/bpf/ringbuf.c`. libbpf calls a function for each record and then frees it. This code copies a batch of finished
+//! records as it is, and frees it at once. The kernel maps the data twice in a row, so that no record is split at the end of the
+//! ring; this code maps it once and copies in two pieces there, because every mapped page counts as this process's memory, whether
+//! it is read or not.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -23,11 +23,11 @@ const BUSY: u32 = 1 << 31;
 const DISCARDED: u32 = 1 << 30;
 const HEAD: usize = 8;
 
-/// The mapped ring. It has one reader.
+/// The mapped ring, which has one reader.
 pub(super) struct Ring {
     fd: OwnedFd,
     consumer: MmapRaw,
-    /// The page of the producer's position, and from the next page on the data.
+    /// The page of the producer's position, followed by the data.
     producer: MmapRaw,
     page: usize,
     /// The size of the data in bytes, a power of 2.
@@ -35,10 +35,10 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// Maps the ring of a map.
+    /// Maps a map's ring.
     ///
     /// # Errors
-    /// The map is no ring, or there is no memory for it.
+    /// Returns an error if the map is not a ring, or if there is not enough memory.
     pub fn of(map: &dyn MapCore) -> io::Result<Ring> {
         let fd = map.as_fd().try_clone_to_owned()?;
         let page = rustix::param::page_size();
@@ -58,12 +58,12 @@ impl Ring {
         })
     }
 
-    /// The size of the data in bytes.
+    /// Returns the size of the data in bytes.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// The end of what is reserved, finished or not.
+    /// Returns the end of the reserved part, finished or not.
     #[allow(unsafe_code)]
     pub fn produced(&self) -> usize {
         // SAFETY: the page begins with an unsigned long, which lives as long as the mapping.
@@ -71,19 +71,19 @@ impl Ring {
         position.load(Ordering::Acquire)
     }
 
-    /// The end of what was taken.
+    /// Returns the end of what was taken.
     pub fn consumed(&self) -> usize {
         self.consumer_position().load(Ordering::Relaxed)
     }
 
     #[allow(unsafe_code)]
     fn consumer_position(&self) -> &AtomicUsize {
-        // SAFETY: as of the producer's.
+        // SAFETY: the same holds as for the producer's position.
         unsafe { &*self.consumer.as_ptr().cast::<AtomicUsize>() }
     }
 
-    /// Takes the records up to the first that is not finished, in the ring's own form, see [`records`]: whole ones, until
-    /// there are `limit` bytes.
+    /// Takes whole records in the ring's own form (see [`records`]), up to the first one that is not finished, or until there are
+    /// `limit` bytes.
     pub fn take(&mut self, limit: usize) -> Vec<u8> {
         let start = self.consumed();
         let produced = self.produced();
@@ -106,17 +106,17 @@ impl Ring {
         taken
     }
 
-    /// Finished records, not beyond the ring's end.
+    /// Returns finished records, not beyond the end of the ring.
     #[allow(unsafe_code)]
     fn piece(&self, position: usize, bytes: usize) -> &[u8] {
-        // SAFETY: within the mapping; nobody writes to what is finished and not freed yet.
+        // SAFETY: this is within the mapping, and nobody writes to records that are finished and not yet freed.
         unsafe { std::slice::from_raw_parts(self.data_at(position), bytes) }
     }
 
     #[allow(unsafe_code)]
     fn data_at(&self, position: usize) -> *const u8 {
         let offset = self.page + (position & (self.size - 1));
-        // SAFETY: within the mapping.
+        // SAFETY: this is within the mapping.
         unsafe { self.producer.as_ptr().add(offset) }
     }
 
@@ -133,13 +133,13 @@ impl AsFd for Ring {
     }
 }
 
-/// The bytes from one record to the next.
+/// Returns the number of bytes from one record to the next.
 fn stride(len: u32) -> usize {
     let len = (len & !(BUSY | DISCARDED)) as usize;
     HEAD + len.next_multiple_of(8)
 }
 
-/// The records in a batch that was taken; those that were discarded are passed over.
+/// Returns the records in a batch that was taken, without discarded ones.
 pub(super) fn records(mut batch: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         loop {

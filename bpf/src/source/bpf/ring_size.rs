@@ -5,21 +5,21 @@ use std::str::FromStr;
 
 use mostrace_bundle::units;
 
-/// Bytes of one ring of the probes: a power of 2.
+/// The size in bytes of one ring of the probes: a power of 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingSize(u32);
 
 impl RingSize {
-    /// The least size, which holds several of the largest record.
+    /// The smallest size; it holds several of the largest record.
     const LEAST: u32 = 1 << 16;
     const MOST: u32 = 1 << 28;
-    /// The largest size that is chosen by itself: a desktop's.
+    /// The largest size that is chosen automatically, as on a desktop.
     const MOST_BY_ITSELF: u64 = 1 << 24;
     const LEAST_BY_ITSELF: u64 = 1 << 20;
-    /// Each ring takes at most one part in this many of the machine's memory.
+    /// The divisor for the machine's memory: each ring takes at most one part in this many.
     const PART: u64 = 2048;
 
-    /// The size for this machine, by its memory.
+    /// Returns the size for this machine, by its memory.
     pub fn of_this_machine() -> RingSize {
         let info = rustix::system::sysinfo();
         #[allow(clippy::useless_conversion)] // 32 bits on some machines
@@ -34,14 +34,14 @@ impl RingSize {
         RingSize(1 << log2)
     }
 
-    /// The size in bytes.
+    /// Returns the size in bytes.
     pub fn bytes(self) -> u32 {
         self.0
     }
 }
 
-/// The entries of a table of the probes, which the kernel keeps in memory whether they are used or not: `most` on a machine of 16 GiB
-/// and more, on a smaller one so much less as it is smaller, but at least `least`. All are powers of 2.
+/// Returns the number of entries for a table of the probes, which the kernel keeps in memory whether they are used or not: `most`
+/// on a machine of 16 GiB or more, proportionally fewer on a smaller one, but at least `least`. All are powers of 2.
 pub(super) fn table_entries(most: u32, least: u32) -> u32 {
     entries_for(RingSize::of_this_machine(), most, least)
 }
@@ -51,7 +51,7 @@ fn entries_for(machine: RingSize, most: u32, least: u32) -> u32 {
     (most / smaller).max(least)
 }
 
-/// The size of the rings of a machine whose tables are of full size.
+/// The size of the rings on a machine whose tables have their full size.
 const FULL_TABLES: u32 = 1 << 23;
 
 impl FromStr for RingSize {
@@ -82,7 +82,7 @@ mod tests {
             (GIB, MIB),
             (2 * GIB - 1, MIB),
             (4 * GIB, 2 * MIB),
-            // What the kernel of a phone with 12 GiB says that it has.
+            // This is what the kernel of a phone with 12 GiB reports.
             (11 * GIB + GIB / 4, 4 * MIB),
             (16 * GIB - 1, 4 * MIB),
             (64 * GIB, 16 * MIB),

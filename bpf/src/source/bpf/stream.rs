@@ -19,10 +19,10 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Begins to empty the ring of probes that are not attached yet.
+    /// Starts emptying the ring of probes that are not yet attached.
     ///
     /// # Errors
-    /// The map is no ring, or there is no thread left.
+    /// Returns an error if the map is not a ring, or if no thread is left.
     pub fn new(map: &dyn MapCore) -> Result<Stream> {
         let ring = Ring::of(map).at("BPF ring")?;
         Ok(Stream {
@@ -42,15 +42,15 @@ impl Stream {
         names.any(|name| name.starts_with(prefix))
     }
 
-    /// A descriptor that can be read when there is something to take.
+    /// Returns a descriptor that can be read when there is something to take.
     pub fn wakeup_fd(&self) -> BorrowedFd<'_> {
         self.reader.wakeup_fd()
     }
 
-    /// Takes what the reader has handed over so far.
+    /// Takes what the reader has passed on so far.
     ///
     /// # Errors
-    /// The first error of `take`, or the kernel refuses.
+    /// Returns the first error of `take`, or an error if the kernel refuses.
     pub fn poll(&mut self, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         while let Some(batch) = self.reader.next()? {
             ring::records(&batch).try_for_each(&mut take)?;
@@ -58,20 +58,20 @@ impl Stream {
         Ok(())
     }
 
-    /// Takes all that the probes have written by now.
+    /// Takes all that the probes have written so far.
     ///
     /// # Errors
-    /// As [`Stream::poll`].
+    /// Returns an error in the same cases as [`Stream::poll`].
     pub fn drain(&mut self, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         self.reader
             .rest(|batch| ring::records(batch).try_for_each(&mut take))
     }
 
-    /// Detaches the probes that are not `kept`, and takes all that they have written: to detach a program does not wait for
-    /// those of its runs that have begun, and a run that has reserved a record may not have submitted it.
+    /// Detaches the probes that are not `kept`, and takes all that they have written. Detaching a program does not wait for runs
+    /// that have begun, and a run that has reserved a record may not yet have submitted it.
     ///
     /// # Errors
-    /// As [`Stream::poll`].
+    /// Returns an error in the same cases as [`Stream::poll`].
     pub fn detach_but(
         &mut self,
         kept: &[&str],
@@ -86,7 +86,7 @@ impl Stream {
     /// Detaches all probes, and takes all that they have written.
     ///
     /// # Errors
-    /// As [`Stream::poll`].
+    /// Returns an error in the same cases as [`Stream::poll`].
     pub fn detach(&mut self, take: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         self.detach_but(&[], take)
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tracepoints that decide which probes are taken. What a kernel with the patches of `kernel-patches/upstream` tells is taken before the
-//! kernel's functions are looked at, and before anything is guessed from its private structs.
+//! The tracepoints that decide which probes are used. What a kernel with the patches of `kernel-patches/upstream` reports is
+//! preferred to probes in the kernel's functions, and to anything that is deduced from its private structs.
 
 use std::fs;
 use std::path::Path;
@@ -8,34 +8,34 @@ use std::path::Path;
 use crate::machine::kernel;
 use crate::machine::mounts::Mount;
 
-/// Says which of these tracepoints the kernel has.
+/// Tells which of these tracepoints the kernel has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Told {
-    /// Every modification of a journal's buffer (`jbd2_dirty_metadata`).
+    /// Reports every modification of a journal's buffer (`jbd2_dirty_metadata`).
     pub modifications: bool,
-    /// The file of every bio of iomap's direct IO (`iomap_dio_submit_bio`).
+    /// Reports the file of every bio of iomap's direct IO (`iomap_dio_submit_bio`).
     pub direct: bool,
-    /// The folio whose write begins (`writeback_start_folio`).
+    /// Reports the folio whose write begins (`writeback_start_folio`).
     pub writing: bool,
-    /// The inode for which a handle of ext4's begins (`ext4_journal_start_inode`, from 6.2 on). jbd2's functions have their present
-    /// arguments since.
+    /// Reports the inode for which a handle of ext4's begins (`ext4_journal_start_inode`, from 6.2 on). jbd2's functions have had
+    /// their present arguments since then.
     pub started_inodes: bool,
 }
 
 impl Told {
-    /// Looks for the tracepoints of this kernel. Without tracefs there are none.
+    /// Looks for the tracepoints of this kernel. Without tracefs, there are none.
     pub fn read() -> Told {
         let Ok(mount) = Mount::tracefs() else {
             return Told::default();
         };
         let mut told = Told::of(mount.path());
         mount.undo();
-        // A run that the kernel skips would leave a page with the dirtier of the write before.
+        // If the kernel skipped a run, a page would keep the dirtier of the write before.
         told.writing &= !kernel::preempts_probes();
         told
     }
 
-    /// Looks for them below a folder like tracefs. An event of the same name that lacks the field is another one.
+    /// Looks for the tracepoints below a folder like tracefs. An event of the same name that lacks the field is a different one.
     fn of(tracefs: &Path) -> Told {
         let has = |event: &str, field: &str| {
             let format = tracefs.join("events").join(event).join("format");
@@ -67,7 +67,7 @@ mod tests {
             )
             .unwrap();
         };
-        // Another project's event of this name, which passes the handle alone.
+        // This is another project's event of this name, which passes only the handle.
         write("jbd2/jbd2_dirty_metadata", "u64 block;");
         write("iomap/iomap_dio_submit_bio", "loff_t pos;");
         let told = Told::of(tracefs.path());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernel's own recorder, a module or built in: /dev/mostrace, for kernels without BPF.
+//! Records with the kernel's own recorder, a module or built in: /dev/mostrace, for kernels without BPF.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read};
@@ -27,13 +27,13 @@ const READ_LEN: usize = 1 << 16;
 /// The open device. It records as long as it is open.
 pub(crate) struct Recorder {
     device: Option<File>,
-    // After the device, which has to be closed before: until then no setting can be changed.
+    // This field follows the device, which must be closed first: until then, no setting can be changed.
     guard: Option<Guard>,
     paths: KernelPaths,
     stream: Stream,
     has_causes: bool,
     buffer: Vec<u8>,
-    /// The entries of a type that there is no table for.
+    /// The number of entries of a type for which there is no table.
     unknown: u64,
     counters: Counters,
     notes: Vec<String>,
@@ -41,7 +41,7 @@ pub(crate) struct Recorder {
 
 /// The counters of the recorder.
 enum Counters {
-    /// They are read whenever they are asked for.
+    /// They are read each time they are requested.
     Running,
     /// The recorder did not stop in order.
     Unknown,
@@ -50,10 +50,10 @@ enum Counters {
 }
 
 impl Recorder {
-    /// Sets the recorder to the device `dev` (MAJ:MIN), and to the causes of `filesystems`, starts it, and makes the tables.
+    /// Configures the recorder for the device `dev` (MAJ:MIN) and for the causes of `filesystems`, starts it, and makes the tables.
     ///
     /// # Errors
-    /// The recorder is not there, somebody else uses it, or what it says is not understood.
+    /// Returns an error if the recorder is not there, if somebody else uses it, or if its output is not understood.
     pub fn start(
         paths: &KernelPaths,
         dev: &str,
@@ -87,7 +87,8 @@ impl Recorder {
         Ok(source)
     }
 
-    /// Makes the tables and reads the header, which is there at once: what cannot be read is refused before a command runs.
+    /// Makes the tables and reads the header, which is available at once, so that an unreadable one is refused before a command
+    /// runs.
     fn begin(&mut self, sink: &mut Sink) -> Result<()> {
         if self.has_causes {
             sink.open_causes()?;
@@ -100,7 +101,7 @@ impl Recorder {
         polled
     }
 
-    /// Moves a portion into the tables. Returns true if there may be another one.
+    /// Moves a portion to the tables. Returns true if there may be another one.
     fn read(&mut self, sink: &mut Sink) -> Result<bool> {
         let Some(device) = &mut self.device else {
             return Ok(false);
@@ -179,7 +180,7 @@ impl Source for Recorder {
     }
 }
 
-/// What the recorder does not tell of causes.
+/// What the recorder does not report about causes.
 const ONLY_FIRST: &str = "the kernel's recorder tells of the first change of a block in a transaction, so a block in the journal has \
                           that change's cause (`first`); later changes are not seen";
 
@@ -187,7 +188,7 @@ fn wrong(paths: &KernelPaths, what: String) -> Error {
     Error::malformed(paths.device.display(), what)
 }
 
-/// The counters in a folder, by name. A recorder without the folder has counted nothing.
+/// Reads the counters in a folder, by name. A recorder without the folder has counted nothing.
 fn counters(dir: &Path) -> Result<Losses> {
     let files = match fs::read_dir(dir) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Losses::new()),

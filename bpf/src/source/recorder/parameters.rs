@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The settings of the kernel's recorder: changed for one recording, and put back after it.
+//! The settings of the kernel's recorder, which are changed for one recording and then restored.
 
 use std::path::{Path, PathBuf};
 
 use crate::error::{Result, read_line, write_line};
 use crate::machine::guard::{Guard, Undo};
 
-/// The size of each CPU's ring. A SQLite run makes some 1 MB of entries a second; polls are 5 ms apart, but a
-/// busy machine may run the recorder late.
+/// The size of each CPU's ring. A SQLite run makes some 1 MB of entries a second; polls are 5 ms apart, but a busy machine may run
+/// the recorder late.
 const RING_KB: u32 = 4096;
 
 const FILESYSTEMS: &str = "filesystems";
 
-/// The settings as they are now.
+/// The present settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Parameters {
     dir: PathBuf,
@@ -24,10 +24,10 @@ pub(super) struct Parameters {
 }
 
 impl Parameters {
-    /// Reads the settings from the folder that sysfs has for the module.
+    /// Reads the settings from the module's folder in sysfs.
     ///
     /// # Errors
-    /// There is no folder, or only root may read it.
+    /// Returns an error if there is no folder, or if only root may read it.
     pub fn read(dir: &Path) -> Result<Parameters> {
         Ok(Parameters {
             dir: dir.to_owned(),
@@ -41,19 +41,19 @@ impl Parameters {
         })
     }
 
-    /// Checks that no recording runs: sets what is set already, which is refused then.
+    /// Checks that no recording runs by setting a setting to its present value, which is refused during a recording.
     ///
     /// # Errors
-    /// EBUSY: one runs.
+    /// Returns an error with EBUSY if a recording runs.
     pub fn check_free(&self) -> Result<()> {
         self.write("names", &self.names)
     }
 
-    /// Sets the recorder to one device, to the causes of `filesystems` (MAJ:MIN), and to all names: the
-    /// sink keeps those asked for, as with any other source. The guard puts the settings back when it is dropped.
+    /// Configures the recorder for one device, for the causes of `filesystems` (MAJ:MIN), and for all names; the sink keeps only
+    /// the requested names, as with any other source. The guard restores the settings when it is dropped.
     ///
     /// # Errors
-    /// The recorder refuses.
+    /// Returns an error if the recorder refuses.
     pub fn change(&self, dev: &str, filesystems: &[String]) -> Result<Guard> {
         let undo = |name: &str, text: &str| Undo::Write(self.dir.join(name), text.to_owned());
         let mut steps = vec![
@@ -75,7 +75,7 @@ impl Parameters {
         Ok(guard)
     }
 
-    /// Writes a setting with a newline: an empty text would not be written at all.
+    /// Writes a setting with a newline, because an empty text would not be written at all.
     fn write(&self, name: &str, text: &str) -> Result<()> {
         write_line(self.dir.join(name), &format!("{text}\n"))
     }

@@ -13,7 +13,7 @@ use crate::machine::tool;
 /// The places where the recorder is found.
 #[derive(Clone, Debug)]
 pub struct KernelPaths {
-    /// Its device, which gives the entries.
+    /// Its device, from which the entries are read.
     pub device: PathBuf,
     /// The folder of its settings.
     pub parameters: PathBuf,
@@ -34,7 +34,7 @@ impl Default for KernelPaths {
 /// Describes the recorder in a few words, if it can be used.
 ///
 /// # Errors
-/// The reason why it cannot.
+/// Returns an error that says why it cannot.
 pub(crate) fn describe(paths: &KernelPaths) -> Result<String> {
     let now = free(paths)?;
     let causes = match now.filesystems {
@@ -50,15 +50,15 @@ pub(crate) fn describe(paths: &KernelPaths) -> Result<String> {
     ))
 }
 
-/// Returns true if there is a recorder, and it records causes.
+/// Returns true if there is a recorder that records causes.
 pub(crate) fn has_causes(paths: &KernelPaths) -> bool {
     Parameters::read(&paths.parameters).is_ok_and(|now| now.filesystems.is_some())
 }
 
-/// The settings of a recorder that nobody uses.
+/// Returns the settings of a recorder that nobody uses.
 ///
 /// # Errors
-/// There is no recorder, or somebody uses it.
+/// Returns an error if there is no recorder, or if somebody uses it.
 pub(super) fn free(paths: &KernelPaths) -> Result<Parameters> {
     if !paths.device.exists() {
         return Err(absent(paths));
@@ -70,7 +70,7 @@ pub(super) fn free(paths: &KernelPaths) -> Result<Parameters> {
     Ok(parameters)
 }
 
-/// The error of a missing device, with what helps. Loading a module is left to its owner.
+/// Returns the error for a missing device, with what helps. Loading a module is left to its owner.
 fn absent(paths: &KernelPaths) -> Error {
     let device = paths.device.clone();
     if paths.class.exists() {
@@ -93,7 +93,7 @@ fn absent(paths: &KernelPaths) -> Error {
     Error::NoRecorder { device, help }
 }
 
-/// Says what the recorder means by its refusals.
+/// Explains the recorder's refusals.
 pub(super) fn explain(error: Error, device: &Path) -> Error {
     let Error::Io { source, .. } = &error else {
         return error;

@@ -6,23 +6,23 @@ use mostrace_bundle::entry::{RawFile, RawHead, RawProcess};
 const MAGIC: &[u8; 8] = b"MOSTDEV\n";
 const BYTE_ORDER: u16 = 0x1234;
 const VERSION: u16 = 1;
-/// The length of the header as version 1 began; a longer header has more at its end.
+/// The length of version 1's header; a longer header has more fields at its end.
 const HEADER_LEN: usize = 40;
 const HEAD_LEN: usize = size_of::<RawHead>();
 
-/// The stream: takes bytes in any portions, and gives whole entries.
+/// A stream that takes bytes in any portions and returns whole entries.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
     bytes: Vec<u8>,
-    /// The bytes that have been given out.
+    /// The number of bytes in `bytes` that have been returned.
     at: usize,
-    /// The bytes of the stream ahead of `bytes`.
+    /// The number of the stream's bytes before `bytes`.
     before: u64,
     begun: bool,
 }
 
 impl Stream {
-    /// Takes what was read.
+    /// Takes bytes that were read.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.drain(..self.at);
         self.before += self.at as u64;
@@ -30,10 +30,10 @@ impl Stream {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next entry, if it is whole by now.
+    /// Returns the next entry, if it is already whole.
     ///
     /// # Errors
-    /// The reason why the bytes are no such stream; it stays one for all that follow.
+    /// Returns an error that says why the bytes are not such a stream; all further calls return it too.
     pub fn next_entry(&mut self) -> Result<Option<&[u8]>, String> {
         if !self.begun {
             let Some(len) = header_len(&self.bytes)? else {
@@ -57,7 +57,7 @@ impl Stream {
     /// Checks that the stream ends where an entry does.
     ///
     /// # Errors
-    /// The place at which it is truncated.
+    /// Returns an error that names the place at which it is truncated.
     pub fn end(&self) -> Result<(), String> {
         match (self.begun, self.bytes.len() - self.at) {
             (true, 0) => Ok(()),
@@ -71,7 +71,7 @@ impl Stream {
     }
 }
 
-/// The length of the header; None as long as not all of it is there.
+/// Returns the length of the header; None while it is incomplete.
 fn header_len(bytes: &[u8]) -> Result<Option<usize>, String> {
     if !bytes.starts_with(&MAGIC[..bytes.len().min(MAGIC.len())]) {
         return Err("not the stream of a recorder (bad magic)".into());
@@ -111,7 +111,7 @@ fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
 pub(super) mod tests {
     use super::*;
 
-    /// The header as version 1 has it, with `more` bytes behind it.
+    /// Builds a header of version 1 with `more` bytes behind it.
     pub fn header(more: u16) -> Vec<u8> {
         let mut h = MAGIC.to_vec();
         for field in [BYTE_ORDER, VERSION, 40 + more, 32, 88, 72] {
@@ -124,7 +124,7 @@ pub(super) mod tests {
         h
     }
 
-    /// An entry of zeros but for its type and its size.
+    /// Builds an entry that is all zeros except for its type and size.
     pub fn entry(kind: u16, size: u16) -> Vec<u8> {
         let mut e = vec![0; usize::from(size)];
         e[..2].copy_from_slice(&kind.to_ne_bytes());
@@ -136,7 +136,7 @@ pub(super) mod tests {
         [entry(1, 88), entry(2, 80), entry(99, 32), entry(4, 72)]
     }
 
-    /// The entries of a stream that is read in portions of so many bytes, and how it ends.
+    /// Reads a stream in portions of this many bytes. Returns its entries, and how it ends.
     fn read(bytes: &[u8], portion: usize) -> (Vec<Vec<u8>>, Result<(), String>) {
         let mut stream = Stream::default();
         let mut got = Vec::new();

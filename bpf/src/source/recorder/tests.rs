@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The recorder as a source, by a device of plain files.
+//! Tests the recorder as a source, with a device made of plain files.
 
 use std::io::Write;
 
@@ -17,7 +17,7 @@ const SETTINGS: [(&str, &str); 4] = [
     ("filesystems", "8:2"),
 ];
 
-/// A recorder of plain files: its device gives what was put into it.
+/// A recorder made of plain files; its device returns what was put into it.
 struct Fake {
     dir: TempDir,
     paths: KernelPaths,
@@ -83,7 +83,7 @@ impl Fake {
     }
 }
 
-/// The running recorder, and where it records to.
+/// The running recorder, and the place to which it records.
 struct Running {
     source: Recorder,
     sink: Sink,
@@ -182,7 +182,7 @@ fn causes_have_tables_of_their_own() {
         assert_eq!(kept[name], count, "{name}");
     }
     match fake.entries(layout::HANDLE)[..] {
-        // A number, and no address of the kernel's.
+        // The table has a number and no address of the kernel's.
         [Entry::Handle(h)] => assert_eq!(h.function.get(), 0),
         ref others => panic!("{others:?}"),
     }
@@ -249,7 +249,7 @@ fn a_stream_that_goes_wrong_is_an_error() {
     assert!(said.contains("cut short in the entry at byte 40"), "{said}");
 }
 
-/// A pipe has nothing to read for a while, as the device; a plain file never waits.
+/// A pipe has nothing to read for a while, as the device does; a plain file never waits.
 #[test]
 fn an_empty_device_is_waited_for_by_polls() {
     let fake = Fake::new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A bio as the tracepoint of its queueing tells it.
+//! A bio, as its tracepoint of queueing shows it.
 
 use mostrace_bundle::blk_io_trace::action::{
     BLK_TC_AHEAD, BLK_TC_DISCARD, BLK_TC_FLUSH, BLK_TC_WRITE,
@@ -9,7 +9,7 @@ use super::instance::Record;
 use super::rwbs::categories;
 use super::tracepoints::Event;
 
-/// A bio as it is queued.
+/// A bio at the time when it is queued.
 #[derive(Debug)]
 pub(super) struct Bio {
     pub dev: u32,
@@ -21,7 +21,7 @@ pub(super) struct Bio {
 }
 
 impl Bio {
-    /// Reads a record of the tracepoint; None if a field is missing.
+    /// Parses a record of the tracepoint; None if a field is missing.
     pub fn of(event: &Event, record: &Record) -> Option<Bio> {
         let bytes = &record.bytes;
         let sectors = event.number("nr_sector", bytes)?;
@@ -41,7 +41,7 @@ impl Bio {
         self.sectors > 0 && self.categories & BLK_TC_DISCARD == 0
     }
 
-    /// REQ_OP of <linux/blk_types.h>, as far as the letters tell.
+    /// Returns REQ_OP of <linux/blk_types.h>, as far as the letters show it.
     pub fn opf(&self) -> u32 {
         let has = |category| self.categories & category != 0;
         match (has(BLK_TC_DISCARD), has(BLK_TC_WRITE), has(BLK_TC_FLUSH)) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A block event as a plain tracepoint tells it.
+//! A block event, as a plain tracepoint shows it.
 
 use super::format::{Field, Format};
 use super::rwbs::categories;
 use crate::error::Result;
 use crate::machine::device::Device;
 
-/// The places in an event of what is taken of it.
+/// The places of the fields that are used in an event.
 #[derive(Debug)]
 pub(super) struct Fields {
     action: u64,
@@ -25,7 +25,7 @@ impl Fields {
     /// Finds the fields in the format of a tracepoint.
     ///
     /// # Errors
-    /// A field is missing.
+    /// Returns an error if a field is missing.
     pub fn of(action: u64, format: &Format) -> Result<Fields> {
         Ok(Fields {
             action,
@@ -42,7 +42,7 @@ impl Fields {
     }
 }
 
-/// What goes into the trace of one event.
+/// The part of an event that goes into the trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     pub action: u64,
@@ -57,13 +57,13 @@ pub(super) struct Seen {
 }
 
 impl Fields {
-    /// Reads a record; None if it is shorter than its format.
+    /// Parses a record; None if it is shorter than its format.
     pub fn read(&self, record: &[u8]) -> Option<Seen> {
         let number = |field: Option<Field>| field?.number(record);
         let sector = self.sector.number(record)?;
         let new_sector = number(self.new_sector);
         let sectors = match new_sector {
-            // The event is of the part ahead of the split.
+            // The event describes the part in front of the split.
             Some(new) => new.saturating_sub(sector),
             None => number(self.nr_sector).unwrap_or(0),
         };
@@ -73,7 +73,7 @@ impl Fields {
             action: self.action | categories(self.rwbs.text(record)?, sectors),
             pid: self.pid.number(record)? as u32,
             dev: self.dev.number(record)? as u32,
-            // Of a flush, and of a command of another kind.
+            // A flush has no sector, and neither has a command of another kind.
             sector: if sector == u64::MAX { 0 } else { sector },
             bytes: bytes as u32,
             error: error.unwrap_or(0).unsigned_abs() as u16,
@@ -96,7 +96,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// The events of a device.
+    /// Selects the events of a device.
     pub fn of(device: &Device) -> Target {
         Target {
             dev: device.dev,
@@ -106,8 +106,8 @@ impl Target {
         }
     }
 
-    /// Returns true for an event of the device. Requests name the disk, and bios, from 5.12 on, the partition. What has no sectors
-    /// may be any partition's.
+    /// Returns true for an event of the device. Requests name the disk; bios, from 5.12 on, name the partition. An event without
+    /// sectors may belong to any partition.
     pub fn has(&self, seen: &Seen) -> bool {
         let is_device = seen.dev == self.dev || seen.dev == self.disk_dev;
         let end = seen

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Entries as the probes would make them, from what tracepoints tell.
+//! Builds entries like those of the probes from what tracepoints show.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use super::instance::Record;
 use super::owner::{Owner, Thread};
 use super::volume::{Piece, Volume};
 
-/// Makes the entries of one disk.
+/// Builds the entries of one disk.
 #[derive(Debug)]
 pub(super) struct EntryBuilder {
     /// The number of the disk, MAJ << 20 | MIN.
@@ -38,7 +38,7 @@ impl EntryBuilder {
         }
     }
 
-    /// The entry of the thread that queued a bio.
+    /// Builds the entry of the thread that queued a bio.
     pub fn process(&self, record: &Record, bio: &Bio, thread: &Thread) -> RawProcess {
         let size = size_of::<RawProcess>();
         let mut head = self.head(record, TYPE_PROCESS, size, bio.sector, bio.sectors << 9);
@@ -66,7 +66,7 @@ impl EntryBuilder {
         }
     }
 
-    /// The entry of the file that a run of blocks belongs to, with its name if `path` is known.
+    /// Builds the entry of the file to which a run of blocks belongs, with its name if `path` is known.
     pub fn file(
         &self,
         record: &Record,
@@ -117,7 +117,7 @@ impl EntryBuilder {
     }
 }
 
-/// A path as the probes write it: the name, and the folders above it, with a slash behind each.
+/// Converts a path to the probes' form: the name, then the folders above it, with a slash behind each.
 fn upwards(path: &[u8]) -> Vec<u8> {
     let mut told = Vec::with_capacity(path.len());
     for name in path.rsplit(|&byte| byte == b'/') {

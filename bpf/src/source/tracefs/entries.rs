@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Entries from plain tracepoints: who queues a bio, and as far as the filesystem's own events tell, of which file.
+//! Entries from plain tracepoints: who queues a bio, and to which file it belongs, as far as the filesystem's own events show it.
 //!
 //! ```text
 //! f2fs_write_begin ──→ regular files
@@ -9,9 +9,9 @@
 //! f2fs_datawrite_start ──→ names ──────────┤
 //! block_bio_queue ──→ thread ──→ /proc ────┘
 //! ```
-//! If the filesystem is on a mapped device (dm), bios are queued twice: there by the thread that wants them, and on the disk below by
-//! any thread.
-//! A name is told where a filesystem's event has one: on f2fs, of a file that is written; ext4 has no such event.
+//! If the filesystem is on a mapped device (dm), bios are queued twice: on that device by the thread that wants them, and on the
+//! disk below by any thread. The name of a file is known only if one of the filesystem's events has it: f2fs has one for files that
+//! are written, ext4 has none.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -42,7 +42,7 @@ pub(crate) struct TracefsEntries {
     device: Device,
     volume: Option<Volume>,
     extents: Extents<Owner>,
-    /// The threads that queued bios on a mapped device that have not come down yet, by its sectors.
+    /// The threads that queued bios on a mapped device, by its sectors, until the bios arrive on the disk below.
     submitters: Extents<Thread>,
     /// The inodes of f2fs that are known to be of regular files.
     regular: HashSet<u64, RandomState>,
@@ -59,7 +59,7 @@ impl TracefsEntries {
     /// Starts the tracepoints, and makes the tables. The files are those of `volume`.
     ///
     /// # Errors
-    /// The kernel has no plain tracepoint of bios, or refuses an instance; or the bundle cannot be written.
+    /// Returns an error if the kernel has no plain tracepoint of bios or refuses an instance, or if the bundle cannot be written.
     pub fn start(
         device: &Device,
         volume: Option<Volume>,
@@ -192,7 +192,7 @@ impl TracefsEntries {
                     .builder
                     .file(record, &volume, &piece, &run, owner, path);
                 sink.push_entry(&entry)?;
-                // Each write of such a page is an event of its own.
+                // Each write of such a page has its own event.
                 if owner.is_node {
                     self.extents.remove(&run);
                 }
@@ -201,14 +201,14 @@ impl TracefsEntries {
         Ok(())
     }
 
-    /// Remembers who queued a bio of the mapped device, which comes down as one or several.
+    /// Stores who queued a bio of the mapped device. It arrives below as one bio or as several.
     fn remember(&mut self, record: &Record, bio: &Bio) {
         let thread = self.thread(record, bio);
         let sectors = bio.sector..bio.sector.saturating_add(bio.sectors);
         self.submitters.insert(sectors, thread);
     }
 
-    /// The thread that queued above what comes down here.
+    /// Returns the thread that queued, on the mapped device, what arrives here.
     fn submitter(&mut self, pieces: &[Piece]) -> Option<Thread> {
         let mut first = None;
         for piece in pieces {
@@ -236,7 +236,7 @@ impl TracefsEntries {
     }
 }
 
-/// What entries from these tracepoints lack.
+/// Returns what entries from these tracepoints lack.
 fn limits(events: &BTreeMap<u16, Event>) -> Vec<String> {
     let tells = |tells| events.values().any(|event| event.tells == tells);
     let mut notes = Vec::new();

@@ -15,7 +15,7 @@ use crate::machine::device::Device;
 use crate::sink::Sink;
 use crate::source::{Losses, Provides, Remark, Source};
 
-/// The tracepoints, and blktrace's action of each.
+/// The tracepoints, with blktrace's action for each.
 const EVENTS: [(&str, u64); 6] = [
     ("block/block_bio_queue", action::ta::QUEUE | TC_QUEUE),
     ("block/block_split", action::ta::SPLIT),
@@ -32,7 +32,7 @@ const TC_REQUEUE: u64 = 1 << 21;
 const TC_ISSUE: u64 = 1 << 22;
 const TC_COMPLETE: u64 = 1 << 23;
 
-/// The names of the tracepoints, for whoever asks whether they are there.
+/// The names of the tracepoints, for checks whether they exist.
 pub(crate) const NAMES: [&str; 6] = [
     EVENTS[0].0,
     EVENTS[1].0,
@@ -48,11 +48,11 @@ pub(crate) struct TracefsEvents {
     /// The fields of each tracepoint, by its number.
     fields: BTreeMap<u16, Fields>,
     target: Target,
-    /// The name that was noted last, by thread.
+    /// The name that was last noted for each thread.
     names: BTreeMap<u32, Vec<u8>>,
 }
 
-/// The filter of an event with a `dev`.
+/// Returns a filter for events that have a `dev`.
 pub(super) fn only(devs: &[u32]) -> String {
     let each: Vec<String> = devs.iter().map(|dev| format!("dev == {dev}")).collect();
     each.join(" || ")
@@ -72,7 +72,7 @@ impl TracefsEvents {
     /// Starts the tracepoints.
     ///
     /// # Errors
-    /// The kernel does not have all of them, or refuses an instance.
+    /// Returns an error if the kernel lacks one of them, or refuses an instance.
     pub fn start(device: &Device) -> Result<TracefsEvents> {
         let fields = fields(instance::root()?)?;
         let filter = only(&[device.dev, device.disk_dev]);

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Facts about runs of blocks or sectors, as far as events have told them by now.
+//! Facts about runs of blocks or sectors, as far as events have shown them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// A fact about a run.
 pub(super) trait Fact: Copy {
-    /// The same fact about the rest of the run, which begins `blocks` behind its first block.
+    /// Returns the same fact about the rest of the run, which begins `blocks` behind its first block.
     fn later(self, blocks: u64) -> Self;
 }
 
-/// The most runs that are kept, which take some 30 MB: at one more, all are forgotten.
+/// The most runs that are kept, which take some 30 MB; one more makes it forget all of them.
 const LIMIT: usize = 1 << 18;
 
 /// Disjoint runs of blocks.
 #[derive(Debug)]
 pub(super) struct Extents<T> {
-    /// First block → one past the last, and what is known.
+    /// The runs by their first block: the number behind the last block, and what is known.
     runs: BTreeMap<u64, (u64, T)>,
-    /// The runs that were forgotten for lack of room.
+    /// The number of runs that were forgotten for lack of room.
     pub forgotten: u64,
 }
 
@@ -32,7 +32,7 @@ impl<T> Default for Extents<T> {
 }
 
 impl<T: Fact> Extents<T> {
-    /// Sets the fact about the blocks, in place of any other.
+    /// Sets the fact about these blocks, replacing any other.
     pub fn insert(&mut self, blocks: Range<u64>, fact: T) {
         self.remove(&blocks);
         if self.runs.len() >= LIMIT {
@@ -44,7 +44,7 @@ impl<T: Fact> Extents<T> {
         }
     }
 
-    /// Forgets what is known of the blocks.
+    /// Forgets what is known about the blocks.
     pub fn remove(&mut self, blocks: &Range<u64>) {
         for (run, fact) in self.overlapping(blocks) {
             self.runs.remove(&run.start);
@@ -58,7 +58,7 @@ impl<T: Fact> Extents<T> {
         }
     }
 
-    /// The facts about these blocks, in the blocks' order.
+    /// Returns the facts about these blocks, in the blocks' order.
     pub fn of(&self, blocks: &Range<u64>) -> Vec<(Range<u64>, T)> {
         let runs = self.overlapping(blocks).into_iter();
         runs.map(|(run, fact)| {

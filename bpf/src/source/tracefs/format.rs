@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The `format` of a tracepoint's event: its number, and where its fields lie.
+//! The `format` of a tracepoint's event: its number, and the places of its fields.
 //!
 //! ```text
 //! name: block_bio_queue
@@ -34,10 +34,10 @@ pub(super) struct Field {
 }
 
 impl Format {
-    /// Reads the format of `system/event` in a tracefs.
+    /// Parses the format of `system/event` in a tracefs.
     ///
     /// # Errors
-    /// The kernel has no such event, or says it in another form.
+    /// Returns an error if the kernel has no such event, or describes it in another form.
     pub fn read(tracefs: &Path, event: &str) -> Result<Format> {
         let path = tracefs.join("events").join(event).join("format");
         let text = fs::read_to_string(&path).at(&path)?;
@@ -60,22 +60,22 @@ impl Format {
         has_id.then_some(format)
     }
 
-    /// The place of a field, if the event has it.
+    /// Returns the place of a field, if the event has it.
     pub fn find(&self, name: &str) -> Option<Field> {
         let of_name = |(named, _): &&(String, Field)| named == name;
         Some(self.fields.iter().find(of_name)?.1)
     }
 
-    /// The place of a field.
+    /// Returns the place of a field.
     ///
     /// # Errors
-    /// The event has none of the name.
+    /// Returns an error if the event has no field of this name.
     pub fn field(&self, name: &str) -> Result<Field> {
         let missing = || Error::malformed(format!("event {}", self.id), format!("no field {name}"));
         self.find(name).ok_or_else(missing)
     }
 
-    /// The bits of a set of flags that are printed by one of these names.
+    /// Returns the bits of a set of flags that are printed as one of these names.
     pub fn flags(&self, names: &[&str]) -> u64 {
         let pairs = self.print.split('{').skip(1);
         pairs
@@ -90,7 +90,7 @@ impl Format {
     }
 }
 
-/// `type name[size]; offset:8; size:4; signed:0;`
+/// Parses a line such as `type name[size]; offset:8; size:4; signed:0;`.
 fn field_of(text: &str) -> Option<(String, Field)> {
     let mut parts = text.split(';').map(str::trim);
     let declared = parts.next()?;
@@ -111,7 +111,7 @@ fn field_of(text: &str) -> Option<(String, Field)> {
 }
 
 impl Field {
-    /// The bytes of the field in a record.
+    /// Returns the bytes of the field in a record.
     pub fn bytes(self, record: &[u8]) -> Option<&[u8]> {
         let fixed = record.get(self.offset..self.offset.checked_add(self.size)?)?;
         if !self.is_dynamic {
@@ -123,7 +123,7 @@ impl Field {
         record.get(at..at.checked_add(len.into())?)
     }
 
-    /// A number without a sign, of up to 8 bytes.
+    /// Returns an unsigned number of up to 8 bytes.
     pub fn number(self, record: &[u8]) -> Option<u64> {
         let bytes = self.bytes(record).filter(|bytes| bytes.len() <= 8)?;
         let mut whole = [0; 8];
@@ -131,12 +131,12 @@ impl Field {
         Some(u64::from_le_bytes(whole))
     }
 
-    /// A number of 4 bytes with a sign.
+    /// Returns a signed number of 4 bytes.
     pub fn signed(self, record: &[u8]) -> Option<i32> {
         Some(i32::from_le_bytes(*self.bytes(record)?.first_chunk()?))
     }
 
-    /// Text up to its NUL.
+    /// Returns a text up to its NUL.
     pub fn text(self, record: &[u8]) -> Option<&[u8]> {
         self.bytes(record)?.split(|&byte| byte == 0).next()
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An instance of tracefs: buffers, a clock and events of its own. It goes with the recorder, however that ends. It is locked as
-//! long as the recorder or its guard lives: one that can be locked is nobody's any more.
+//! An instance of tracefs, with buffers, a clock and events of its own. It vanishes with the recorder, in whatever way that ends.
+//! It is locked as long as the recorder or its guard lives; an instance that can be locked no longer belongs to anybody.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use crate::machine::mounts::Mount;
 use crate::machine::tracefs::{self, Buffer, PAGE_MAX};
 use crate::source::{Remark, remarks};
 
-/// The size of a buffer, per CPU. An event takes some 100 bytes: this is what 100,000 of them a second leave on a CPU in 200 ms.
+/// The size of a buffer, per CPU. An event takes some 100 bytes, so this is what 100,000 of them a second leave on a CPU in 200 ms.
 const BUFFER_KB: u32 = 2048;
 
-/// One event. The number of its tracepoint stands in its first two bytes.
+/// One event. Its first two bytes hold the number of its tracepoint.
 #[derive(Debug)]
 pub(super) struct Record {
     pub time_ns: u64,
@@ -25,7 +25,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// The number of its tracepoint.
+    /// Returns the number of its tracepoint.
     pub fn id(&self) -> u16 {
         let id = self.bytes.first_chunk();
         id.map_or(0, |id| u16::from_le_bytes(*id))
@@ -38,20 +38,20 @@ pub(super) struct Instance {
     folder: PathBuf,
     buffers: Vec<Buffer>,
     page: Vec<u8>,
-    /// The records that are read and not handed out yet: another CPU may have an earlier one.
+    /// Records that are read but not yet passed on, because another CPU may have an earlier one.
     waiting: Vec<Record>,
     events: Vec<PathBuf>,
-    /// The events that the kernel found no room for; None if they could not be counted at the end.
+    /// The number of events for which the kernel had no room; None if they could not be counted at the end.
     lost: Option<u64>,
     interference: Vec<String>,
     guard: Option<Guard>,
     notes: Vec<String>,
 }
 
-/// Checks that an instance can be made, and has these events: makes one, and removes it at once.
+/// Checks that an instance can be made and has these events. It makes one and removes it at once.
 ///
 /// # Errors
-/// The reason why it cannot.
+/// Returns the reason as an error if it cannot.
 pub(crate) fn check(events: &[&str]) -> Result<()> {
     let root = root()?;
     for event in events {
@@ -68,7 +68,7 @@ fn folder(root: &Path, purpose: &str) -> PathBuf {
     root.join("instances").join(name)
 }
 
-/// Makes the folder and locks it. Until it is locked, another recorder may take it for one that is left over, and remove it.
+/// Makes the folder and locks it. Until it is locked, another recorder may take it for a leftover and remove it.
 fn make(folder: &Path) -> Result<Lock> {
     loop {
         fs::create_dir(folder).map_err(|source| Error::NoInstance {
@@ -83,19 +83,19 @@ fn make(folder: &Path) -> Result<Lock> {
     }
 }
 
-/// The folder that tracefs is mounted at.
+/// Returns the folder at which tracefs is mounted.
 ///
 /// # Errors
-/// tracefs is not there.
+/// Returns an error if tracefs is not there.
 pub(super) fn root() -> Result<&'static Path> {
     Ok(Mount::tracefs()?.path())
 }
 
 impl Instance {
-    /// Makes one for `purpose`, with these events (`system/event`) and what is kept of each (`dev == 5`; empty for all).
+    /// Makes an instance for `purpose`, with these events (`system/event`) and a filter for each (`dev == 5`; empty to keep all).
     ///
     /// # Errors
-    /// The kernel refuses an instance, an event or a filter.
+    /// Returns an error if the kernel refuses an instance, an event or a filter.
     pub fn start(purpose: &str, events: &[(&str, String)]) -> Result<Instance> {
         let folder = folder(root()?, purpose);
         let lock = make(&folder)?;
@@ -134,10 +134,10 @@ impl Instance {
         Ok(())
     }
 
-    /// Takes what has come, in the order of time over all CPUs; what comes while this is read is taken the next time.
+    /// Takes the events that have come, in time order over all CPUs. Events that come meanwhile are taken the next time.
     ///
     /// # Errors
-    /// A buffer cannot be read.
+    /// Returns an error if a buffer cannot be read.
     pub fn take(&mut self) -> Result<Vec<Record>> {
         let until_ns = clock::now().start_mono_ns;
         self.read()?;
@@ -164,10 +164,10 @@ impl Instance {
         Ok(())
     }
 
-    /// Stops, takes what is left, and removes the instance.
+    /// Stops the events, takes what is left, and removes the instance.
     ///
     /// # Errors
-    /// A buffer cannot be read.
+    /// Returns an error if a buffer cannot be read.
     pub fn stop(&mut self) -> Result<Vec<Record>> {
         self.lost = None;
         for enable in &self.events {
@@ -194,12 +194,12 @@ impl Instance {
         Ok(())
     }
 
-    /// The events that the kernel found no room for; complete after [`Instance::stop`], and None if that failed.
+    /// Returns the number of events for which the kernel had no room; complete after [`Instance::stop`], and None if that failed.
     pub fn lost(&self) -> Option<u64> {
         self.lost
     }
 
-    /// What the instance has to say; complete after [`Instance::stop`].
+    /// Returns the instance's remarks; complete after [`Instance::stop`].
     pub fn remarks(&self) -> Vec<Remark> {
         let interference = remarks(&self.interference, Remark::Interference);
         remarks(&self.notes, Remark::Note)

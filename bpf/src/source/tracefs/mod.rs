@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Plain tracepoints, read through an instance of tracefs that is the recorder's own: nothing is loaded into the kernel, and
-//! nobody else's tracing is touched. They are for kernels that have neither BTF nor a block tracer, such as a phone's stock one.
+//! Plain tracepoints, read through the recorder's own instance of tracefs. Nothing is loaded into the kernel, and nobody else's
+//! tracing is changed. They are for kernels that have neither BTF nor a block tracer, such as a phone's stock kernel.
 //!
-//! The places of an event's fields are read from its `format`, never known by version.
+//! The places of an event's fields are always read from its `format`, and never assumed from the kernel's version.
 
 mod bio;
 mod block_event;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The owner of blocks, and the thread that queued a bio, as events tell them.
+//! The owner of blocks, and the thread that queued a bio, as events show them.
 
 use super::extents::Fact;
 
 /// The owner of a run of blocks: a file, or a node of f2fs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
-    /// The inode of the file; 0 of a node, because no event tells its file.
+    /// The inode of the file; 0 for a node, because no event names its file.
     pub ino: u64,
-    /// The block of the file at the run's first block; the number of a node.
+    /// The block in the file at the run's first block; for a node, its number.
     pub index: u64,
     pub is_node: bool,
 }
@@ -30,7 +30,7 @@ pub(super) struct Thread {
     pub uid: u32,
     pub comm: [u8; 16],
     pub is_kernels: bool,
-    /// The time when it did, CLOCK_MONOTONIC.
+    /// The time when it queued the bio, CLOCK_MONOTONIC.
     pub queued_ns: u64,
 }
 

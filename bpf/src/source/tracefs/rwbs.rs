@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The operation of a block event, as its tracepoint spells it (`blk_fill_rwbs`): `FWFS` is a write with a flush ahead and FUA.
+//! The operation of a block event, in its tracepoint's spelling (`blk_fill_rwbs`): `FWFS` is a write with a flush ahead and FUA.
 
 use mostrace_bundle::blk_io_trace::action::{
     BLK_TC_AHEAD, BLK_TC_DISCARD, BLK_TC_FLUSH, BLK_TC_FS, BLK_TC_FUA, BLK_TC_META, BLK_TC_PC,
     BLK_TC_READ, BLK_TC_SYNC, BLK_TC_WRITE,
 };
 
-/// The categories of blktrace. `sectors` tells what it has no letter for from a command that is not a filesystem's.
+/// Returns the categories of blktrace. `sectors` distinguishes operations that have no letter from commands that do not come from a
+/// filesystem.
 pub(super) fn categories(rwbs: &[u8], sectors: u64) -> u64 {
     let (flush_ahead, rest) = match rwbs {
         [b'F', rest @ ..] if matches!(rest.first(), Some(b'A'..=b'Z')) && !is_flag(rest) => {
@@ -36,7 +37,8 @@ pub(super) fn categories(rwbs: &[u8], sectors: u64) -> u64 {
         .fold(flush_ahead | op, |all, bit| all | bit)
 }
 
-/// Returns true if a flag follows an F, which is the operation then.
+/// Returns true if `rest`, which follows an F, begins with a flag. The F is then the operation itself, not a flush ahead of
+/// another one.
 fn is_flag(rest: &[u8]) -> bool {
     matches!(rest.first(), Some(b'A' | b'S' | b'M'))
 }

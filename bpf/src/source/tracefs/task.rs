@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The process and the user of a thread. A tracepoint tells only its number and its name; the rest is read from /proc when the thread
-//! is first seen. A thread that has ended by then has no known process and user.
+//! The process and the user of a thread. A tracepoint shows only the thread's number and name; the rest is read from /proc when the
+//! thread is first seen. If the thread has ended by then, its process and user stay unknown.
 
 use std::collections::HashMap;
 use std::fs;
@@ -11,9 +11,9 @@ use mostrace_bundle::entry::UNKNOWN_ID;
 /// A thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Task {
-    /// Or [`UNKNOWN_ID`].
+    /// The process, or [`UNKNOWN_ID`].
     pub tgid: u32,
-    /// Or [`UNKNOWN_ID`].
+    /// The user, or [`UNKNOWN_ID`].
     pub uid: u32,
     pub is_kernels: bool,
 }
@@ -24,17 +24,17 @@ const GONE: Task = Task {
     is_kernels: false,
 };
 
-/// The threads that were looked up, each with the name that it had.
+/// The threads that were looked up, with the name that each had.
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
     known: HashMap<u32, (Vec<u8>, Task), RandomState>,
 }
 
-/// The most threads that are kept, more than run on a machine: then all are looked up again.
+/// The most threads that are kept, more than run on a machine; after that, all are looked up again.
 const MANY: usize = 1 << 14;
 
 impl Tasks {
-    /// Thread `pid` as long as it is called `comm`.
+    /// Returns thread `pid`, which is looked up again if it is no longer called `comm`.
     pub fn get(&mut self, pid: u32, comm: &[u8]) -> Task {
         if self.known.len() > MANY {
             self.known.clear();
@@ -51,7 +51,7 @@ impl Tasks {
     }
 }
 
-/// Parses a status; None if it is another thread's, because the number was given again or the name changed meanwhile.
+/// Parses a status; None if it belongs to another thread, because the number was reused or the name changed meanwhile.
 fn parse(status: &str, comm: &[u8]) -> Option<Task> {
     let word = |name: &str| {
         let of_name = |line: &str| Some(line.strip_prefix(name)?.strip_prefix(":\t")?.to_owned());
@@ -61,18 +61,18 @@ fn parse(status: &str, comm: &[u8]) -> Option<Task> {
         let line = word(name)?;
         line.split_ascii_whitespace().next()?.parse().ok()
     };
-    // A worker's name goes on behind what its comm has room for.
+    // The name of a worker may be longer than its comm.
     let named = word("Name")?;
     let is_same = named.as_bytes().starts_with(comm) || escaped(comm) == named;
     is_same.then_some(Task {
         tgid: number("Tgid")?,
         uid: number("Uid")?,
-        // kthreadd and its children.
+        // kthreadd and its children are kernel threads.
         is_kernels: number("PPid")? == 2 || number("Pid")? == 2,
     })
 }
 
-/// The name as /proc writes it.
+/// Returns the name as /proc writes it.
 fn escaped(comm: &[u8]) -> String {
     let text = String::from_utf8_lossy(comm);
     text.replace('\\', "\\\\").replace('\n', "\\n")

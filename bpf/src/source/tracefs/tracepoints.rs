@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tracepoints that entries come from, and what each tells of a file.
+//! The tracepoints from which entries come, and what each shows about a file.
 
 use std::ops::Range;
 use std::path::Path;
@@ -9,26 +9,26 @@ use super::owner::Owner;
 use crate::error::Result;
 use crate::machine::mountinfo;
 
-/// What an event tells.
+/// What an event shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tells {
-    /// A page that joined a bio: 7.x has folios in its name. It may be a directory's.
+    /// A page joined a bio; 7.x has folios in the name. The page may be a directory's.
     F2fsPage,
-    /// A file that is written: a regular one.
+    /// A file is written, which is a regular one.
     F2fsRegular,
-    /// An inode that leaves memory: its number may be another's from then on.
+    /// An inode left memory; its number may belong to another file from then on.
     F2fsGone,
-    /// Blocks of a file that are looked up, or allocated.
+    /// Blocks of a file were looked up or allocated.
     ExtMapped,
-    /// Blocks that nobody has any more.
+    /// Blocks no longer have an owner.
     ExtFreed,
-    /// The path of a file that is written. No device: only while there is one f2fs.
+    /// A file is written, with its path but no device; used only while there is just one f2fs.
     Path,
-    /// A bio.
+    /// A bio was queued.
     Queue,
 }
 
-/// The tracepoints. Of those that a kernel does not have, only the last is indispensable.
+/// The tracepoints. A kernel may lack any of them except the last.
 const EVENTS: [(&str, Tells); 13] = [
     ("f2fs/f2fs_submit_page_write", Tells::F2fsPage),
     ("f2fs/f2fs_submit_page_bio", Tells::F2fsPage),
@@ -45,10 +45,10 @@ const EVENTS: [(&str, Tells); 13] = [
     ("block/block_bio_queue", Tells::Queue),
 ];
 
-/// The flags of ext4's lookups that only the contents of regular files are looked up with: written back, or written directly.
+/// Flags of ext4's lookups that are used only for the contents of regular files, when they are written back or written directly.
 const OF_REGULAR: [&str; 4] = ["DELALLOC", "PRE_IO", "IO_SUBMIT", "UNWRIT"];
 
-/// A tracepoint that is enabled.
+/// An enabled tracepoint.
 #[derive(Debug)]
 pub(super) struct Event {
     pub tells: Tells,
@@ -56,21 +56,21 @@ pub(super) struct Event {
 }
 
 impl Event {
-    /// The field of this name.
+    /// Returns the field with this name.
     pub fn field(&self, name: &str) -> Option<Field> {
         self.format.find(name)
     }
 
-    /// The number in the field of this name.
+    /// Returns the number in the field with this name.
     pub fn number(&self, name: &str, record: &[u8]) -> Option<u64> {
         self.field(name)?.number(record)
     }
 }
 
-/// Finds the tracepoints that the kernel has and that have a use.
+/// Finds the tracepoints that the kernel has and that are useful.
 ///
 /// # Errors
-/// The kernel has no tracepoint of bios.
+/// Returns an error if the kernel has no tracepoint of bios.
 pub(super) fn find(root: &Path, has_volume: bool) -> Result<Vec<(&'static str, Event)>> {
     let one_f2fs = mountinfo::all().iter().filter(|m| m.kind == "f2fs").count() == 1;
     let mut found = Vec::new();
@@ -97,7 +97,7 @@ const F2FS_DATA: u64 = 0;
 const F2FS_NODE: u64 = 1;
 const REQ_OP_WRITE: u64 = 1;
 
-/// The block that a page goes to, and its owner.
+/// Returns the block to which a page goes, and its owner.
 pub(super) fn f2fs_page(event: &Event, record: &[u8]) -> Option<(u64, Owner)> {
     if event.number("op", record)? != REQ_OP_WRITE {
         return None;
@@ -116,7 +116,7 @@ pub(super) fn f2fs_page(event: &Event, record: &[u8]) -> Option<(u64, Owner)> {
     Some((event.number("new_blkaddr", record)?, owner))
 }
 
-/// Blocks of a regular file, and their owner.
+/// Returns blocks of a regular file, and their owner.
 pub(super) fn mapped(event: &Event, record: &[u8]) -> Option<(Range<u64>, Owner)> {
     let of_regular = event.format.flags(&OF_REGULAR);
     if event.number("flags", record)? & of_regular == 0 {
@@ -132,14 +132,14 @@ pub(super) fn mapped(event: &Event, record: &[u8]) -> Option<(Range<u64>, Owner)
     (start > 0 && blocks > 0).then(|| (start..start + blocks, owner))
 }
 
-/// The blocks that nobody owns any more.
+/// Returns the blocks that no longer have an owner.
 pub(super) fn freed(event: &Event, record: &[u8]) -> Option<Range<u64>> {
     let start = event.number("block", record)?;
     let count = event.number("count", record)?;
     Some(start..start.checked_add(count)?)
 }
 
-/// The inode of a file that is written, and its path.
+/// Returns the inode of a file that is written, and its path.
 pub(super) fn path(event: &Event, record: &[u8]) -> Option<(u64, Vec<u8>)> {
     let path = event.field("pathbuf")?.text(record)?;
     let ino = event.number("ino", record)?;

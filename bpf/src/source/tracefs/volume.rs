@@ -15,11 +15,11 @@ pub(crate) struct Volume {
     pub sectors_of_block: u64,
     /// True if that device is a mapped one.
     pub is_mapped: bool,
-    /// Disjoint.
+    /// The runs, which are disjoint.
     runs: Vec<Run>,
 }
 
-/// Sectors that follow one another on both.
+/// Sectors that are consecutive on both devices.
 #[derive(Clone, Debug)]
 struct Run {
     disk: Range<u64>,
@@ -27,7 +27,7 @@ struct Run {
     start: u64,
 }
 
-/// Sectors of the disk that are the filesystem's.
+/// Consecutive sectors of the disk that belong to the filesystem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub disk: Range<u64>,
@@ -36,14 +36,14 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// The first sector on the filesystem's device.
+    /// Returns the sectors on the filesystem's device.
     pub fn sectors(&self) -> Range<u64> {
         self.start..self.start + (self.disk.end - self.disk.start)
     }
 }
 
 impl Volume {
-    /// A filesystem on the traced device itself, whose blocks have `block_size` bytes.
+    /// Describes a filesystem on the traced device itself, whose blocks have `block_size` bytes.
     pub fn on(device: &Device, block_size: u64) -> Volume {
         let run = Run {
             disk: device.info.start_sector..device.end_sector(),
@@ -57,7 +57,7 @@ impl Volume {
         }
     }
 
-    /// A filesystem on the mapped device `dev`, as far as that lies on the disk, sysfs' `major:minor`.
+    /// Describes a filesystem on the mapped device `dev`, as far as that device lies on the disk `disk` (sysfs' `major:minor`).
     pub fn above(disk: &str, dev: u32, mapping: &[Mapping], block_size: u64) -> Volume {
         Volume {
             is_mapped: true,
@@ -80,13 +80,13 @@ impl Volume {
         }
     }
 
-    /// The blocks that a piece touches.
+    /// Returns the blocks that a piece touches.
     pub(super) fn blocks(&self, piece: &Piece) -> Range<u64> {
         let sectors = piece.sectors();
         sectors.start / self.sectors_of_block..sectors.end.div_ceil(self.sectors_of_block)
     }
 
-    /// The part of a run of blocks that lies within the piece: its sectors on the disk, and its offset in the run, in bytes.
+    /// Returns the part of a run of blocks that lies within the piece: its sectors on the disk, and its offset in the run in bytes.
     pub(super) fn part(&self, piece: &Piece, blocks: &Range<u64>) -> (Range<u64>, u64) {
         let sectors = piece.sectors();
         let run = blocks.start * self.sectors_of_block..blocks.end * self.sectors_of_block;
@@ -96,7 +96,7 @@ impl Volume {
         (on_disk..on_disk + (end - first), (first - run.start) * 512)
     }
 
-    /// The pieces of these sectors of the disk that belong to the filesystem.
+    /// Returns the pieces of these sectors of the disk that belong to the filesystem.
     pub(super) fn pieces(&self, sectors: &Range<u64>) -> Vec<Piece> {
         let overlaps = self.runs.iter().filter_map(|run| {
             let first = run.disk.start.max(sectors.start);
@@ -114,7 +114,7 @@ impl Volume {
 mod tests {
     use super::*;
 
-    /// 100 sectors from 2048 on, of the second half first; 8 lie elsewhere.
+    /// Describes 100 sectors from 2048 on, the second half first; 8 sectors lie elsewhere.
     fn mapped() -> Volume {
         let run = |start_sector, sectors, disk: &str, lower_start_sector| Mapping {
             start_sector,
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn a_run_of_blocks_is_cut_to_the_piece() {
         let volume = mapped();
-        // Sectors 52..62: blocks 6, 7, the first half of it missing.
+        // Sectors 52..62 are blocks 6 and 7; the first half of block 6 is missing.
         let piece = &volume.pieces(&(2050..2060))[0];
         assert_eq!(volume.blocks(piece), 6..8);
         assert_eq!(volume.part(piece, &(6..8)), (2050..2060, 4 * 512));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where an inode's blocks are.
+//! The places of an inode's blocks.
 
 use super::numbers::{FileBlock, FsBlock};
 use crate::fs::notices::Notices;
@@ -15,18 +15,18 @@ pub struct Run {
     pub blocks: u64,
 }
 
-/// All blocks of one inode but those of its extended attributes.
+/// All blocks of one inode except those of its extended attributes.
 #[derive(Clone, Debug, Default)]
 pub struct BlockList {
-    /// The contents, preallocated blocks included, in the order of the file. Each run is as long as it can be.
+    /// The contents, including preallocated blocks, in file order. Each run is as long as possible.
     pub runs: Vec<Run>,
     /// Extent tree nodes outside the inode, or indirect blocks.
     pub tree: Vec<FsBlock>,
     /// Double and triple indirect blocks.
     pub upper_tree: Vec<FsBlock>,
-    /// What is wrong with the inode or its tree.
+    /// The faults found in the inode or in its tree.
     pub complaints: Notices,
-    /// The entries of the tree, its upper nodes' included: extents of several runs, or of parts of one.
+    /// Number of entries in the tree, including its upper nodes. One entry may hold several runs, or only part of one.
     pub entries: u64,
 }
 
@@ -45,7 +45,7 @@ impl BlockList {
         }
     }
 
-    /// True if there are blocks and nothing is wrong with them.
+    /// Returns true if there are blocks and no fault was found.
     pub fn is_sound(&self) -> bool {
         self.entries > 0 && self.complaints.is_empty()
     }
@@ -55,7 +55,7 @@ impl BlockList {
         self.complaints.push(line);
     }
 
-    /// Whether both list the same blocks.
+    /// Returns true if both lists have the same blocks.
     pub fn agrees_with(&self, other: &BlockList) -> bool {
         (&self.runs, &self.tree, &self.upper_tree) == (&other.runs, &other.tree, &other.upper_tree)
     }

@@ -7,13 +7,13 @@ use super::numbers::Ino;
 use super::superblock::{SuperBlock, ro_compat};
 use crate::fs::le::{u16_at, u32_at};
 
-/// Where an inode keeps the two halves of its checksum.
+/// Byte offsets of the two halves of an inode's checksum.
 const I_CHECKSUM_LO: usize = 0x7c;
 const I_CHECKSUM_HI: usize = 0x82;
-/// `i_extra_isize` of an inode that has the high half.
+/// The least `i_extra_isize` of an inode that has the high half.
 const WITH_HIGH_HALF: u16 = 4;
 
-/// Whether a raw inode's checksum is right, or its filesystem has none (`ext4_inode_csum`).
+/// Returns true if a raw inode's checksum is right, or if the filesystem has none (`ext4_inode_csum`).
 pub fn is_inode_sound(sb: &SuperBlock, number: Ino, raw: &[u8]) -> bool {
     if !sb.ro_compat(ro_compat::METADATA_CSUM) {
         return true;
@@ -40,12 +40,12 @@ pub fn is_inode_sound(sb: &SuperBlock, number: Ino, raw: &[u8]) -> bool {
     }
 }
 
-/// What the checksums of an inode's own blocks start from (`ei->i_csum_seed`).
+/// The initial value of the checksums of an inode's own blocks (`ei->i_csum_seed`).
 #[derive(Clone, Copy, Debug)]
 pub struct Seed(u32);
 
 impl Seed {
-    /// None in a filesystem without metadata_csum.
+    /// Returns an inode's seed; None in a filesystem without metadata_csum.
     pub fn of_inode(sb: &SuperBlock, number: Ino, i_generation: u32) -> Option<Seed> {
         let has_sums = sb.ro_compat(ro_compat::METADATA_CSUM);
         has_sums.then(|| Seed(seed_of_inode(sb, number, i_generation)))
@@ -57,7 +57,7 @@ fn seed_of_inode(sb: &SuperBlock, number: Ino, i_generation: u32) -> u32 {
     crc32c(number, &i_generation.to_le_bytes())
 }
 
-/// Whether the checksum of an extent tree node in a block is right (`ext4_extent_block_csum`).
+/// Returns true if the checksum of an extent tree node in a block is right (`ext4_extent_block_csum`).
 pub fn is_extent_node_sound(seed: Seed, node: &[u8]) -> bool {
     let tail = extents::tail(node);
     let covered = node.get(..tail);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which blocks are whose. Where two claim a block it is the first one's.
+//! The owners of blocks. If two inodes claim a block, it belongs to the one that claimed it first.
 
 use super::block_list::Run;
 use super::numbers::{FsBlock, Ino};
@@ -8,19 +8,19 @@ use crate::class::Kind;
 use crate::extent::Extent;
 use crate::fs::volume::Volume;
 
-/// The claims so far, first come first served.
+/// The claims collected so far; the first claim of a block holds.
 pub struct Claims<'a> {
     sb: &'a SuperBlock,
     volume: Volume,
     /// One past the last block.
     end: FsBlock,
     extents: Vec<Extent>,
-    /// Claims of damaged inodes: all others come before them.
+    /// Claims of damaged inodes; all other claims take precedence over them.
     doubtful: Vec<Extent>,
 }
 
 impl<'a> Claims<'a> {
-    /// No claims yet.
+    /// Starts without claims.
     pub fn new(sb: &'a SuperBlock, volume: Volume) -> Claims<'a> {
         Claims {
             sb,
@@ -31,7 +31,7 @@ impl<'a> Claims<'a> {
         }
     }
 
-    /// Claims blocks that no file holds; says whether they are inside the filesystem.
+    /// Claims blocks that no file holds. Returns true if they are inside the filesystem.
     pub fn layout(&mut self, block: FsBlock, blocks: u64, kind: Kind) -> bool {
         self.blocks(block, blocks, kind, Ino(0), None)
     }
@@ -52,23 +52,23 @@ impl<'a> Claims<'a> {
         self.end = self.end.plus(blocks);
     }
 
-    /// How many claims there are, for [`Claims::doubt`].
+    /// Returns the number of claims, for [`Claims::doubt`].
     pub fn count(&self) -> usize {
         self.extents.len()
     }
 
-    /// Puts all claims made since `count` behind the others: they count only where no other does.
+    /// Moves all claims made since `count` behind the others: they hold only where there is no other claim.
     pub fn doubt(&mut self, count: usize) {
         self.doubtful
             .extend(self.extents.drain(count.min(self.extents.len())..));
     }
 
-    /// What is claimed from here on comes behind the doubtful claims.
+    /// Puts all further claims behind the doubtful ones.
     pub fn settle(&mut self) {
         self.extents.append(&mut self.doubtful);
     }
 
-    /// All claims, in the order in which they count.
+    /// Returns all claims in order of precedence.
     pub fn into_extents(self) -> Vec<Extent> {
         self.extents
     }

@@ -12,14 +12,14 @@ use crate::fs::le::{u16_at, u32_at};
 /// One directory entry in use, `.` and `..` left out.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Dirent<'a> {
-    /// The inode it leads to.
+    /// The inode to which the entry leads.
     pub inode: u32,
-    /// Raw bytes: anything but `/` and NUL where the directory is not encrypted.
+    /// The name as raw bytes: anything but `/` and NUL unless the directory is encrypted.
     pub name: &'a [u8],
 }
 
-/// The entries of one block, or of one area of an inline directory. Calls `each` for the
-/// entries up to the first one that cannot be, and returns the place of that one as the error.
+/// Parses one block, or one area of an inline directory, and calls `each` for every entry up to the first impossible one, whose
+/// offset is the error.
 pub fn parse<'a>(area: &'a [u8], mut each: impl FnMut(Dirent<'a>)) -> Result<(), usize> {
     let mut at = 0;
     while at < area.len() {
@@ -32,11 +32,11 @@ pub fn parse<'a>(area: &'a [u8], mut each: impl FnMut(Dirent<'a>)) -> Result<(),
     Ok(())
 }
 
-/// The bytes of the entry at `at`, and where the next one begins.
+/// Returns the bytes of the entry at `at`, and the offset of the next one.
 fn record(area: &[u8], at: usize) -> Option<(&[u8], usize)> {
     let rest = area.get(at..)?;
     let rec_len = match (u16_at(rest, 4)?, area.len()) {
-        // A length that 16 bits cannot hold.
+        // This stands for a length that does not fit into 16 bits.
         (0 | 0xffff, 0x10000) => 0x10000,
         (rec_len, _) => usize::from(rec_len),
     };
@@ -45,7 +45,7 @@ fn record(area: &[u8], at: usize) -> Option<(&[u8], usize)> {
     Some((record, at.checked_add(rec_len)?))
 }
 
-/// None if the record cannot be; Some(None) if it names nothing.
+/// Parses a record. None if it is impossible; Some(None) if it names nothing.
 fn entry(record: &[u8]) -> Option<Option<Dirent<'_>>> {
     let inode = u32_at(record, 0)?;
     let name_len = usize::from(*record.get(6)?);

@@ -13,17 +13,17 @@ use super::tree::Node;
 use crate::fs::le::{u16_at, u32_at};
 
 const EXT4_EXT_MAGIC: u16 = 0xf30a;
-/// No tree of the kernel's is higher.
+/// The kernel makes no higher tree.
 const EXT4_MAX_EXTENT_DEPTH: u16 = 5;
-/// The bytes of the header, and of an entry.
+/// Length in bytes of the header, and of an entry.
 const SIZE: usize = 12;
-/// A longer extent is allocated but not written: its length is what is above.
+/// An extent with a larger length is allocated but not written; its real length is the excess over this value.
 const EXT_INIT_MAX_LEN: u16 = 1 << 15;
 
-/// What an inode leads to.
+/// Returns the nodes or the contents to which an inode's root leads.
 ///
 /// # Errors
-/// Says what is wrong with the root.
+/// Returns an error that says what is wrong with the root.
 pub fn root(i_block: &[u8]) -> Result<Vec<Node>, &'static str> {
     let depth = u16_at(i_block, 6).unwrap_or(0);
     if depth > EXT4_MAX_EXTENT_DEPTH {
@@ -32,10 +32,10 @@ pub fn root(i_block: &[u8]) -> Result<Vec<Node>, &'static str> {
     node(i_block, depth)
 }
 
-/// What a node leads to that stands `height` levels above the contents.
+/// Returns what a node leads to; the node is `height` levels above the contents.
 ///
 /// # Errors
-/// Says what is wrong with it, by the rules of `__ext4_ext_check` in fs/ext4/extents.c.
+/// Returns an error that says what is wrong with the node, by the rules of `__ext4_ext_check` in fs/ext4/extents.c.
 pub fn node(node: &[u8], height: u16) -> Result<Vec<Node>, &'static str> {
     let field = |at| u16_at(node, at).unwrap_or(0);
     let (eh_entries, eh_max, eh_depth) = (field(2), field(4), field(6));
@@ -70,7 +70,7 @@ fn entries(node: &[u8], eh_entries: u16, height: u16) -> Option<Vec<Node>> {
     Some(nodes)
 }
 
-/// Where the checksum of a node in a block lies, in bytes: behind all the room for entries.
+/// Returns the byte offset of the checksum of a node in a block, which is behind the room for entries.
 pub fn tail(node: &[u8]) -> usize {
     let eh_max = usize::from(u16_at(node, 4).unwrap_or(0));
     eh_max.saturating_add(1).saturating_mul(SIZE)
@@ -109,7 +109,7 @@ mod tests {
         vec![0x0a, 0xf3, entries as u8, 0, 4, 0, depth, 0, 0, 0, 0, 0]
     }
 
-    /// A leaf with these extents: `ee_block`, `ee_len`, block.
+    /// Builds a leaf with these extents: `ee_block`, `ee_len`, block.
     fn leaf(extents: &[(u32, u16, u64)]) -> Vec<u8> {
         let mut bytes = header(extents.len(), 0);
         for &(ee_block, ee_len, block) in extents {

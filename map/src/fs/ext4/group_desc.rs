@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Block groups: where superblock copies and descriptors lie, and what the descriptors say.
+//! Block groups: the places of superblock copies and descriptors, and the contents of the descriptors.
 
 use std::collections::HashSet;
 
@@ -20,11 +20,11 @@ pub struct GroupDesc {
     pub bg_block_bitmap: FsBlock,
     pub bg_inode_bitmap: FsBlock,
     pub bg_inode_table: FsBlock,
-    /// Inodes at the end of the table that were never used; 0 without checksums of descriptors.
+    /// Number of inodes at the end of the table that were never used; 0 if the descriptors have no checksums.
     pub bg_itable_unused: u32,
-    /// The inode bitmap was never written: no inode of the group is in use.
+    /// True if the inode bitmap was never written: no inode of the group is in use.
     pub inode_uninit: bool,
-    /// The block bitmap was never written: the group holds layout metadata at most.
+    /// True if the block bitmap was never written: the group holds at most layout metadata.
     pub block_uninit: bool,
 }
 
@@ -60,7 +60,7 @@ impl GroupDesc {
         })
     }
 
-    /// Whether any of its places is not another group's.
+    /// Returns true if at least one of its places is not also another group's.
     fn has_own(&self, places: &mut HashSet<FsBlock>) -> bool {
         let own = [
             self.bg_inode_table,
@@ -71,8 +71,8 @@ impl GroupDesc {
     }
 }
 
-/// Reads the primary descriptors of all groups, by number. Those are left out that are zeros, or have nothing of their own:
-/// another group's inode table, and another's bitmaps.
+/// Reads the primary descriptors of all groups, by number. It leaves out descriptors that are zeros, and those whose inode table
+/// and bitmaps are all other groups'.
 pub fn read_all(image: &Image, sb: &SuperBlock) -> Result<Vec<GroupDesc>> {
     let mut groups = Vec::new();
     let mut places = HashSet::new();
@@ -89,14 +89,14 @@ pub fn read_all(image: &Image, sb: &SuperBlock) -> Result<Vec<GroupDesc>> {
                 groups.extend(desc.filter(|desc| desc.has_own(&mut places)));
             }
         }
-        // The last one is read in any case, as the image may end before it.
+        // The last block is always read, because the image may end before it.
         let next = with_data(image, sb, nr.saturating_add(1)).min(last);
         nr = next.max(nr.saturating_add(1));
     }
     Ok(groups)
 }
 
-/// The first descriptor block from the `nr`-th on that may hold anything but zeros, or one before it.
+/// Returns the first descriptor block from number `nr` on that may not be all zeros, or one before it.
 fn with_data(image: &Image, sb: &SuperBlock, nr: u32) -> u32 {
     let at = descriptor_block(sb, nr);
     let data = sb.next_data(image, at);
@@ -104,7 +104,7 @@ fn with_data(image: &Image, sb: &SuperBlock, nr: u32) -> u32 {
         at.up_to(data)
     } else {
         let groups = at.up_to(data).checked_div(sb.s_blocks_per_group.into());
-        // The group that it lies in may have it in its second block.
+        // The group with the data may hold the descriptor block as its second block.
         let blocks = groups.and_then(|groups| groups.checked_div(desc_per_block(sb).into()));
         blocks.unwrap_or(0)
     };
@@ -115,22 +115,22 @@ fn with_data(image: &Image, sb: &SuperBlock, nr: u32) -> u32 {
     next
 }
 
-/// Blocks of the primary descriptors.
+/// Returns the blocks of the primary descriptors.
 pub fn primaries(sb: &SuperBlock) -> impl Iterator<Item = FsBlock> {
     (0..desc_blocks(sb)).map(|nr| descriptor_block(sb, nr))
 }
 
-/// Descriptors in one block.
+/// Returns the number of descriptors in one block.
 fn desc_per_block(sb: &SuperBlock) -> u32 {
     sb.block_size.checked_div(sb.desc_size.into()).unwrap_or(1)
 }
 
-/// Blocks that hold all descriptors.
+/// Returns the number of blocks that hold all descriptors.
 fn desc_blocks(sb: &SuperBlock) -> u32 {
     sb.groups.div_ceil(desc_per_block(sb))
 }
 
-/// Where the primary copy of the `nr`-th descriptor block lies.
+/// Returns the place of the primary copy of descriptor block number `nr`.
 fn descriptor_block(sb: &SuperBlock, nr: u32) -> FsBlock {
     if is_together(sb, nr) {
         return primary(sb).plus(1).plus(nr.into());
@@ -139,18 +139,18 @@ fn descriptor_block(sb: &SuperBlock, nr: u32) -> FsBlock {
     base(sb, group).plus(u64::from(bg_has_super(sb, group)))
 }
 
-/// Whether a descriptor block lies among others behind the superblock, and not in its meta group.
+/// Returns true if a descriptor block lies with others behind the superblock, and not in its meta group.
 fn is_together(sb: &SuperBlock, nr: u32) -> bool {
     !sb.incompat(incompat::META_BG) || nr < sb.s_first_meta_bg
 }
 
-/// Block of the primary superblock.
+/// Returns the block of the primary superblock.
 fn primary(sb: &SuperBlock) -> FsBlock {
     FsBlock(u64::from(sb.block_size == 1024))
 }
 
-/// Where a group's copies begin: its first block, but 1 KiB blocks leave block 0 to the boot
-/// loader even when it counts as the first one (bigalloc).
+/// Returns the block at which a group's copies begin. This is its first block, but with 1 KiB blocks block 0 belongs to the boot
+/// loader even if it counts as the first one (bigalloc).
 fn base(sb: &SuperBlock, group: u32) -> FsBlock {
     if group == 0 {
         primary(sb)
@@ -159,7 +159,7 @@ fn base(sb: &SuperBlock, group: u32) -> FsBlock {
     }
 }
 
-/// Whether a group begins with a copy of the superblock.
+/// Returns true if a group begins with a copy of the superblock.
 fn bg_has_super(sb: &SuperBlock, group: u32) -> bool {
     if group == 0 {
         true
@@ -178,18 +178,18 @@ fn is_power_of(number: u32, base: u32) -> bool {
         .any(|power| power == number)
 }
 
-/// The copies at the start of one group.
+/// The copies of the superblock and the descriptors at the start of one group.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Copies {
-    /// The superblock's.
+    /// The block of the superblock's copy.
     pub superblock: Option<FsBlock>,
     /// First block and number of blocks of the group descriptors.
     pub descriptors: Option<(FsBlock, u64)>,
-    /// The same of the blocks reserved for more descriptors.
+    /// First block and number of blocks of those reserved for more descriptors.
     pub reserved: Option<(FsBlock, u64)>,
 }
 
-/// What lies at the start of a group, with and without meta_bg.
+/// Returns the copies at the start of a group, with or without meta_bg.
 pub fn copies(sb: &SuperBlock, group: u32) -> Copies {
     let has_super = bg_has_super(sb, group);
     let base = base(sb, group);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Direct and indirect blocks, by which ext2 and ext3 list the blocks of a file.
+//! Direct and indirect blocks, with which ext2 and ext3 list the blocks of a file.
 //!
 //! ```text
 //! i_block: │ 12 direct blocks │ indirect │ double indirect │ triple indirect │    u32 each, 0 for a hole
@@ -11,10 +11,10 @@ use super::tree::Node;
 use crate::fs::le::u32_at;
 
 const EXT4_NDIR_BLOCKS: u64 = 12;
-/// The bytes of an entry.
+/// Length of an entry in bytes.
 const ENTRY: usize = 4;
 
-/// What an inode leads to, in a filesystem with blocks of `block_size` bytes.
+/// Returns the nodes and contents to which an inode leads, in a filesystem with blocks of `block_size` bytes.
 pub fn root(i_block: &[u8], block_size: u32) -> Vec<Node> {
     let entries = u64::from(block_size >> 2);
     let mut at = FileBlock(0);
@@ -28,8 +28,8 @@ pub fn root(i_block: &[u8], block_size: u32) -> Vec<Node> {
     nodes
 }
 
-/// What an indirect block leads to. Its first entry leads to the block `logical` of the file, and
-/// each entry stands `height` levels above the contents.
+/// Returns what an indirect block leads to. Its first entry leads to the block `logical` of the file; each entry stands `height`
+/// levels above the contents.
 pub fn node(buf: &[u8], logical: FileBlock, height: u16) -> Vec<Node> {
     let entries = u64::try_from(buf.len() / ENTRY).unwrap_or(u64::MAX);
     let step = entries.saturating_pow(height.into());

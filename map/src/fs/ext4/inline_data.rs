@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Directories kept inside their inode (inline_data).
+//! Directories stored inside their inode (inline_data).
 //!
-//! The first 60 bytes are `i_block`: the parent's number, then entries. What does not fit there
-//! is the value of the attribute `system.data`, in the room behind the inode's fields.
+//! The first 60 bytes are `i_block`: the parent's number, then entries. The rest is the value of the attribute `system.data`, in
+//! the space behind the inode's fields.
 
 use crate::fs::le::{u16_at, u32_at};
 
@@ -10,12 +10,12 @@ const EXT4_GOOD_OLD_INODE_SIZE: usize = 128;
 const EXT4_XATTR_MAGIC: u32 = 0xea02_0000;
 const EXT4_XATTR_INDEX_SYSTEM: u8 = 7;
 
-/// The areas of a raw inode that hold directory entries.
+/// Returns the areas of a raw inode that hold directory entries.
 pub fn directory_areas(raw: &[u8]) -> impl Iterator<Item = &[u8]> {
     raw.get(0x2c..0x64).into_iter().chain(system_data(raw))
 }
 
-/// The value of `system.data` in the inode's own attribute space.
+/// Returns the value of `system.data` in the inode's own attribute space.
 ///
 /// ```text
 /// 128                    + i_extra_isize   + 4

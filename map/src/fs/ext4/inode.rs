@@ -28,14 +28,14 @@ pub mod mode {
     pub const S_IFSOCK: u16 = 0xc000;
 }
 
-/// How an inode says where its blocks are.
+/// The way in which an inode lists its blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockMap {
-    /// It has none.
+    /// It lists none.
     None,
-    /// An extent tree, of which the inode has the root.
+    /// It has the root of an extent tree.
     Extents,
-    /// Direct and indirect blocks.
+    /// It has direct and indirect blocks.
     Indirect,
 }
 
@@ -46,9 +46,9 @@ pub struct InodeRecord {
     pub i_mode: u16,
     pub i_flags: u32,
     pub i_generation: u32,
-    /// ns since 1970; of an inode that keeps seconds, the last one that fits.
+    /// The time of the last change, ns since 1970; if the inode stores seconds only, the end of that second.
     pub i_ctime: u64,
-    /// Block of extended attributes, 0 if none.
+    /// Block of extended attributes; 0 if there is none.
     pub i_file_acl: FsBlock,
     pub block_map: BlockMap,
 }
@@ -71,31 +71,31 @@ impl InodeRecord {
         })
     }
 
-    /// Whether it is of this file type.
+    /// Returns true if the inode has this file type.
     pub fn is(&self, file_type: u16) -> bool {
         self.i_mode & mode::S_IFMT == file_type
     }
 
-    /// Whether the names in this directory are ciphertext.
+    /// Returns true if the names in this directory are ciphertext.
     pub fn is_encrypted(&self) -> bool {
         self.i_flags & EXT4_ENCRYPT_FL != 0
     }
 
-    /// Whether it holds the value of one extended attribute.
+    /// Returns true if the inode holds the value of one extended attribute.
     pub fn is_ea_inode(&self) -> bool {
         self.i_flags & EXT4_EA_INODE_FL != 0
     }
 
-    /// Whether it is a directory kept inside its inode.
+    /// Returns true if the inode is a directory stored inside itself.
     pub fn is_inline_directory(&self) -> bool {
         self.is(mode::S_IFDIR) && self.i_flags & EXT4_INLINE_DATA_FL != 0
     }
 }
 
-/// `i_ctime`, seconds since 1970, and `i_ctime_extra`: bits 32 and 33 of the seconds, and then the nanoseconds.
+/// Parses `i_ctime`, seconds since 1970, and `i_ctime_extra`, which holds bits 32 and 33 of the seconds and then the nanoseconds.
 fn ctime(raw: &[u8]) -> Option<u64> {
     let seconds = u64::from(u32_at(raw, 0xc)?);
-    // Behind the 128 bytes of old, as far as i_extra_isize says.
+    // The field is behind the original 128 bytes, if i_extra_isize reaches that far.
     let has_extra = u16_at(raw, 0x80).is_some_and(|extra_isize| extra_isize >= 8);
     let (seconds, ns) = match u32_at(raw, 0x84).filter(|_| has_extra) {
         Some(extra) => (seconds | u64::from(extra & 3) << 32, u64::from(extra >> 2)),
@@ -104,7 +104,7 @@ fn ctime(raw: &[u8]) -> Option<u64> {
     Some(seconds.saturating_mul(1_000_000_000).saturating_add(ns))
 }
 
-/// What `i_block` is: devices and short symlinks keep other things in it.
+/// Returns the use of `i_block`; devices and short symlinks store other things in it.
 fn block_map(i_mode: u16, i_flags: u32, i_size_lo: u32, i_block: &[u8]) -> BlockMap {
     if i_flags & EXT4_INLINE_DATA_FL != 0 {
         return BlockMap::None;
@@ -126,9 +126,9 @@ fn block_map(i_mode: u16, i_flags: u32, i_size_lo: u32, i_block: &[u8]) -> Block
     BlockMap::Indirect
 }
 
-/// Calls `each` with every inode in use and its raw bytes, by number. Orphans (unlinked while
-/// open) are in use too; those that are zeros, in a hole of the image, are left out. A block that several groups have in
-/// their tables is the first one's. A table that cannot be read becomes a notice.
+/// Calls `each` with every inode in use and its raw bytes, by number. Orphans (files unlinked while open) are in use too. Inodes
+/// that are zeros because they lie in a hole of the image are left out. If several groups have a block in their tables, it belongs
+/// to the first. A table that cannot be read becomes a notice.
 pub fn scan(
     image: &Image,
     sb: &SuperBlock,

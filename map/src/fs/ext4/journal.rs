@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `struct journal_superblock_s`: which part of the journal's inode is what. Big-endian.
+//! `struct journal_superblock_s`, which is big-endian: the parts of the journal's inode.
 
 use super::block_list::{BlockList, Run};
 use super::numbers::FileBlock;
@@ -13,11 +13,11 @@ const JBD2_FEATURE_INCOMPAT_FAST_COMMIT: u32 = 0x20;
 const JBD2_DEFAULT_FAST_COMMIT_BLOCKS: u32 = 256;
 const JBD2_MIN_JOURNAL_BLOCKS: u32 = 1024;
 
-/// Past every block of a file.
+/// A position behind every block of a file.
 const NOWHERE: FileBlock = FileBlock(u64::MAX);
 
-/// The runs of the journal cut by what they hold: the superblock in block 0, the fast-commit
-/// area at the tail, and blocks whose contents change with every transaction.
+/// Cuts the journal's runs by their contents: the superblock in block 0, the fast-commit area at the tail, and between them the
+/// blocks whose contents change with every transaction.
 pub fn cut(
     image: &Image,
     sb: &SuperBlock,
@@ -41,7 +41,7 @@ pub fn cut(
         .collect()
 }
 
-/// The part of a run between two blocks of the file.
+/// Returns the part of a run between two blocks of the file.
 fn part(run: &Run, from: FileBlock, to: FileBlock) -> Option<Run> {
     let logical = run.logical.max(from);
     let blocks = logical.up_to(run.logical.plus(run.blocks).min(to));
@@ -52,8 +52,8 @@ fn part(run: &Run, from: FileBlock, to: FileBlock) -> Option<Run> {
     })
 }
 
-/// First block of the fast-commit area, counted in the journal; past everything if there is none.
-/// jbd2 clears its own feature bit in a clean journal, so ext4's counts too.
+/// Returns the first block of the fast-commit area, counted in the journal; `NOWHERE` if there is none. jbd2 clears its own feature
+/// bit in a clean journal, so ext4's bit is checked too.
 fn fast_commit_start(
     image: &Image,
     sb: &SuperBlock,

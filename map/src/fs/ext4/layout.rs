@@ -16,7 +16,7 @@ use crate::fs::notices::Notices;
 /// Claims superblocks, descriptors, bitmaps, inode tables and the MMP block.
 pub fn claim(sb: &SuperBlock, groups: &[GroupDesc], claims: &mut Claims, notices: &mut Notices) {
     if sb.block_size == 1024 {
-        // The boot loader's: ext4 neither uses it nor counts it as free.
+        // This block belongs to the boot loader: ext4 neither uses it nor counts it as free.
         claims.layout(FsBlock(0), 1, Kind::Unmapped);
     }
     for desc in groups {
@@ -42,7 +42,7 @@ pub fn claim(sb: &SuperBlock, groups: &[GroupDesc], claims: &mut Claims, notices
     }
 }
 
-/// Copies in the last group may lie past the end when the group is cut short; that is no error.
+/// Claims the copies at the start of a group. If the last group is short, its copies may lie past the end; that is no error.
 fn claim_copies(sb: &SuperBlock, group: u32, claims: &mut Claims) {
     let copies = group_desc::copies(sb, group);
     if let Some(block) = copies.superblock {
@@ -53,8 +53,7 @@ fn claim_copies(sb: &SuperBlock, group: u32, claims: &mut Claims) {
     }
 }
 
-/// Claims the blocks reserved for more descriptors. The resize inode holds them, so this is for
-/// what it does not list.
+/// Claims the blocks reserved for more descriptors. The resize inode holds them; these claims are for what it does not list.
 pub fn claim_reserved(sb: &SuperBlock, groups: &[GroupDesc], claims: &mut Claims) {
     for desc in groups {
         if let Some((block, blocks)) = group_desc::copies(sb, desc.group).reserved {
@@ -63,12 +62,13 @@ pub fn claim_reserved(sb: &SuperBlock, groups: &[GroupDesc], claims: &mut Claims
     }
 }
 
-/// Runs of allocated blocks that may have no owner: of a sound filesystem each has at least one.
+/// The number of allocated runs that may have no owner before the bitmaps count as damaged. In a sound filesystem each run has at
+/// least one owner.
 const WITHOUT_OWNER: usize = 1 << 18;
 
-/// Claims as `unmapped` what the block bitmaps call allocated. Last of all: what is left then has
-/// no owner that could be found. That is also the unused rest of a bigalloc cluster, which its
-/// file's extents do not reach; `debugfs icheck` finds no owner for it either.
+/// Claims as `unmapped` what the block bitmaps mark as allocated. It must be called last: what is left then has no owner that could
+/// be found. This includes the unused rest of a bigalloc cluster, to which its file's extents do not reach; `debugfs icheck` finds
+/// no owner for it either.
 pub fn claim_allocated(
     image: &Image,
     sb: &SuperBlock,
@@ -114,7 +114,7 @@ fn claim_group(
     let at = format!("block bitmap of group {group}");
     let buf = sb.read_block(image, desc.bg_block_bitmap, at)?;
     for run in bits::runs(&bits::lowest_first(&buf)) {
-        // Behind the group's last block the bits are set.
+        // The bits behind the group's last block are set.
         let block = |cluster: usize| {
             let cluster = u64::try_from(cluster).unwrap_or(u64::MAX);
             cluster.saturating_mul(ratio).min(blocks)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the metadata lies that a map is built from: the superblock, the descriptors, bitmaps, inode tables, the
-//! trees of all inodes, and the contents of directories, long symlinks, the journal and other files of the
-//! filesystem's own. What a snapshot saves; without debugfs.
+//! Finds the metadata from which a map is built, without debugfs: the superblock, the descriptors, bitmaps, inode tables, the trees
+//! of all inodes, and the contents of directories, long symlinks, the journal and the filesystem's own files. A snapshot saves
+//! these.
 
 use std::ops::Range;
 
@@ -19,16 +19,16 @@ use crate::fs::progress::Part;
 /// Places on an image.
 #[derive(Debug)]
 pub struct Metadata {
-    /// In bytes; ascending, disjoint and inside the image.
+    /// Byte ranges; ascending, disjoint and inside the image.
     pub ranges: Vec<Range<u64>>,
-    /// What could not be read, a line each.
+    /// What could not be read, one line each.
     pub notices: Vec<String>,
 }
 
-/// Finds the metadata of a filesystem: ext4, ext3 or ext2.
+/// Finds the metadata of an ext4, ext3 or ext2 filesystem.
 ///
 /// # Errors
-/// The superblock or the group descriptors cannot be read.
+/// Returns an error if the superblock or the group descriptors cannot be read.
 pub fn metadata(image: &Image) -> Result<Metadata> {
     let sb = &SuperBlock::read(image)?;
     let groups = group_desc::read_all(image, sb)?;
@@ -65,10 +65,10 @@ struct Places<'a> {
 }
 
 impl Places<'_> {
-    /// The primary copies alone: the others say the same, or are old.
+    /// Adds the primary copies only: the others say the same, or are old.
     fn layout(&mut self, groups: &[GroupDesc]) {
         let sb = self.sb;
-        // The superblock is at byte 1024, whatever the size of a block.
+        // The superblock is at byte 1024, whatever the block size.
         self.add(FsBlock(0), 2048u64.div_ceil(sb.block_size.into()));
         for block in group_desc::primaries(sb) {
             self.add(block, 1);
@@ -102,7 +102,7 @@ impl Places<'_> {
         }
     }
 
-    /// Whether what the inode holds is the filesystem's own, or leads to names.
+    /// Returns true if the inode's contents belong to the filesystem itself, or lead to names.
     fn saves_contents(&self, record: &InodeRecord) -> bool {
         let sb = self.sb;
         let number = record.number;
@@ -113,7 +113,7 @@ impl Places<'_> {
             || sb.compat(compat::ORPHAN_FILE) && number == sb.s_orphan_file_inum
     }
 
-    /// What of it is inside the filesystem.
+    /// Adds the part of these blocks that is inside the filesystem.
     fn add(&mut self, block: FsBlock, blocks: u64) {
         let end = block.plus(blocks).min(self.sb.end());
         if block < end {

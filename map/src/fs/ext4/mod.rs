@@ -8,8 +8,8 @@
 //!                   └─→ directory blocks ──→ names           │
 //! block bitmaps ──→ allocated, without owner ────────────────┘
 //! ```
-//! All steps are linear in the size of the metadata. [`By`] says who lists the blocks of an inode: a walker of our own, or
-//! debugfs.
+//! The time of every step is linear in the size of the metadata. [`By`] selects who lists the blocks of an inode: our own walker,
+//! or debugfs.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -63,30 +63,29 @@ use walk::Walker;
 /// The program that lists the blocks of inodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum By {
-    /// A walker of our own. Where there is a debugfs, it is asked about the filesystem as a whole and about the journal, and
-    /// what it says otherwise is a notice.
+    /// Our own walker. If debugfs is installed, it is asked about the filesystem as a whole and about the journal, and a notice
+    /// says what it reports differently.
     #[default]
     Walk,
-    /// debugfs, about every inode whose tree the walker finds sound.
+    /// debugfs, for every inode whose tree the walker finds sound.
     Debugfs,
 }
 
-/// Builds the map of a filesystem: a raw image, a block device, or `e2image -r`'s sparse
-/// snapshot. `start_sector` is where the filesystem begins on its disk; all sectors of the map
-/// count from there. What could not be resolved stands in [`Map::notices`], and its blocks are
-/// `unmapped` as far as the block bitmap says that they are allocated.
+/// Builds the map of a filesystem on a raw image, a block device, or the sparse snapshot of `e2image -r`. `start_sector` is the
+/// filesystem's first sector on its disk; all sectors of the map count from the start of the disk. What could not be resolved is
+/// listed in [`Map::notices`], and those of its blocks that the block bitmap marks as allocated are `unmapped`.
 ///
 /// # Errors
-/// The superblock or the group descriptors cannot be read.
+/// Returns an error if the superblock or the group descriptors cannot be read.
 pub fn build(image: &Path, start_sector: u64) -> Result<Map> {
     build_by(By::Walk, &Image::open(image)?, start_sector, &|_| {})
 }
 
-/// [`build`] of an opened image, with the blocks of inodes as `by` lists them. It reports its progress to `watcher`.
+/// Builds the map of an opened image as [`build`] does; `by` lists the blocks of inodes. Progress is reported to `watcher`.
 ///
 /// # Errors
-/// The superblock or the group descriptors cannot be read; or debugfs is to list the blocks, and there is none or it does
-/// not open the filesystem.
+/// Returns an error if the superblock or the group descriptors cannot be read; and, if debugfs is to list the blocks, if it is
+/// missing or does not open the filesystem.
 pub fn build_by(by: By, image: &Image, start_sector: u64, watcher: &Watcher) -> Result<Map> {
     if let Some(map) = journal_device::map(image, start_sector)? {
         return Ok(map);
@@ -140,7 +139,7 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// Says what the map cannot show of a sound filesystem.
+    /// Notes what the map cannot show of a sound filesystem.
     fn note_features(&mut self) {
         let sb = self.sb;
         if sb.ro_compat(ro_compat::SHARED_BLOCKS) {
@@ -155,7 +154,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Says how many groups have no descriptor.
+    /// Notes how many groups have no descriptor.
     fn note_groups(&mut self, known: usize) {
         let groups = usize::try_from(self.sb.groups).unwrap_or(usize::MAX);
         let missing = groups.saturating_sub(known);
@@ -214,7 +213,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// The inode of which debugfs's list is held against the walker's: the journal, or the root directory.
+    /// Returns the inode for which debugfs's list is compared with the walker's: the journal, or the root directory.
     fn compared(&self) -> Ino {
         match self.sb.compat(compat::HAS_JOURNAL) && self.sb.s_journal_inum != Ino(0) {
             true => self.sb.s_journal_inum,
@@ -222,8 +221,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Asks debugfs, where there is one, about the filesystem as a whole and about one inode. debugfs reads files and
-    /// devices alone.
+    /// Asks debugfs, if it is installed, about the filesystem as a whole and about one inode. debugfs reads only files and devices.
     fn compare(&mut self, sound: &Sound) {
         if self.image.file().is_none() {
             return;
@@ -285,7 +283,7 @@ impl Builder<'_> {
         let claims_before = self.claims.count();
         let mut inside = true;
         for &block in list.tree.iter().chain(&list.upper_tree) {
-            // The single indirect blocks of the resize inode are group descriptors to be.
+            // The single indirect blocks of the resize inode are reserved for group descriptors.
             let reserved = number == EXT4_RESIZE_INO && !list.upper_tree.contains(&block);
             let kind = if reserved {
                 Kind::GroupDesc
@@ -330,7 +328,7 @@ impl Builder<'_> {
         self.sb.compat(compat::HAS_JOURNAL) && number == self.sb.s_journal_inum
     }
 
-    /// What the contents of an inode are. The bad blocks hold nothing, and stay `unmapped`.
+    /// Returns the kind of an inode's contents. The bad blocks hold nothing and stay `unmapped`.
     fn kind(&self, record: &InodeRecord) -> Kind {
         let sb = self.sb;
         match record.number {
@@ -346,13 +344,13 @@ impl Builder<'_> {
     }
 }
 
-/// Inodes that have blocks, and whose trees the walker finds nothing wrong with.
+/// Inodes that have blocks, and in whose trees the walker found no fault.
 #[derive(Default)]
 struct Sound {
     records: Vec<InodeRecord>,
-    /// The entries of their trees: debugfs prints no more lines.
+    /// Number of entries in their trees; debugfs prints no more lines than this.
     entries: u64,
-    /// What the walker lists of the last one.
+    /// The walker's list for the last of them.
     last: Option<BlockList>,
 }
 

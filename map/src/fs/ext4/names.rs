@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The entries of the directories, from their own blocks.
+//! Reads the entries of directories from the directories' own blocks.
 //!
-//! debugfs's `ls` prints names as they are, newlines and all, so it cannot be read exactly.
+//! debugfs's `ls` prints names as they are, including newlines, so its output cannot be parsed exactly.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -15,14 +15,14 @@ use crate::fs::names::{Directories, FileName, encrypted};
 use crate::fs::notices::Notices;
 use crate::fs::seen::Seen;
 
-/// Where a directory keeps its entries.
+/// The places where a directory stores its entries.
 #[derive(Debug, Default)]
 pub struct Directory {
-    /// Its blocks.
+    /// Its blocks, as runs.
     pub runs: Vec<Run>,
     /// The areas inside its inode (inline_data).
     pub inline: Vec<Vec<u8>>,
-    /// Its names are ciphertext. They are given as `<encrypted:HEX>`.
+    /// True if its names are ciphertext; they are returned as `<encrypted:HEX>`.
     pub encrypted: bool,
 }
 
@@ -32,12 +32,12 @@ pub struct Tree<'a> {
     sb: &'a SuperBlock,
     directories: &'a HashMap<Ino, Directory>,
     notices: &'a mut Notices,
-    /// Directory blocks read so far: a damaged image may give one to many directories.
+    /// The directory blocks read so far: a damaged image may give one block to many directories.
     read: Seen,
 }
 
 impl<'a> Tree<'a> {
-    /// None of them is read yet.
+    /// Starts with no directory read.
     pub fn new(
         image: &'a Image,
         sb: &'a SuperBlock,
@@ -105,7 +105,7 @@ impl Directories for Tree<'_> {
         for run in &directory.runs {
             let unread = self.read.take(run.block.0..run.block.plus(run.blocks).0);
             let at = |block| (run.logical.plus(run.block.up_to(block)), block);
-            // A hole is told of once, as its first block.
+            // A hole is reported once, as its first block.
             let some = |range: Range<u64>| {
                 let hole = Some(FsBlock(range.start)).filter(|&at| sb.next_data(image, at) > at);
                 hole.into_iter().chain(data_blocks(image, sb, range))
@@ -119,7 +119,7 @@ impl Directories for Tree<'_> {
                     let at = format_args!("block {logical}");
                     self.parse(&area, at, inode, directory, &mut entries);
                 }
-                // The blocks that follow are past the end of the image too.
+                // The following blocks are past the end of the image too.
                 Err(error) => return (self.notices.push(error.to_string()), entries).1,
             }
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! debugfs outside of Linux: it is not run there, as it takes its image from `/proc`.
+//! The stand-in for debugfs outside Linux. debugfs is not run there, because it reads its image from `/proc`.
 
 use super::block_list::BlockList;
 use super::inode::InodeRecord;
@@ -8,10 +8,10 @@ use crate::fs::image::Image;
 use crate::fs::notices::Notices;
 use crate::fs::progress::Part;
 
-/// There is no debugfs.
+/// Reports that there is no debugfs.
 ///
 /// # Errors
-/// Always.
+/// Always returns an error.
 pub fn list(
     _image: &Image,
     _records: &[InodeRecord],

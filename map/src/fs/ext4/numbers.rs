@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The numbers that ext4 counts with.
+//! ext4's numbers, as types of their own.
 
 use crate::fs::number::number;
 
@@ -14,13 +14,13 @@ number! {
 }
 
 number! {
-    /// An inode, the first is 1; 0 stands for none.
+    /// The number of an inode; the first is 1, and 0 stands for none.
     Ino(u32)
 }
 
-/// Holds the blocks that cannot be used.
+/// The inode that holds the bad blocks.
 pub const EXT4_BAD_INO: Ino = Ino(1);
-/// The root directory.
+/// The inode of the root directory.
 pub const EXT4_ROOT_INO: Ino = Ino(2);
-/// Holds the blocks reserved for group descriptors.
+/// The inode that holds the blocks reserved for group descriptors.
 pub const EXT4_RESIZE_INO: Ino = Ino(7);

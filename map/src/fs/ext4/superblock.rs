@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `struct ext4_super_block`: what the layout follows from.
+//! `struct ext4_super_block`: the fields that determine the layout.
 
 use std::ops::Range;
 
@@ -24,8 +24,8 @@ pub mod incompat {
     pub const BIT64: u32 = 0x80;
     pub const CSUM_SEED: u32 = 0x2000;
     pub const MMP: u32 = 0x100;
-    /// filetype, recover, journal_dev, meta_bg, extents, 64bit, mmp, flex_bg, ea_inode, dirdata,
-    /// csum_seed, largedir, inline_data, encrypt, casefold. Not compression (0x1).
+    /// The known bits: filetype, recover, journal_dev, meta_bg, extents, 64bit, mmp, flex_bg, ea_inode, dirdata, csum_seed,
+    /// largedir, inline_data, encrypt and casefold, but not compression (0x1).
     pub const KNOWN: u32 = 0x2
         | 0x4
         | 0x8
@@ -59,15 +59,15 @@ const EXT2_SUPER_MAGIC: u16 = 0xef53;
 /// Byte offset of `s_uuid` from the start of the filesystem.
 pub const UUID: u64 = OFFSET + 0x68;
 
-/// The fields used here, under the kernel's names; low and high halves joined.
+/// The fields that are used here, with the kernel's names; low and high halves are joined.
 #[derive(Clone, Debug)]
 pub struct SuperBlock {
     pub s_inodes_count: u32,
     pub s_blocks_count: u64,
     pub s_first_data_block: u32,
-    /// Bytes in a block, 1024 to 65536.
+    /// Block size in bytes, 1024 to 65536.
     pub block_size: u32,
-    /// Blocks in a cluster, 1 without bigalloc.
+    /// Number of blocks in a cluster; 1 without bigalloc.
     pub cluster_ratio: u32,
     pub s_blocks_per_group: u32,
     pub s_inodes_per_group: u32,
@@ -78,7 +78,7 @@ pub struct SuperBlock {
     pub s_journal_inum: Ino,
     pub s_journal_dev: u32,
     pub s_journal_uuid: [u8; 16],
-    /// Bytes in a group descriptor, 32 without 64bit.
+    /// Length of a group descriptor in bytes; 32 without 64bit.
     pub desc_size: u16,
     pub s_reserved_gdt_blocks: u16,
     pub s_first_meta_bg: u32,
@@ -87,13 +87,13 @@ pub struct SuperBlock {
     /// User, group and project quota inodes; 0 where there is none.
     pub quota_inums: [Ino; 3],
     pub s_orphan_file_inum: Ino,
-    /// What metadata's checksums start from.
+    /// The initial value of metadata's checksums.
     pub checksum_seed: u32,
-    /// Block groups.
+    /// Number of block groups.
     pub groups: u32,
 }
 
-/// Those of a run of blocks that may hold anything but zeros.
+/// Returns the blocks of a run that may not be all zeros.
 pub fn data_blocks<'a>(
     image: &'a Image,
     sb: &'a SuperBlock,
@@ -108,7 +108,7 @@ pub fn data_blocks<'a>(
 }
 
 impl SuperBlock {
-    /// Reads the primary superblock of a filesystem and checks that the layout it tells is possible.
+    /// Reads the primary superblock of a filesystem and checks that its layout is possible.
     pub fn read(image: &Image) -> Result<SuperBlock> {
         let sb = Self::read_any(image, 0)?;
         match sb.impossible() {
@@ -144,7 +144,7 @@ impl SuperBlock {
         }
     }
 
-    /// None where a size is out of range.
+    /// Parses a superblock; None if a size is out of range.
     fn parse(buf: &[u8]) -> Option<SuperBlock> {
         let u32 = |offset| u32_at(buf, offset);
         let u16 = |offset| u16_at(buf, offset);
@@ -201,7 +201,7 @@ impl SuperBlock {
         })
     }
 
-    /// What cannot be, of a superblock that was parsed.
+    /// Returns what is impossible in a parsed superblock, if anything is.
     fn impossible(&self) -> Option<String> {
         let bits = u64::from(self.block_size).saturating_mul(8);
         let clusters = u64::from(self.s_blocks_per_group).checked_div(self.cluster_ratio.into());
@@ -232,66 +232,66 @@ impl SuperBlock {
         }
     }
 
-    /// Whether all these bits of `s_feature_compat` are set.
+    /// Returns true if all these bits of `s_feature_compat` are set.
     pub fn compat(&self, bits: u32) -> bool {
         self.s_feature_compat & bits == bits
     }
 
-    /// Whether all these bits of `s_feature_incompat` are set.
+    /// Returns true if all these bits of `s_feature_incompat` are set.
     pub fn incompat(&self, bits: u32) -> bool {
         self.s_feature_incompat & bits == bits
     }
 
-    /// Whether all these bits of `s_feature_ro_compat` are set.
+    /// Returns true if all these bits of `s_feature_ro_compat` are set.
     pub fn ro_compat(&self, bits: u32) -> bool {
         self.s_feature_ro_compat & bits == bits
     }
 
-    /// Whether the `*_UNINIT` flags of the group descriptors mean anything.
+    /// Returns true if the `*_UNINIT` flags of the group descriptors are valid.
     pub fn has_group_desc_csum(&self) -> bool {
         self.ro_compat(ro_compat::GDT_CSUM) || self.ro_compat(ro_compat::METADATA_CSUM)
     }
 
-    /// One past the last block.
+    /// Returns the number behind the last block.
     pub fn end(&self) -> FsBlock {
         FsBlock(self.s_blocks_count)
     }
 
-    /// Bytes from the start of the filesystem to a block. The block must be inside.
+    /// Returns the byte offset of a block from the start of the filesystem. The block must be inside.
     pub fn byte_of(&self, block: FsBlock) -> u64 {
         block.0.saturating_mul(self.block_size.into())
     }
 
-    /// The first block from this one on that may hold anything but zeros.
+    /// Returns the first block from this one on that may not be all zeros.
     pub fn next_data(&self, image: &Image, block: FsBlock) -> FsBlock {
         let byte = image.next_data(self.byte_of(block));
         let next = byte.checked_div(self.block_size.into()).unwrap_or(0);
         FsBlock(next).max(block)
     }
 
-    /// Whether a block of the image is zeros, as it lies in a hole.
+    /// Returns true if a block lies in a hole of the image and so is zeros.
     pub fn is_hole(&self, image: &Image, block: FsBlock) -> bool {
         let byte = self.byte_of(block);
         byte < image.bytes() && image.is_hole(byte..byte.saturating_add(self.block_size.into()))
     }
 
-    /// Bytes from the start of a file to one of its blocks; None if no file is so long.
+    /// Returns the byte offset of a block in its file; None if no file is so long.
     pub fn offset_of(&self, block: FileBlock) -> Option<u64> {
         block.0.checked_mul(self.block_size.into())
     }
 
-    /// Block size as a length in memory.
+    /// Returns the block size as a length in memory.
     pub fn block_bytes(&self) -> usize {
         usize::try_from(self.block_size).unwrap_or(usize::MAX)
     }
 
-    /// First block of a group.
+    /// Returns the first block of a group.
     pub fn group_first_block(&self, group: u32) -> FsBlock {
         let before = u64::from(group).saturating_mul(self.s_blocks_per_group.into());
         FsBlock(self.s_first_data_block.into()).plus(before)
     }
 
-    /// Blocks of the inode table of one group.
+    /// Returns the number of blocks in the inode table of one group.
     pub fn inode_table_blocks(&self) -> u64 {
         u64::from(self.s_inodes_per_group)
             .saturating_mul(self.s_inode_size.into())

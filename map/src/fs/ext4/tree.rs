@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The trees that inodes keep their blocks in, a node at a time.
+//! Reads the trees in which inodes list their blocks, one node at a time.
 
 use super::inode::BlockMap;
 use super::numbers::{FileBlock, FsBlock};
 use super::{extents, indirect};
 
-/// What an entry of a node leads to.
+/// An entry of a node: the node or the contents to which it leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// The first block of the file that lies there.
+    /// The first block of the file that it covers.
     pub logical: FileBlock,
-    /// The first block of the contents, or the one that holds the next node.
+    /// The first block of the contents, or the block of the next node.
     pub block: FsBlock,
-    /// The number of blocks; 1 where it is a node.
+    /// The number of blocks; 1 for a node.
     pub blocks: u64,
-    /// Levels of nodes from there to the contents; 0 stands for the contents themselves.
+    /// Number of levels from there to the contents; 0 for the contents themselves.
     pub height: u16,
 }
 
-/// What `i_block` of an inode leads to, in the order of the file.
+/// Returns what the `i_block` of an inode leads to, in file order.
 ///
 /// # Errors
-/// Says what is wrong with the root of an extent tree.
+/// Returns an error that says what is wrong with the root of an extent tree.
 pub fn root(
     block_map: BlockMap,
     i_block: &[u8],
@@ -34,10 +34,10 @@ pub fn root(
     }
 }
 
-/// What the node in `buf` leads to, in the order of the file. `node` is the entry that led there.
+/// Returns what the node in `buf` leads to, in file order. `node` is the entry that led there.
 ///
 /// # Errors
-/// Says what is wrong with a node of an extent tree.
+/// Returns an error that says what is wrong with a node of an extent tree.
 pub fn below(block_map: BlockMap, node: &Node, buf: &[u8]) -> Result<Vec<Node>, &'static str> {
     let Some(height) = node.height.checked_sub(1) else {
         return Ok(Vec::new());

@@ -11,8 +11,8 @@ use super::superblock::SuperBlock;
 use super::tree::{Node, below, root};
 use crate::fs::image::Image;
 
-/// Walks the trees of one filesystem's inodes. Each block is a node once, as a few blocks that lead
-/// to one another would make a tree of billions of nodes.
+/// Walks the trees of one filesystem's inodes. Each block is followed as a node only once, because a few blocks that lead to one
+/// another would make a tree of billions of nodes.
 pub struct Walker<'a> {
     image: &'a Image,
     sb: &'a SuperBlock,
@@ -23,14 +23,14 @@ pub struct Walker<'a> {
 /// The inode whose tree is walked.
 struct Of {
     block_map: BlockMap,
-    /// None if no checksum is looked at.
+    /// The seed of its checksums; None if they are not checked.
     seed: Option<Seed>,
-    /// The end of what was listed of the file: extents are in order over all nodes.
+    /// The end of what was listed of the file; the extents of all nodes must be in order.
     end: FileBlock,
 }
 
 impl<'a> Walker<'a> {
-    /// Makes a walker that believes no inode and no node whose checksum is wrong.
+    /// Makes a walker that rejects every inode and every node whose checksum is wrong.
     pub fn new(image: &'a Image, sb: &'a SuperBlock) -> Walker<'a> {
         Walker {
             image,
@@ -40,7 +40,8 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Makes a walker for metadata that is in use: a checksum may be written later than the bytes that it covers.
+    /// Makes a walker for metadata in use, whose checksums are not checked: a checksum may be written later than the bytes that it
+    /// covers.
     pub fn without_checksums(image: &'a Image, sb: &'a SuperBlock) -> Walker<'a> {
         Walker {
             checks_sums: false,
@@ -48,8 +49,8 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Lists the blocks of an inode, whose bytes are `raw`. A fault in a part of its tree is a complaint, and that part
-    /// is left out.
+    /// Lists the blocks of an inode, given its raw bytes. A fault in a part of its tree becomes a complaint, and that part is left
+    /// out.
     pub fn list(&mut self, record: &InodeRecord, raw: &[u8]) -> BlockList {
         let mut list = BlockList::default();
         if record.block_map == BlockMap::None {
@@ -73,7 +74,7 @@ impl<'a> Walker<'a> {
         list
     }
 
-    /// Walks in the order of the file. No tree is higher than 5, but what waits stands on no stack of calls.
+    /// Walks the tree in file order. The nodes that wait are kept in a list instead of on the call stack.
     fn walk(&mut self, mut nodes: Vec<Node>, of: &mut Of, list: &mut BlockList) {
         nodes.reverse();
         while let Some(node) = nodes.pop() {
@@ -147,10 +148,10 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// Why nothing follows from a node.
+/// The reason why a node is not followed.
 enum Wrong {
-    /// Its block has been met before, in this tree or another.
+    /// Its block was met before, in this tree or in another.
     Twice,
-    /// What it is, as the end of a sentence that begins with the block.
+    /// The fault, as the end of a sentence that begins with the block.
     Because(String),
 }

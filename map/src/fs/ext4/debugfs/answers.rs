@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where an inode's blocks are, as debugfs prints it.
+//! Parses what debugfs prints about an inode's blocks.
 
 use super::super::block_list::{BlockList, Run};
 use super::super::numbers::{FileBlock, FsBlock};
 
-/// Reads the answer to `ex`, preallocated extents included:
+/// Parses the answer to `ex`, including preallocated extents:
 ///
 /// ```text
 /// Level Entries       Logical      Physical Length Flags
@@ -51,14 +51,14 @@ fn extent_line(list: &mut BlockList, line: &str) -> Option<()> {
     Some(())
 }
 
-/// Reads the answer to `stat` of an inode without extents. Its last part is
+/// Parses the answer to `stat` about an inode without extents. Its last part is
 ///
 /// ```text
 /// BLOCKS:
 /// (0-11):1234-1245, (IND):1246, (12):1247, (DIND):…
 /// TOTAL: 14
 /// ```
-/// and what stands before it may hold attribute names with anything in them.
+/// and the text before it may hold names of attributes, which can contain anything.
 pub fn from_stat(answer: &[u8]) -> BlockList {
     const TITLE: &str = "\nBLOCKS:\n";
     let answer = String::from_utf8_lossy(answer);
@@ -110,7 +110,7 @@ fn stat_item(list: &mut BlockList, item: &str) -> Option<()> {
     Some(())
 }
 
-/// `7` or `7-9`, as first and one past last.
+/// Parses `7` or `7-9`. Returns the first number and the one behind the last.
 fn range(text: &str) -> Option<(u64, u64)> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     Some((
@@ -127,7 +127,7 @@ fn run(logical: u64, block: u64, blocks: u64) -> Run {
     }
 }
 
-/// All blocks in the list.
+/// Returns the number of blocks in the list.
 fn count(list: &BlockList) -> u64 {
     let tree = list.tree.len().saturating_add(list.upper_tree.len());
     let runs = list

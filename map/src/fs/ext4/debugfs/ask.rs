@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Asks debugfs about many inodes. debugfs takes one processor, so there is a session per
-//! processor, and the answers of one share are read while the next is worked on.
+//! Asks debugfs about many inodes. A debugfs process uses one processor, so there is one session per processor; the answers of one
+//! share of the questions are read while the next share is processed.
 
 use std::collections::HashMap;
 use std::num::NonZero;
@@ -15,16 +15,17 @@ use crate::fs::image::Image;
 use crate::fs::notices::Notices;
 use crate::fs::progress::Part;
 
-/// Questions of one session: enough that its start does not count, and about 1 MB of answers.
+/// Number of questions in a session: enough for the start-up time not to matter, with about 1 MB of answers.
 const SHARE: usize = 8192;
-/// debugfs may crash at an inode of a damaged image; it is started again with the next one.
+/// The number of failures after which the remaining inodes are left out. debugfs may crash at an inode of a damaged image; it is
+/// then started again with the next inode.
 const MAX_FAILURES: usize = 20;
 
-/// A time that it took too long counts as so many: each is waited for.
+/// A session that took too long counts as this many failures, because each one takes so long to wait for.
 const STALLED: usize = 10;
 
-/// Asks all questions; `each` gets the number of the question and the answer, in order. The answers have so many
-/// `lines` at most.
+/// Asks all questions. `each` is called with the number of a question and its answer, in order. All answers together have at most
+/// `lines` lines.
 pub fn ask(
     image: &Image,
     lines: u64,
@@ -51,7 +52,7 @@ pub fn ask(
                 loop {
                     let nth = taken.fetch_add(1, Relaxed);
                     let Some(share) = shares.get(nth) else { break };
-                    // The receiver is gone once an error was returned.
+                    // The receiver is gone after an error was returned.
                     if ended.send((nth, Session::run(debugfs, share))).is_err() {
                         break;
                     }
@@ -79,7 +80,7 @@ struct Reader<'a, F> {
 }
 
 impl<F: FnMut(usize, &[u8])> Reader<'_, F> {
-    /// Reads the sessions in the order of their questions, whatever the order they end in.
+    /// Reads the sessions in the order of their questions, whatever the order in which they end.
     fn read_all<'q>(
         mut self,
         shares: &[&'q [Question]],
@@ -108,7 +109,7 @@ impl<F: FnMut(usize, &[u8])> Reader<'_, F> {
         Ok(())
     }
 
-    /// Reads one session; where it broke off, leaves that question out and asks the rest again.
+    /// Reads one session. If it broke off, the question at which it did is left out and the rest is asked again.
     fn read_share(&mut self, from: usize, share: &[Question], session: Session) -> Result<()> {
         let each = &mut self.each;
         let first = session.read(self.debugfs.image, self.notices, |nth, answer| {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What debugfs may do on Linux: it reads what a stranger may have made.
+//! Confines debugfs on Linux, because it reads images that may come from strangers.
 //!
-//! It ends with the thread that started it, writes no file, leaves no core, and has memory and time of a processor by what
-//! it is asked. As root it runs as nobody, where everybody may read the image, as those are that come of a bundle; a
-//! disk, or an image that is root's alone, it reads as root.
+//! debugfs ends with the thread that started it, writes no file and no core dump, and has limited memory and limited processor
+//! time; the time depends on how much it may print. A root user's debugfs runs as nobody if everybody may read the image, which is
+//! so for images taken from a bundle. It runs as root for a disk, and for an image that only root may read.
 
 use std::fs::File;
 use std::io;
@@ -18,18 +18,18 @@ use rustix::process::{
     Pid, Resource, Rlimit, Signal, getpid, getppid, set_parent_process_death_signal, setrlimit,
 };
 
-/// The kernel's overflowuid, by tradition.
+/// The usual value of the kernel's overflowuid.
 const NOBODY: u32 = 65534;
-/// The descriptors of the largest filesystems take a quarter of it.
+/// The limit on memory, bytes. The descriptors of the largest filesystems take a quarter of it.
 const MEMORY: u64 = 512 << 20;
 const READ_BY_ALL: u32 = 0o004;
 
-/// Under which path the child finds the image that it is given.
+/// Returns the path under which the child process finds the image that it inherits.
 pub fn path_of(image: &File) -> PathBuf {
     format!("/proc/self/fd/{}", image.as_raw_fd()).into()
 }
 
-/// Whether debugfs can do without root.
+/// Returns true if this process is root and debugfs does not need to be.
 pub fn can_be_nobody(image: &File) -> bool {
     let everybodys = |mode: u32| mode & READ_BY_ALL != 0;
     rustix::process::geteuid().is_root()
@@ -38,12 +38,12 @@ pub fn can_be_nobody(image: &File) -> bool {
             .is_ok_and(|meta| everybodys(meta.permissions().mode()))
 }
 
-/// Has a command run as nobody.
+/// Makes a command run as nobody.
 pub fn step_down(command: &mut Command) {
     command.uid(NOBODY).gid(NOBODY);
 }
 
-/// Gives a command the image, and no more than it needs: `seconds` of a processor.
+/// Hands the image down to a command and limits the command: it may use `seconds` of processor time.
 #[allow(unsafe_code)]
 pub fn confine(command: &mut Command, image: File, seconds: u64) {
     let parent = getpid();
@@ -64,7 +64,7 @@ pub fn confine(command: &mut Command, image: File, seconds: u64) {
         }
         Ok(fcntl_setfd(&image, FdFlags::empty())?)
     };
-    // SAFETY: between fork and exec it makes system calls, and nothing else.
+    // SAFETY: the closure runs between fork and exec and only makes system calls.
     unsafe { command.pre_exec(limits) };
 }
 
@@ -72,12 +72,12 @@ fn end_with(parent: Pid) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     match getppid() {
         Some(now) if now == parent => Ok(()),
-        // It ended before that was set.
+        // The parent ended before the signal was set.
         _ => Err(Errno::SRCH.into()),
     }
 }
 
-/// Whether it was ended for its time.
+/// Returns true if the process was ended because it used too much time.
 pub fn took_too_long(status: std::process::ExitStatus) -> bool {
     use std::os::unix::process::ExitStatusExt;
     status.signal() == Some(Signal::XCPU.as_raw()) || status.signal() == Some(Signal::KILL.as_raw())

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! debugfs of e2fsprogs: a second opinion on the blocks of inodes.
+//! Asks e2fsprogs' debugfs for a second opinion on the blocks of inodes.
 //!
-//! It checks the filesystem as a whole when it opens it, and follows trees as they are told. It is asked only about inodes
-//! whose trees were walked to their end without a complaint, as a few blocks that lead to one another keep it busy for hours.
+//! debugfs checks the filesystem as a whole when it opens it, but it follows an inode's tree without checking it: a few blocks that
+//! lead to one another keep it busy for hours. It is therefore asked only about inodes whose trees the walker followed to their end
+//! without a complaint.
 
 use super::block_list::BlockList;
 use super::inode::{BlockMap, InodeRecord};
@@ -18,11 +19,11 @@ mod confine;
 mod process;
 mod session;
 
-/// Calls `each` with every inode and the blocks that debugfs lists of it, in their order. An inode that debugfs says nothing
-/// of is left out and becomes a notice. All answers together have `lines` at most.
+/// Calls `each` with every inode and the blocks that debugfs lists for it, in the order of `records`. An inode about which debugfs
+/// says nothing is left out and becomes a notice. All answers together have at most `lines` lines.
 ///
 /// # Errors
-/// There is no debugfs, it does not open the filesystem, or it cannot be run.
+/// Returns an error if debugfs is missing, cannot be run, or does not open the filesystem.
 pub fn list(
     image: &Image,
     records: &[InodeRecord],
@@ -43,8 +44,8 @@ pub fn list(
     })
 }
 
-/// `ex` for extents. For indirect blocks `stat`: it alone gives the places of single blocks in a
-/// sparse file (`blocks` leaves them out).
+/// Returns `ex` for an inode with extents and `stat` for one with indirect blocks, because only `stat` lists single blocks of a
+/// sparse file with their positions (`blocks` leaves out the positions).
 fn question(record: &InodeRecord) -> Question {
     Question {
         command: match record.block_map {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! debugfs as a process.
+//! Runs debugfs as a process.
 //!
-//! Commands come from a file (`-f`), which is its stdin: debugfs then does not buffer its output, so that its errors
-//! stand in the answer they belong to when both go to one pipe. The image is handed down: that
-//! is the file that was opened here, whatever now has its path, and `?` in a path would start I/O
-//! options. `-c` leaves out the bitmaps, which are not needed here and may be damaged. Of the environment it gets nothing: it
-//! would start the pager that this names.
+//! Its stdin is a file with the commands (`-f -`), so debugfs does not buffer its output, and errors appear in the answer to which
+//! they belong, as stdout and stderr are one pipe. The child inherits the image as an open file, because another file may have its
+//! path by now, and a `?` in a path would begin I/O options. `-c` skips the bitmaps, which are not needed here and may be damaged.
+//! The environment is cleared, because it may name a pager, which debugfs would start.
 
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read};
@@ -18,50 +17,51 @@ use super::confine;
 use crate::fs::error::{Error, Result};
 use crate::fs::image::Image;
 
-/// Where debugfs may be: a user's PATH often lacks the system's folders. Root takes it from there alone.
+/// The places where debugfs may be; a user's PATH often lacks the system's folders. Root uses only the absolute paths.
 const PROGRAMS: [&str; 4] = [
     "/usr/sbin/debugfs",
     "/usr/bin/debugfs",
     "/sbin/debugfs",
     "debugfs",
 ];
-/// A debugfs that prints nothing for so long is taken to hang, and is ended.
+/// A debugfs that prints nothing for this long counts as hung and is ended.
 const STALL: Duration = Duration::from_secs(60);
-/// How often to look at what debugfs has done.
+/// The interval at which debugfs's progress is checked.
 const INTERVAL: Duration = Duration::from_millis(1);
-/// No session prints more, whatever the filesystem.
+/// The most bytes that a session may print, whatever the filesystem.
 const MAX_OUTPUT: u64 = 1 << 30;
-/// Of a processor: those that it takes at most to open a filesystem, and what it prints in one, slow as that may be.
+/// Limits on processor time: the seconds that debugfs may take to open a filesystem, and the least number of bytes that it must
+/// print in each further second.
 const SECONDS: u64 = 5;
 const BYTES_A_SECOND: u64 = 1 << 20;
 
-/// How debugfs came to its end.
+/// The way in which debugfs ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It read all commands, or crashed.
+    /// It read all commands, or it crashed.
     ByItself,
-    /// It printed nothing for too long, or took too much of a processor.
+    /// It printed nothing for too long, or used too much processor time.
     Stalled,
-    /// It printed more than there can be.
+    /// It printed more than is possible for this filesystem.
     Endless,
 }
 
-/// What debugfs is started on.
+/// The input of debugfs.
 pub struct Debugfs<'a> {
-    /// Names the image in errors.
+    /// The image, as errors name it.
     pub image: &'a Image,
-    /// The image itself.
+    /// The image's open file.
     pub file: &'a File,
-    /// Lines that it can have to say, at most.
+    /// The most lines that debugfs can have to print.
     pub lines: u64,
 }
 
 impl Debugfs<'_> {
-    /// Runs a file of `questions` commands to its end; returns how it ended, and what it printed.
+    /// Runs debugfs on a file of `questions` commands until it ends. Returns how it ended, and its output.
     pub fn run(&self, commands: &File, questions: usize) -> Result<(End, Vec<u8>)> {
         let io = |source| self.image.io("running debugfs", source);
         let (pipe, input) = io::pipe().map_err(io)?;
-        // About 80 bytes per extent; `stat` adds up to a block of attributes.
+        // An extent takes about 80 bytes; `stat` adds up to a block of attributes.
         let asked = u64::try_from(questions).unwrap_or(u64::MAX);
         let most = self
             .lines
@@ -74,7 +74,7 @@ impl Debugfs<'_> {
         thread::scope(|scope| {
             let collector = scope.spawn(|| collect(pipe, &printed, most));
             let end = watch(&mut child, &printed, most);
-            // It may have ended by itself: then there is nothing to kill.
+            // If it ended by itself, there is nothing to kill.
             let _ = child.kill();
             child.wait()?;
             let output = collector
@@ -85,7 +85,7 @@ impl Debugfs<'_> {
         .map_err(io)
     }
 
-    /// Starts the first of these programs that there is; it may print `most` bytes.
+    /// Starts the first of these programs that exists; it may print `most` bytes.
     fn start(
         &self,
         programs: &[&str],
@@ -125,7 +125,7 @@ impl Debugfs<'_> {
             let mut command = make()?;
             confine::step_down(&mut command);
             match command.spawn() {
-                // In a user namespace there may be no such user.
+                // A user namespace may have no such user.
                 Err(error) if is_refused(&error) => {}
                 started => return started,
             }
@@ -134,7 +134,7 @@ impl Debugfs<'_> {
     }
 }
 
-/// All but the image.
+/// Returns the command with everything but the image.
 fn command(program: &str, commands: &File, output: &PipeWriter) -> io::Result<Command> {
     let mut command = Command::new(program);
     command
@@ -166,8 +166,8 @@ fn took_too_long(status: ExitStatus) -> bool {
     confine::took_too_long(status)
 }
 
-/// Takes all that debugfs prints, but not much more than `most` bytes. debugfs writes a few bytes
-/// at a time; reading only once a millisecond saves two context switches for each of its writes.
+/// Reads all that debugfs prints, but not much more than `most` bytes. debugfs writes a few bytes at a time; reading only once a
+/// millisecond saves two context switches for each of its writes.
 fn collect(mut pipe: PipeReader, printed: &AtomicU64, most: u64) -> io::Result<Vec<u8>> {
     let mut output = Vec::new();
     let mut taken = 0u64;
@@ -206,7 +206,7 @@ fn watch(child: &mut Child, printed: &AtomicU64, most: u64) -> io::Result<End> {
     if took_too_long(status) {
         return Ok(End::Stalled);
     }
-    // The closed pipe may have ended it.
+    // The closed pipe may have ended the process.
     Ok(if printed.load(Relaxed) > most {
         End::Endless
     } else {
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(line, "debugfs not found: install e2fsprogs");
     }
 
-    /// A program in debugfs's place.
+    /// Writes a script that stands in for debugfs.
     fn script(text: &str) -> tempfile::TempPath {
         use std::io::Write;
         use std::os::unix::fs::PermissionsExt;
@@ -244,7 +244,7 @@ mod tests {
         file.into_temp_path()
     }
 
-    /// Starts it until no other test's child has it open for writing.
+    /// Starts the script as soon as no other test's child has it open for writing.
     fn started(debugfs: &Debugfs, script: &std::path::Path) -> (Child, PipeReader) {
         let programs = [script.to_str().expect("path")];
         let commands = tempfile::tempfile().expect("file");

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Thousands of questions to one debugfs, one answer each.
+//! Asks one debugfs process thousands of questions; each has one answer.
 //!
-//! debugfs repeats each command before its answer. Where an answer can hold text from the image
-//! (`stat`), a comment with a random word separates it from the next; nothing in the image can
-//! contain that word. Commands name inodes by number only, and are far below the 8 KiB at which
-//! debugfs cuts lines.
+//! debugfs repeats each command before its answer. If an answer can contain text from the image (`stat`), a comment with a random
+//! word separates it from the next one; nothing in the image can contain that word. Commands name inodes by number only, and are
+//! far shorter than the 8 KiB at which debugfs cuts lines.
 
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
@@ -32,17 +31,17 @@ pub enum Ask {
     Stat,
 }
 
-/// One run of debugfs, ended.
+/// A run of debugfs that has ended.
 pub struct Session<'a> {
     questions: &'a [Question],
-    /// A comment that no text of the image can equal.
+    /// A comment that differs from every text in the image.
     comment: String,
     output: Vec<u8>,
     end: End,
 }
 
 impl<'a> Session<'a> {
-    /// Runs debugfs to its end.
+    /// Runs debugfs until it ends.
     pub fn run(debugfs: &Debugfs, questions: &'a [Question]) -> Result<Session<'a>> {
         let io = |source| debugfs.image.io("running debugfs", source);
         let mut session = Session {
@@ -75,8 +74,7 @@ impl<'a> Session<'a> {
         Ok(file)
     }
 
-    /// Whether a comment stands before a question: where it or the one before is `stat`, and at
-    /// the beginning and the end.
+    /// Returns true if a comment stands before a question: before and behind each `stat`, and at the beginning and the end.
     fn has_comment(&self, nth: usize) -> bool {
         let open = |nth: Option<usize>| {
             let question = nth.and_then(|nth| self.questions.get(nth));
@@ -85,7 +83,7 @@ impl<'a> Session<'a> {
         open(Some(nth)) || open(nth.checked_sub(1))
     }
 
-    /// The line that begins an answer, without the comment's or the command's `debugfs: `.
+    /// Returns the line that begins an answer, without the `debugfs: ` before the comment or the command.
     fn heading(&self, nth: usize) -> String {
         match self.questions.get(nth) {
             Some(question) if !self.has_comment(nth) => question.request(),
@@ -93,7 +91,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// What to say of the first question that was not answered in full.
+    /// Returns what happened at the first question that was not answered in full.
     pub fn why(&self) -> &'static str {
         match self.end {
             End::ByItself => "broke off",
@@ -102,19 +100,19 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Whether it was waited for in vain.
+    /// Returns true if debugfs was ended because it gave no answer.
     pub fn is_stalled(&self) -> bool {
         self.end == End::Stalled
     }
 
-    /// Cuts the output into answers. Returns how many questions were answered in full.
+    /// Splits the output into answers. Returns how many questions were answered in full.
     pub fn read(
         &self,
         image: &Image,
         notices: &mut Notices,
         mut each: impl FnMut(usize, &[u8]),
     ) -> Result<usize> {
-        // Before the first answer debugfs prints what concerns the filesystem as a whole.
+        // Before the first answer, debugfs prints what concerns the filesystem as a whole.
         let mut next = 0usize;
         let mut heading = self.heading(next);
         let (mut answer_at, mut at) = (0usize, 0usize);
@@ -147,7 +145,7 @@ impl<'a> Session<'a> {
 }
 
 impl Question {
-    /// The command line.
+    /// Returns the command line.
     fn request(&self) -> String {
         let command = match self.command {
             Ask::Extents => "ex",
@@ -157,14 +155,14 @@ impl Question {
     }
 }
 
-/// A debugfs from before 2020 has no comments, and repeats them like commands.
+/// Returns true if a line begins the answer with this heading. A debugfs from before 2020 has no comments, and repeats them like
+/// commands.
 fn is_heading(line: &[u8], heading: &str) -> bool {
     let line = line.strip_prefix(b"debugfs: ").unwrap_or(line);
     line.strip_suffix(b"\n") == Some(heading.as_bytes())
 }
 
-/// An answer without the command that debugfs repeats before it, and without what an old one
-/// says to a comment.
+/// Returns an answer without the command that debugfs repeats before it, and without what an old debugfs prints for a comment.
 fn without_echo(answer: &[u8]) -> &[u8] {
     let mut rest = answer;
     while rest.starts_with(b"debugfs: ") {
@@ -174,7 +172,7 @@ fn without_echo(answer: &[u8]) -> &[u8] {
     rest
 }
 
-/// Reports what debugfs said about the filesystem as a whole.
+/// Reports what debugfs printed about the filesystem as a whole.
 fn check_opened(image: &Image, preamble: &[u8], notices: &mut Notices) -> Result<()> {
     let text = String::from_utf8_lossy(preamble);
     let said: Vec<&str> = text
@@ -183,7 +181,7 @@ fn check_opened(image: &Image, preamble: &[u8], notices: &mut Notices) -> Result
         .map(|line| line.strip_prefix("debugfs: ").unwrap_or(line))
         .collect();
     let said = said.join("; ");
-    // It names the file as it was handed down.
+    // The message names the file by the path under which it was handed down.
     match said.rsplit_once(" while trying to open ") {
         Some((why, _)) if why.contains("unsupported") => {
             return Err(image.unsupported("superblock", format!("debugfs: {why}")));
