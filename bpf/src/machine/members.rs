@@ -58,7 +58,7 @@ pub(crate) fn of(first: &Device) -> Result<Vec<Member>> {
     Ok(members)
 }
 
-/// A device as an image. Nothing of it is dropped from the page cache.
+/// Returns a device as an image. Nothing of it is dropped from the page cache.
 fn image_of(device: &Device) -> Result<Image> {
     let file = File::open(device.node()).at(device.node())?;
     Ok(Image::new(device.node(), device.bytes(), file))

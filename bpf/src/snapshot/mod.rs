@@ -53,7 +53,7 @@ fn described(device: &Device, members: &[Member], method: &str) -> Snapshot {
     }
 }
 
-/// The length of the filesystem's devices in bytes.
+/// Returns the length of the filesystem's devices in bytes.
 fn size(device: &Device, members: &[Member]) -> u64 {
     let end = |last: &Member| last.start.saturating_add(last.sectors).saturating_mul(512);
     members.last().map_or(device.bytes(), end)
