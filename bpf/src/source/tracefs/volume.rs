@@ -65,7 +65,7 @@ impl Volume {
         }
     }
 
-    /// A filesystem that begins on the device `dev` and lies on several, as far as it is on the disk.
+    /// Describes a filesystem that begins on the device `dev` and lies on several, as far as it is on the disk `disk`.
     pub fn among(disk: &str, dev: u32, mapping: &[Mapping], block_size: u64) -> Volume {
         let here = mapping.iter().filter(|run| run.lower_disk_dev == disk);
         let runs = here.map(|run| Run {
