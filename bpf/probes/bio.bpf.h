@@ -73,6 +73,21 @@ static __always_inline bool is_above(__u32 disk)
 	return false;
 }
 
+/* The other disks of the filesystems that lie on the traced one and on several. */
+#define BESIDE_MAX 8
+const volatile struct {
+	__u32 count;
+	__u32 disks[BESIDE_MAX];	/* major << 20 | minor */
+} beside;
+
+static __always_inline bool is_beside(__u32 disk)
+{
+	for (__u32 i = 0; i < BESIDE_MAX; i++)
+		if (i < beside.count && beside.disks[i] == disk)
+			return true;
+	return false;
+}
+
 struct bio_device {
 	__u32 dev;	/* the disk or partition; 0: the bio does not have it (5.10) */
 	__u32 disk;	/* the disk; 0: not looked up */
@@ -101,7 +116,7 @@ static __always_inline void find_device(struct window *w, struct bio_device *d, 
 	d->start = SEE(w, struct block_device, bd_start_sect);
 	if (d->dev == target.dev || d->dev == target.disk_dev)
 		d->disk = target.disk_dev;
-	else if (target.dev == target.disk_dev || above.count)
+	else if (target.dev == target.disk_dev || above.count || beside.count)
 		d->disk = disk_number(SEE(w, struct block_device, bd_disk));
 	else
 		d->disk = 0;

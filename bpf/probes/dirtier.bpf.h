@@ -257,18 +257,17 @@ static __always_inline void dirty_again(struct dirty_page *known, __u32 pid)
 }
 
 /*
- * Returns true if an inode's filesystem is on the traced disk: by its disk, or, as btrfs does not report one, by its
- * own number.
+ * Returns true if an inode's filesystem is on the traced disk: by its disk, or by its own number, as btrfs does not report
+ * a disk, and f2fs and ext4 may have others beside the one that they report.
  */
 static __noinline bool is_traced_inode(struct inode *inode)
 {
 	struct gendisk *disk = inode_disk(inode);
-	__u32 number;
+	__u32 number = disk_number(disk);
 
-	if (!disk)
-		return is_traced_filesystem(LOAD(inode, i_sb, s_dev));
-	number = disk_number(disk);
-	return number == target.disk_dev || is_above(number);
+	if (disk && (number == target.disk_dev || is_above(number)))
+		return true;
+	return is_traced_filesystem(LOAD(inode, i_sb, s_dev));
 }
 
 /* Returns true if the current task makes the inode's pages on the traced disk dirty for its own sake. */
@@ -508,6 +507,8 @@ static __always_inline void step_dirtier(struct work *w, const struct folio_view
 
 	find_place(w, folio, &place);
 	pid = dirtier_of(w, &place, &flags);
+	if (w->walk.settles)
+		return;
 	if (run->pid != pid || run->flags != flags)
 		close_dirtier(w);
 	if (!pid)

@@ -68,7 +68,8 @@ int mostrace_ext4_free_blocks(__u64 *ctx)
 	if (!(ctx[3] & EXT4_FREE_BLOCKS_METADATA))
 		return 0;
 	if (disk != target.disk_dev) {
-		if (!is_above(disk))
+		/* The filesystem is on a disk above, or beside the traced one, which has its journal. */
+		if (!is_above(disk) && !is_traced_filesystem(BPF_CORE_READ(sb, s_dev)))
 			return 0;
 		freed.home = MOSTRACE_HOME_FILESYSTEM;
 	} else if (bpf_core_field_exists(struct block_device, bd_start_sect)) {

@@ -86,6 +86,27 @@ static __always_inline void record(struct work *w, struct bio *bio, __u32 slot, 
 	put_all(w);
 }
 
+/*
+ * A filesystem on several disks writes a bio to another one than the traced. What it writes does not wait any more, and has
+ * another dirtier when it is dirtied again.
+ */
+static __always_inline void settle(struct work *w, bool looped)
+{
+	w->who.time_ns = bpf_ktime_get_ns();
+	w->buffer = 0;
+	w->ascent.has_plain = false;
+	w->ascent.skip = 0;
+	start_process(w, &w->ascent.root);
+	if (!w->process.head.bytes || (w->process.opf & REQ_OP_MASK) != REQ_OP_WRITE)
+		return;
+	w->walk.settles = true;
+	if (looped)
+		walk_pages(WORK_QUEUE);
+	else
+		walk_pages_unrolled(WORK_QUEUE);
+	w->walk.settles = false;
+}
+
 /* The events that are reported as block events too. */
 enum told { TOLD_QUEUED, TOLD_COMPLETED, TOLD };
 
@@ -152,6 +173,8 @@ static __always_inline int queue_bio(struct bio *bio, bool looped)
 	} else if (is_above(device.disk)) {
 		see(w, &device);
 		remember(bio, &w->who);
+	} else if (is_beside(device.disk)) {
+		settle(w, looped);
 	}
 	return 0;
 }

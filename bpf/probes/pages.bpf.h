@@ -113,9 +113,11 @@ static __always_inline long step_folio(struct work *w, __u32 slot)
 		walk->first_origin = walk->origin;
 	walk->begun = 1;
 	offset = ((folio.index + folio.tail) << page_shift) + (at & ((1ULL << page_shift) - 1));
-	step_file(w, slot, offset, chunk);
-	if (walk->origin == MOSTRACE_ORIGIN_NODE)
-		put_node(w, walk->inode, folio.head, offset >> page_shift);
+	if (!walk->settles) {
+		step_file(w, slot, offset, chunk);
+		if (walk->origin == MOSTRACE_ORIGIN_NODE)
+			put_node(w, walk->inode, folio.head, offset >> page_shift);
+	}
 	if (walk->writes)
 		step_dirtier(w, &folio, chunk);
 	walk->done += chunk;

@@ -46,6 +46,7 @@ struct page_walk {
 	__u8 begun;
 	__u8 writes;
 	__u8 is_mapped;		/* the mapping may be written through a program's memory */
+	__u8 settles;		/* the bio is another disk's: no entries are made of it */
 	struct run file;
 	struct dirty_run dirtier;
 };
@@ -111,6 +112,10 @@ _Static_assert(sizeof(struct mostrace_process) % 8 == 0, "nothing lies between t
 enum work_slot {
 	WORK_QUEUE,
 	WORK_REMAP,
+	/*
+	 * Of two programs, of which one alone finds flushes: those of a disk with requests end in block_rq_complete, where the block
+	 * layer keeps interrupts off (mq_flush_lock in block/blk-flush.c), and those of a disk without in block_bio_complete.
+	 */
 	WORK_FLUSH,
 	WORK_SLOTS,
 };

@@ -30,8 +30,9 @@ pub struct Manifest {
     pub device: Device,
     /// The filesystem on it, if one was recognised.
     pub filesystem: Option<Filesystem>,
-    /// If the filesystem lies on a mapped device (dm) above the traced one: the places of the mapped device's sectors,
-    /// in their order. The snapshot then counts in sectors of the mapped device. Otherwise empty.
+    /// If the filesystem lies on a mapped device (dm) above the traced one, or on several devices: the places of its
+    /// sectors, in their order. The snapshot then counts in sectors of the mapped device, or through all devices.
+    /// Otherwise empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mapping: Vec<Mapping>,
     /// If the recording was cut (`--segment`): the number of this piece and what it repeats.
@@ -210,22 +211,24 @@ pub struct Filesystem {
     /// for FAT.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub features: Option<Vec<String>>,
-    /// Kernel name of the mapped device that holds the filesystem; None if the traced device itself does.
+    /// Kernel name of the mapped device that holds the filesystem, or of the first of several devices that do; None if
+    /// the traced device itself does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// major:minor of that mapped device.
+    /// major:minor of that device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dev: Option<String>,
 }
 
-/// A run of sectors of a mapped device (dm), and the disk that it lies on.
+/// A run of sectors of a mapped device (dm), or of a filesystem on several devices, and the disk that it lies on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mapping {
-    /// First sector on the mapped device.
+    /// First sector on the mapped device, or in the filesystem.
     pub start_sector: u64,
     /// Length in sectors.
     pub sectors: u64,
-    /// Type of the device-mapper target, for example `linear` or `crypt`; of several stacked ones the uppermost first.
+    /// Type of the device-mapper target, for example `linear` or `crypt`; of several stacked ones the uppermost first. Of a
+    /// filesystem on several devices, what the device is to it, for example `the journal`.
     pub target: String,
     /// major:minor of the partition or disk below.
     pub lower_dev: String,

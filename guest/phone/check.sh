@@ -78,6 +78,21 @@ if [ -e call32-calls.most ]; then
 	[ "$(sort -u writers.csv | tr '\n' ' ')" = "comm sh " ] || fail "call32-calls.most: writes by: $(sort writers.csv | uniq -c)"
 fi
 
+# With data=journal each copy of contents has its file, and its writer as its cause where causes are told (from 5.17 on).
+for bundle in journal-*.most; do
+	[ -e "$bundle" ] || continue
+	check_rows "$bundle"
+	block=${bundle#journal-} block=${block%.most}
+	mostrace analyze "$bundle" --by home_path,cause_comm --where "kind = 'data_copy'" --format csv >copies.csv
+	bytes=$(column write_bytes <copies.csv)
+	told=$(grep -q '"causes": "none"' "$bundle/manifest.json" || echo yes)
+	for writer in dd cp; do
+		copied=$(awk -F, -v p="/by-$writer" -v c="${told:+$writer}" -v b="$bytes" '$1 == p && $2 == c { n += $b } END { print n + 0 }' copies.csv)
+		[ "$copied" = $((10 * block)) ] || fail "$bundle: $copied bytes of copies of /by-$writer: $(cat copies.csv)"
+	done
+	! sed 1d copies.csv | grep -v '^/by-dd,\|^/by-cp,\|^/test.db' || fail "$bundle: $(cat copies.csv)"
+done
+
 [ "$filesystems" != ext4 ] || exit 0
 # The same checks for recordings below mapped devices.
 for type in ext4 f2fs; do

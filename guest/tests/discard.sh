@@ -67,10 +67,10 @@ step "f2fs"
 fresh_f2fs 128
 for n in 1 2 3 4; do /usr/local/bin/dd if=/dev/zero of="$mnt/$n" bs=1M count=8 2>/dev/null; done
 sync
-rm "$mnt"/[123]
 before=$(kernels 14)
-# Its thread begins when the disk has been idle for a while.
+# Its thread begins when the disk has been idle for a while. Files that were removed earlier may be discarded ahead of the recording.
 cat >idle.sh <<END
+rm $mnt/[123]
 sync
 fstrim $mnt
 i=0

@@ -16,7 +16,8 @@
 //! - [`Map::path`], [`Map::paths`] and [`Map::inode`] look up the owner. Paths are raw bytes.
 //! - [`Map::notices`] lists what could not be resolved in a damaged filesystem. Such blocks are
 //!   [`class::Kind::Unmapped`]: owners are never guessed.
-//! - [`Map::through`] translates the map of a filesystem on a mapped device (dm) to sectors of the disk below.
+//! - [`Map::through`] translates the map of a filesystem on a mapped device (dm), or on several devices, to sectors of one disk.
+//! - [`fs::parts`] tells which devices a filesystem lies on, and [`fs::Joined`] reads them as one image.
 //! - [`fs::jbd2::Journal`] reads the log of ext4's journal, with the home of each copy in it.
 //!
 //! ```
@@ -72,4 +73,4 @@ mod through;
 
 pub use extent::Extent;
 pub use map::{Inode, Map, Name};
-pub use through::Piece;
+pub use through::{ELSEWHERE, Piece};

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use crate::class::{Kind, Provenance};
 use crate::extent::{Extent, disjoint};
-use crate::through::{self, Piece};
+use crate::through::{self, ELSEWHERE, Piece};
 
 /// One directory entry of an inode.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,10 +36,15 @@ pub struct Inode {
 #[derive(Clone, Debug, Default)]
 pub struct Map {
     extents: Vec<Extent>,
+    /// Those on other disks, from [`ELSEWHERE`] on.
+    elsewhere: Vec<Extent>,
     inodes: HashMap<u64, Inode>,
     notices: Vec<String>,
-    /// The pieces in which a mapped device lies on the disk; empty if the filesystem is on the disk itself.
+    /// The pieces in which a mapped device, or a filesystem on several devices, lies on the disk; empty if the filesystem is on the
+    /// disk itself.
     through: Vec<Piece>,
+    /// True if there is a journal, but not on the disk.
+    has_journal_elsewhere: bool,
     /// The size of the filesystem's blocks, bytes; 0 if it is not known.
     block_size: u64,
 }
@@ -52,9 +57,11 @@ impl Map {
         let extents = disjoint(start, start.saturating_add(sectors), extents);
         Map {
             extents,
+            elsewhere: Vec::new(),
             inodes,
             notices: Vec::new(),
             through: Vec::new(),
+            has_journal_elsewhere: false,
             block_size: 0,
         }
     }
@@ -70,17 +77,29 @@ impl Map {
         (self.block_size > 0).then_some(self.block_size)
     }
 
-    /// Translates the map from a mapped device to the disk below. `pieces` are the runs of the mapped device; sectors
-    /// that are in none of them are no longer covered.
+    /// Translates the map from a mapped device, or from several devices, to the disk below. `pieces` are the runs; sectors that
+    /// are in none of them are no longer covered. Those of other disks count from [`ELSEWHERE`] on.
     pub fn through(self, pieces: &[Piece]) -> Map {
+        let mut extents = through::extents(&self.extents, pieces);
+        let here = extents.partition_point(|extent| extent.sector < ELSEWHERE);
+        let elsewhere = extents.split_off(here);
         Map {
-            extents: through::extents(&self.extents, pieces),
+            has_journal_elsewhere: elsewhere
+                .iter()
+                .any(|extent| extent.kind == Kind::Jbd2Superblock),
+            elsewhere,
+            extents,
             through: pieces.to_vec(),
             ..self
         }
     }
 
-    /// Translates a sector of the filesystem's own device to the disk below. None if it lies on another disk.
+    /// Returns true if the filesystem has a journal, but not on the disk.
+    pub fn has_journal_elsewhere(&self) -> bool {
+        self.has_journal_elsewhere
+    }
+
+    /// Translates a sector of the filesystem to the disk below. None if its place is not known.
     pub fn down(&self, sector: u64) -> Option<u64> {
         match &self.through[..] {
             [] => Some(sector),
@@ -99,7 +118,7 @@ impl Map {
         &self.notices
     }
 
-    /// Returns all extents, ordered by sector.
+    /// Returns all extents on the disk, ordered by sector.
     pub fn extents(&self) -> &[Extent] {
         &self.extents
     }
@@ -165,14 +184,16 @@ impl Map {
     pub fn pieces(&self, sector: u64, sectors: u64) -> impl Iterator<Item = Extent> + '_ {
         let end = sector.saturating_add(sectors);
         let mut at = sector;
-        let mut next = self
-            .extents
-            .partition_point(|extent| extent.end() <= sector);
+        let extents = match sector < ELSEWHERE {
+            true => &self.extents,
+            false => &self.elsewhere,
+        };
+        let mut next = extents.partition_point(|extent| extent.end() <= sector);
         std::iter::from_fn(move || {
             if at >= end {
                 return None;
             }
-            let piece = match self.extents.get(next) {
+            let piece = match extents.get(next) {
                 Some(extent) if extent.sector <= at => {
                     next = next.saturating_add(1);
                     extent.cut(at, end)

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Translates the map of a filesystem on a mapped device (dm) to sectors of the disk below.
+//! Translates the map of a filesystem on a mapped device (dm), or on several devices, to sectors of one disk.
 
 use crate::extent::{Extent, append};
 
-/// A run of sectors of a mapped device, and its place on the disk below.
+/// The sector from which on those count that lie on other disks: no disk has so many.
+pub const ELSEWHERE: u64 = 1 << 62;
+
+/// A run of sectors of a mapped device or of a filesystem on several devices, and its place on the disk below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// First sector on the mapped device.
     pub upper: u64,
     /// Length in sectors.
     pub sectors: u64,
-    /// First sector on the disk below.
+    /// First sector on the disk below; from [`ELSEWHERE`] on if it lies on another disk.
     pub lower: u64,
 }
 

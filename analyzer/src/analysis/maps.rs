@@ -4,10 +4,11 @@
 use std::path::Path;
 
 use mostrace_bundle::Manifest;
+use mostrace_bundle::manifest::Mapping;
 use mostrace_map::fs::ext4::By;
 use mostrace_map::fs::jbd2::Journal;
 use mostrace_map::fs::{self, Image};
-use mostrace_map::{Map, Piece};
+use mostrace_map::{ELSEWHERE, Map, Piece};
 
 use super::Progress;
 
@@ -26,19 +27,17 @@ pub(super) fn journal_of(
 }
 
 /// Moves the map of a bundle's snapshot to the sectors of the traced disk: the filesystem may lie on a mapped device above
-/// that disk.
+/// that disk, or on several devices.
 pub fn on_the_disk(map: Map, manifest: &Manifest) -> Map {
-    let here = manifest
-        .mapping
-        .iter()
-        .filter(|m| m.lower_disk_dev == manifest.device.disk_dev);
-    let pieces: Vec<_> = here
-        .map(|m| Piece {
-            upper: m.start_sector,
-            sectors: m.sectors,
-            lower: m.lower_start_sector,
-        })
-        .collect();
+    let piece = |m: &Mapping| Piece {
+        upper: m.start_sector,
+        sectors: m.sectors,
+        lower: match m.lower_disk_dev == manifest.device.disk_dev {
+            true => m.lower_start_sector,
+            false => ELSEWHERE.saturating_add(m.start_sector),
+        },
+    };
+    let pieces: Vec<_> = manifest.mapping.iter().map(piece).collect();
     if manifest.mapping.is_empty() {
         map
     } else {

@@ -71,12 +71,18 @@ impl<'a> Registry<'a> {
         self.map.and_then(Map::block_size)
     }
 
+    /// Returns true if the filesystem's journal is on another disk, so that its commits are not seen.
+    pub fn has_journal_elsewhere(&self) -> bool {
+        self.map.is_some_and(Map::has_journal_elsewhere)
+    }
+
     /// Returns true if files of the filesystem with this device number (major << 20 | minor) are numbered as the map's.
     pub fn is_mapped(&self, s_dev: u32) -> bool {
         self.files.is_mapped(s_dev)
     }
 
-    /// Returns the disk sector of a home block; None if it is unknown.
+    /// Returns the disk sector of a home block, which is from [`mostrace_map::ELSEWHERE`] on if the block lies on another disk; None
+    /// if it is unknown.
     pub fn home_on_disk(&self, home: Home, sector: u64) -> Option<u64> {
         match (home, self.map) {
             (Home::FILESYSTEM, Some(map)) => map.down(sector),

@@ -163,7 +163,13 @@ impl<'a, R: Read> Causer<'a, R> {
             };
             let handle = Handle::new(raw, function.map(String::as_str), caller, is_kernels, file);
             let handle = self.found.note_handle(handle, CallKind::of(raw.call.get()));
-            self.journals.add(raw.s_dev.get(), raw.tid.get(), handle);
+            let (s_dev, tid) = (raw.s_dev.get(), raw.tid.get());
+            self.journals.add(s_dev, tid, handle);
+            if registry.has_journal_elsewhere() {
+                for transaction in self.journals.outdated(s_dev, tid) {
+                    self.committed(transaction);
+                }
+            }
         }
         while let Some(raw) = self.tables.dirtied(time_ns)? {
             self.block = raw.head.bytes.get().clamp(512, LARGEST_BLOCK);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use mostrace_bundle::entry::{RawDirtied, dirtied_flags};
 
+use super::blame::Blame;
 use super::handle::Handle;
 use super::transactions::{Modification, Transaction};
 use crate::attribute::HashMap;
@@ -124,6 +125,32 @@ impl Journals {
             }
         }
         taken
+    }
+
+    /// Removes and returns the transactions that are committed for certain, of the filesystem on this device: those up to the last but
+    /// one before `tid`, which a handle has joined. jbd2 commits one transaction while the next one is running.
+    pub fn outdated(&mut self, s_dev: u32, tid: u32) -> Vec<Transaction> {
+        let journal = self.journals.iter_mut().find(|j| j.s_dev == s_dev);
+        let mut taken = Vec::new();
+        if let Some(journal) = journal {
+            while let Some(first) = journal.under_way.first_entry()
+                && first.key().saturating_add(1) < tid
+            {
+                taken.push(first.remove());
+            }
+        }
+        taken
+    }
+
+    /// Removes the block with this home from all transactions, and returns its causers in each that had it. The block is being
+    /// written home, so those are committed.
+    pub fn written(&mut self, home: u64, causers: &mut impl FnMut(&Handle) -> Blame) -> Vec<Blame> {
+        let all = self
+            .journals
+            .iter_mut()
+            .flat_map(|journal| journal.under_way.values_mut());
+        all.filter_map(|transaction| transaction.take(home, causers))
+            .collect()
     }
 
     /// Returns the index of the journal that a block belongs to.

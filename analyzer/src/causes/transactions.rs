@@ -119,6 +119,12 @@ impl Transaction {
         }
     }
 
+    /// Removes a block and returns its causers; None if it is not part of the transaction.
+    pub fn take(&mut self, home: u64, causers: &mut impl FnMut(&Handle) -> Blame) -> Option<Blame> {
+        let modified = self.blocks.remove(&home)?;
+        Some(self.blame_of_block(&modified, causers))
+    }
+
     fn blame_of_block(
         &mut self,
         modified: &Modified,

@@ -219,7 +219,7 @@ pub static ALL: &[Column] = &[
     text("origin", labels::origins, "what the pages belonged to: file, bdev, direct, raw, journal, empty, node, meta, unknown; empty without an entry"),
     id("generation", |f| labels::of_file(f, at::file, |file| file.generation.map(u64::from)), "i_generation of the file"),
     id("jbd2_tid", |_| number([at::tid], |[t]| (t != u64::from(NONE_32)).then_some(t)), "jbd2 transaction of a journal block"),
-    id("home_sector", |_| number([at::home_sector], |[s]| known(s)), "sector to which a journalled copy is written at the checkpoint"),
+    id("home_sector", |_| number([at::home_sector], |[s]| known(s)), "sector to which a journalled copy is written at the checkpoint; null if that is on another disk"),
     text("home_kind", |_| kind(bits::HOME_KIND), "kind of the block at that sector"),
     id("home_inode", |f| labels::of_file(f, at::home_file, |file| file.inode), "inode of the file at that sector, or of the file that the metadata there belongs to"),
     text("home_path", |f| labels::paths(f, at::home_file), "path of that file"),

@@ -4,6 +4,7 @@
 
 use polars::prelude::{Column, DataFrame, PolarsResult};
 
+use mostrace_map::ELSEWHERE;
 use mostrace_map::class::{Kind, Provenance};
 
 use super::field::Field;
@@ -245,7 +246,10 @@ impl Builder {
                 file: base.file(row.file).0,
                 offset: row.file_offset.unwrap_or(NONE),
                 tid: journal.and_then(|j| j.tid).unwrap_or(NONE_32),
-                home_sector: journal.and_then(|j| j.home_sector).unwrap_or(NONE),
+                home_sector: journal
+                    .and_then(|j| j.home_sector)
+                    .filter(|&sector| sector < ELSEWHERE)
+                    .unwrap_or(NONE),
                 home_file: base.file(journal.map_or(FileId::NONE, |j| j.home_file)).0,
                 rewritten: rewritten.unwrap_or(NONE_32),
                 rewrite: rewrite.unwrap_or(NONE),

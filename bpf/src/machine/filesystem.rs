@@ -9,6 +9,7 @@ use mostrace_bundle::manifest::Filesystem;
 
 use crate::error::{At, Result};
 use crate::machine::device::{Device, dev_of_stat, parse_dev};
+use crate::machine::members;
 use crate::machine::mountinfo::{self, Mounted};
 use crate::machine::tool;
 
@@ -31,7 +32,7 @@ pub fn find(device: &Device) -> Result<Option<Filesystem>> {
 /// Returns the kinds of the filesystems on the device and on what is mapped onto it: of those that are mounted, otherwise as the
 /// first blocks say.
 pub fn kinds(device: &Device) -> Vec<String> {
-    let numbers = device.filesystems();
+    let numbers = members::filesystems(device);
     let is_here =
         |mounted: &Mounted| parse_dev(&mounted.dev).is_some_and(|dev| numbers.contains(&dev));
     let mounts = mountinfo::all().into_iter().filter(is_here);

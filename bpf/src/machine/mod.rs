@@ -15,6 +15,7 @@ pub(crate) mod lock;
 pub(crate) mod loops;
 pub(crate) mod mapper;
 pub(crate) mod medium;
+pub(crate) mod members;
 pub(crate) mod memory;
 pub(crate) mod mountinfo;
 pub(crate) mod mounts;

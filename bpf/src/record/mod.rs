@@ -206,7 +206,12 @@ fn take_snapshot(subject: &Subject, bundle: &Writer, manifest: &mut Manifest) {
     let Some(filesystem) = &subject.filesystem else {
         return;
     };
-    match snapshot::take(subject.of_filesystem(), filesystem, bundle.folder()) {
+    match snapshot::take(
+        subject.of_filesystem(),
+        subject.members(),
+        filesystem,
+        bundle.folder(),
+    ) {
         Ok(snapshot) => manifest.snapshot = Some(snapshot),
         Err(e) => manifest.notes.push(format!("no snapshot: {e}")),
     }

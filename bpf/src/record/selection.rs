@@ -8,6 +8,7 @@ use super::subject::Subject;
 use crate::choice::{Causes, Choice, Entries, Operations};
 use crate::error::{Error, Refused, Result};
 use crate::machine::device::Device;
+use crate::machine::members;
 use crate::sink::Sink;
 use crate::source::blktrace::{self, Blktrace};
 use crate::source::bpf::{BpfSource, Parts, process1};
@@ -158,7 +159,10 @@ impl Selection<'_, '_> {
             Entries::Bpf => self.bpf.start_entries(device, self.sink)?,
             Entries::Kernel => {
                 let filesystems = match with_causes {
-                    true => device.filesystems().into_iter().map(dev_name).collect(),
+                    true => members::filesystems(device)
+                        .into_iter()
+                        .map(dev_name)
+                        .collect(),
                     false => Vec::new(),
                 };
                 let (paths, dev) = (&self.options.kernel, &device.info.dev);

@@ -15,6 +15,7 @@ use crate::machine::filesystem;
 use crate::machine::first_page;
 use crate::machine::mapper;
 use crate::machine::medium::Medium;
+use crate::machine::members::{self, Member};
 use crate::sink::NameFilter;
 use crate::source::tracefs::Volume;
 
@@ -23,7 +24,7 @@ pub(super) struct Subject {
     /// The traced device.
     pub device: Device,
     pub filesystem: Option<Filesystem>,
-    /// The device with the filesystem, if it is a mapped device above the traced one.
+    /// The device with the filesystem, if that is not simply the traced device.
     pub mapped: Option<Mapped>,
     pub names: NameFilter,
     /// The apps of an Android device.
@@ -34,10 +35,12 @@ pub(super) struct Subject {
     pub notes: Vec<String>,
 }
 
-/// A device above the traced one.
+/// The device that the filesystem is on: one above the traced one, or the first of several that have the filesystem together.
 pub(super) struct Mapped {
     pub device: Device,
     pub mapping: Vec<Mapping>,
+    /// The devices that have the filesystem together; empty if it is on one above.
+    pub members: Vec<Member>,
 }
 
 impl Subject {
@@ -60,6 +63,7 @@ impl Subject {
             notes.push(format!("{path} is on {node}, which is traced"));
         }
         let (device, mapped) = with_mapped(named, &mut notes)?;
+        let mapped = mapped.or_else(|| with_others(&device, &mut notes));
         let mut filesystem = filesystem::find(mapped.as_ref().map_or(&device, |m| &m.device))?;
         if let (Some(filesystem), Some(mapped)) = (&mut filesystem, &mapped) {
             filesystem.device = Some(mapped.device.info.name.clone());
@@ -93,8 +97,16 @@ impl Subject {
         let block_size = rustix::fs::statvfs(self.mount_point()?).ok()?.f_frsize;
         Some(match &self.mapped {
             None => Volume::on(&self.device, block_size),
-            Some(Mapped { device, mapping }) => {
-                Volume::above(&self.device.info.disk_dev, device.dev, mapping, block_size)
+            Some(Mapped {
+                device,
+                mapping,
+                members,
+            }) => {
+                let disk = &self.device.info.disk_dev;
+                match members.is_empty() {
+                    true => Volume::above(disk, device.dev, mapping, block_size),
+                    false => Volume::among(disk, device.dev, mapping, block_size),
+                }
             }
         })
     }
@@ -128,7 +140,12 @@ impl Subject {
         partitions.filter_map(mounted).collect()
     }
 
-    /// Returns the device that holds the filesystem.
+    /// Returns the devices of a filesystem that lies on several; empty for any other.
+    pub fn members(&self) -> &[Member] {
+        self.mapped.as_ref().map_or(&[], |m| &m.members)
+    }
+
+    /// Returns the device that holds the filesystem, or the first of several.
     pub fn of_filesystem(&self) -> &Device {
         self.mapped.as_ref().map_or(&self.device, |m| &m.device)
     }
@@ -161,6 +178,36 @@ fn on_others_too(device: &Device, filesystem: &Filesystem) -> Option<String> {
     ))
 }
 
+/// Returns the mounted filesystem on the device, if it lies on others too. The other devices of a filesystem that is not mounted are
+/// not looked for, because nobody has checked that the devices that it names are its own.
+fn with_others(device: &Device, notes: &mut Vec<String>) -> Option<Mapped> {
+    let members = match filesystem::mounted(device) {
+        None => members::reaching(device),
+        Some(_) => members::of(device).unwrap_or_else(|why| {
+            notes.push(format!(
+                "the filesystem on {} lies on another device too: {why}",
+                device.info.name
+            ));
+            Vec::new()
+        }),
+    };
+    let first = members.first()?.device.clone();
+    let others = members.iter().filter(|m| m.device.dev != device.dev);
+    let others: Vec<String> = others
+        .map(|m| format!("{} ({})", m.device.info.name, m.what))
+        .collect();
+    notes.push(format!(
+        "the filesystem lies on {} too: what is traced is {} alone",
+        others.join(", "),
+        device.info.name
+    ));
+    Some(Mapped {
+        device: first,
+        mapping: members::mapping(&members),
+        members,
+    })
+}
+
 /// Describes a partition and its contents in a few words.
 fn described(node: &Path) -> String {
     let found = Device::open(node).and_then(|device| filesystem::find(&device));
@@ -186,7 +233,12 @@ fn with_mapped(named: Device, notes: &mut Vec<String>) -> Result<(Device, Option
                 let (upper, lower) = (named.node().display(), below.node().display());
                 notes.push(format!("{upper} is mapped onto {lower}, which is traced"));
                 let device = named;
-                Ok((below, Some(Mapped { device, mapping })))
+                let mapped = Mapped {
+                    device,
+                    mapping,
+                    members: Vec::new(),
+                };
+                Ok((below, Some(mapped)))
             }
             Err(why @ Error::NotMappable { .. }) => {
                 notes.push(why.to_string());
@@ -203,7 +255,11 @@ fn with_mapped(named: Device, notes: &mut Vec<String>) -> Result<(Device, Option
     let mapped = match (above.pop(), above.len()) {
         (None, _) => None,
         (Some(device), 0) => match mapper::mapping(&device) {
-            Ok(mapping) => Some(Mapped { device, mapping }),
+            Ok(mapping) => Some(Mapped {
+                device,
+                mapping,
+                members: Vec::new(),
+            }),
             Err(why) => {
                 notes.push(why.to_string());
                 None

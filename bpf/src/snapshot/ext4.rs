@@ -1,41 +1,72 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Saves the metadata of ext4, ext3 and ext2 with `e2image -r`; without e2image (on a phone), our own walker finds it.
 
+use std::fs::File;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::process;
 
 use mostrace_bundle::Folder;
 use mostrace_bundle::manifest::Snapshot;
-use mostrace_map::fs::{Image, ext4};
+use mostrace_map::fs::{Image, Joined, ext4};
 
 use super::pack::{pack, pack_ranges};
-use super::{described, scratch};
-use crate::error::{Error, Result};
+use super::{described, scratch, size};
+use crate::error::{At, Error, Result};
 use crate::machine::device::Device;
+use crate::machine::members::Member;
 use crate::machine::tool;
 
 const TOOL: &str = "e2image";
 
-/// Saves the filesystem's metadata into the bundle in `folder`.
+/// Saves the filesystem's metadata into the bundle in `folder`; if its journal is another one of its `members`, all of that too.
 ///
 /// # Errors
-/// Returns an error if the device cannot be read, if e2image fails, or if the bundle cannot be written.
-pub fn save(device: &Device, folder: &Folder) -> Result<Snapshot> {
-    if tool::find(TOOL).is_ok() {
-        by_e2image(device, folder)?;
-        return Ok(described(device, TOOL));
-    }
-    by_walk(&Image::open(device.node())?, folder)?;
-    Ok(described(device, "walk"))
+/// Returns an error if a device cannot be read, if e2image fails, or if the bundle cannot be written.
+pub fn save(device: &Device, members: &[Member], folder: &Folder) -> Result<Snapshot> {
+    let method = match (members, tool::find(TOOL)) {
+        ([], Ok(_)) => {
+            by_e2image(device, folder)?;
+            TOOL
+        }
+        ([], Err(_)) => {
+            by_walk(&Image::open(device.node())?, &[], folder)?;
+            "walk"
+        }
+        (_, _) => {
+            let image = joined(device, members)?;
+            let journal = size_of_first(members)..size(device, members);
+            by_walk(&image, &[journal], folder)?;
+            "walk"
+        }
+    };
+    Ok(described(device, members, method))
 }
 
-/// Saves the metadata from which the map is built, read through the device's page cache as e2image does.
-fn by_walk(image: &Image, folder: &Folder) -> Result<()> {
+/// Returns the devices as one image, read through their page caches as e2image does.
+fn joined(device: &Device, members: &[Member]) -> Result<Image> {
+    let mut joined = Joined::default();
+    for member in members {
+        let node = member.device.node();
+        let file = File::open(node).at(node)?;
+        joined = joined.with(member.sectors.saturating_mul(512), file);
+    }
+    Ok(Image::new(device.node(), size(device, members), joined))
+}
+
+fn size_of_first(members: &[Member]) -> u64 {
+    let first = members.first();
+    first.map_or(0, |first| first.sectors.saturating_mul(512))
+}
+
+/// Saves the metadata from which the map is built, read through the device's page cache as e2image does, and these ranges behind it.
+fn by_walk(image: &Image, behind: &[Range<u64>], folder: &Folder) -> Result<()> {
     let found = ext4::metadata(image)?;
     for notice in found.notices {
         log::warn!("snapshot: {notice}");
     }
-    pack_ranges(image, &found.ranges, folder)
+    let ranges = [&found.ranges[..], behind].concat();
+    pack_ranges(image, &ranges, folder)
 }
 
 /// Runs e2image. It reads the device through its page cache, where a mounted ext4 keeps its metadata buffers, so the extents are
@@ -66,7 +97,6 @@ fn failed(why: String) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
     use std::process::Command;
 
     use mostrace_bundle::{layout, sparse};
@@ -85,7 +115,7 @@ mod tests {
             .status();
         assert!(made.expect("mke2fs of e2fsprogs").success());
         let folder = Folder::open(dir.path()).unwrap();
-        by_walk(&Image::open(&disk).unwrap(), &folder).unwrap();
+        by_walk(&Image::open(&disk).unwrap(), &[], &folder).unwrap();
         let packed = dir.path().join(layout::SNAPSHOT);
         let back = dir.path().join("back");
         let file = File::create_new(&back).unwrap();

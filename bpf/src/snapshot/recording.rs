@@ -11,24 +11,26 @@ use mostrace_map::fs::ReadAt;
 /// The largest alignment that O_DIRECT requires for offsets, lengths and memory: a page, or a logical block of the device.
 const ALIGN: usize = 4096;
 
-/// Reads a device without its page cache, and writes what was read to the same place of a file. f2fs keeps its metadata elsewhere,
-/// and the cache may hold old contents that an earlier reader left.
+/// Reads a device without its page cache, and writes what was read to its place in a file. f2fs keeps its metadata elsewhere, and the
+/// cache may hold old contents that an earlier reader left.
 pub(super) struct Recording {
     device: File,
     to: File,
+    /// The place of the device's first byte in the file.
+    start: u64,
 }
 
 impl Recording {
-    /// Opens the device; `to` receives what is read.
+    /// Opens the device; `to` receives what is read, from byte `start` on.
     ///
     /// # Errors
     /// Returns an error if it cannot be opened.
-    pub fn open(device: &Path, to: File) -> io::Result<Recording> {
+    pub fn open(device: &Path, to: File, start: u64) -> io::Result<Recording> {
         let device = File::options()
             .read(true)
             .custom_flags(rustix::fs::OFlags::DIRECT.bits().cast_signed())
             .open(device)?;
-        Ok(Recording { device, to })
+        Ok(Recording { device, to, start })
     }
 
     /// Reads one aligned piece. The device may end within the last one.
@@ -59,6 +61,6 @@ impl ReadAt for Recording {
             .get(skip..skip + buf.len())
             .ok_or(io::ErrorKind::UnexpectedEof)?;
         buf.copy_from_slice(wanted);
-        self.to.write_all_at(buf, offset)
+        self.to.write_all_at(buf, self.start + offset)
     }
 }

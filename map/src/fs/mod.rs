@@ -10,10 +10,12 @@ pub mod f2fs;
 pub mod fat;
 mod image;
 pub mod jbd2;
+mod joined;
 mod le;
 mod names;
 mod notices;
 mod number;
+mod part;
 mod progress;
 mod recognise;
 mod seen;
@@ -22,7 +24,10 @@ mod volume;
 pub use error::{Error, Result};
 use ext4::By;
 pub use image::{Image, ReadAt};
+pub use joined::Joined;
 pub use names::is_encrypted;
+use notices::Notices;
+pub use part::{ExternalJournal, Part, PartDevice};
 pub use progress::{Progress, Watcher};
 use recognise::Filesystem;
 
@@ -62,5 +67,18 @@ pub fn build_by(by: By, image: &Image, start_sector: u64, watcher: &Watcher) -> 
         (None, _) => Err(Error::Unrecognised {
             path: image.path().to_owned(),
         }),
+    }
+}
+
+/// Returns the parts of the filesystem on an image, in the order of its blocks: one for most filesystems, none if no filesystem with
+/// a superblock that names devices is recognised.
+///
+/// # Errors
+/// Returns an error if the superblock cannot be read.
+pub fn parts(image: &Image) -> Result<Vec<Part>> {
+    match recognise::recognise(image)? {
+        Some(Filesystem::Ext) => ext4::parts(image),
+        Some(Filesystem::F2fs) => f2fs::parts(image, &mut Notices::default()),
+        _ => Ok(Vec::new()),
     }
 }

@@ -3,9 +3,9 @@
 
 use super::*;
 use crate::attribute::Op;
-use mostrace_map::Piece;
 use mostrace_map::class::{Class, Provenance};
 use mostrace_map::fs::jbd2::{Copy, Journal};
+use mostrace_map::{ELSEWHERE, Piece};
 
 const BLOCK: u32 = 4096;
 
@@ -290,6 +290,12 @@ fn homes_on_a_mapped_device_are_brought_down() {
     };
     let inode_table = Some(Kind::InodeTable);
     assert_eq!(home_of(8, Some(&below)), (Some(2008), inode_table));
+    // Of a filesystem on several devices, the home is on another disk.
+    let beside = map().through(&[piece(0, 32, ELSEWHERE), piece(32, 8000, 10_000)]);
+    assert_eq!(
+        home_of(8, Some(&beside)),
+        (Some(ELSEWHERE + 8), inode_table)
+    );
     // The place is on no part of this disk, and is unknown without a map.
     assert_eq!(home_of(9000, Some(&below)), (None, None));
     assert_eq!(home_of(8, None), (None, None));

@@ -6,6 +6,7 @@ use mostrace_map::class::Kind;
 use super::{Causer, user};
 use crate::attribute::{Registry, Request, Row};
 use crate::causes::blame::{Blame, Others};
+use crate::causes::handle::Handle;
 use crate::causes::{Caller, Operation};
 
 impl<R> Causer<'_, R> {
@@ -33,7 +34,12 @@ impl<R> Causer<'_, R> {
         let mut sector = row.sector;
         while left > 0 {
             let bytes = left.min(self.block);
-            let changes = self.homes.written(sector, time_ns);
+            let mut changes = self.homes.written(sector, time_ns);
+            if registry.has_journal_elsewhere() {
+                let found = &mut self.found;
+                let mut causers = |handle: &Handle| found.causers(handle);
+                changes.extend(self.journals.written(sector, &mut causers));
+            }
             let blame = match &changes[..] {
                 // Others may have changed the block without the journal.
                 [] => self.background(row, registry).first(&Others::Unknown),

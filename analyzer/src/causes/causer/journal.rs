@@ -8,6 +8,7 @@ use super::{Causer, Found, Place};
 use crate::attribute::{JournalBlock, Registry, Request, Row};
 use crate::causes::calls::Call;
 use crate::causes::handle::Handle;
+use crate::causes::transactions::Transaction;
 
 /// More commits than can wait for their flush; there is one at a time.
 const COMMITS: usize = 64;
@@ -85,24 +86,28 @@ impl<R> Causer<'_, R> {
             self.commits.clear();
         }
         self.commits.insert(row.sector, forced);
+        for transaction in self.journals.committed(place) {
+            self.committed(transaction);
+        }
+        forced.map(|call| request.time_ns.saturating_sub(call.start_ns))
+    }
+
+    /// Notes what a transaction that is committed leaves to be written home and to be discarded.
+    pub(super) fn committed(&mut self, mut transaction: Transaction) {
         let Causer {
-            journals,
             found,
             homes,
             freed,
             ..
         } = self;
-        for mut transaction in journals.committed(place) {
-            let mut causers = |handle: &Handle| found.causers(handle);
-            let weights = transaction.weights(self.sharing, &mut causers);
-            self.since_superblock.add_all(weights);
-            freed.committed(weights, |causer| found.list.get(causer));
-            let mut causers = |handle: &Handle| found.causers(handle);
-            for (home, time_ns, blame) in transaction.blocks(&mut causers) {
-                homes.dirtied(home, time_ns, blame);
-            }
+        let mut causers = |handle: &Handle| found.causers(handle);
+        let weights = transaction.weights(self.sharing, &mut causers);
+        self.since_superblock.add_all(weights);
+        freed.committed(weights, |causer| found.list.get(causer));
+        let mut causers = |handle: &Handle| found.causers(handle);
+        for (home, time_ns, blame) in transaction.blocks(&mut causers) {
+            homes.dirtied(home, time_ns, blame);
         }
-        forced.map(|call| request.time_ns.saturating_sub(call.start_ns))
     }
 
     /// Returns the call that a commit was made for: the first one that waited for it all along, of a process that took part

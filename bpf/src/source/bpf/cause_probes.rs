@@ -19,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::machine::device::Device;
 use crate::machine::filesystem;
 use crate::machine::kernel;
+use crate::machine::members;
 use crate::machine::memory;
 use crate::source::Losses;
 
@@ -310,7 +311,7 @@ fn fill_constants(open: &mut OpenCausesSkel<'_>, device: &Device, parts: Parts) 
     let rodata = rodata.ok_or_else(|| Error::bpf("skeleton without rodata"))?;
     rodata.target.disk_dev = device.disk_dev;
     rodata.target.dev = device.dev;
-    let filesystems = device.filesystems();
+    let filesystems = members::filesystems(device);
     let room = &mut rodata.filesystems;
     let kept = filesystems.len().min(room.devs.len());
     room.devs[..kept].copy_from_slice(&filesystems[..kept]);

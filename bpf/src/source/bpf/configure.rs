@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::machine::device::Device;
 use crate::machine::filesystem;
 use crate::machine::kernel::{self, Symbols};
+use crate::machine::members;
 
 /// Fills in the constants, and leaves out the programs that are of no use on this kernel or for this device. Returns what the
 /// probes cannot tell here.
@@ -29,6 +30,7 @@ pub(super) fn configure<'o>(
     let above = device.above();
     fill_constants(open, device, btf)?;
     let mut notes = fill_above(open, &above)?;
+    fill_beside(open, &members::beside(device))?;
     notes.extend(fill_symbols(open, &symbols)?);
     let told = Told::read();
     let constants = open.constants()?;
@@ -127,9 +129,19 @@ fn fill_above<'o>(open: &mut impl Form<'o>, above: &[u32]) -> Result<Vec<String>
     Ok(notes)
 }
 
+/// Tells the probes on which other disks the filesystems lie. What is written to one beyond those that there is room for is not
+/// settled, and may be counted as forgotten.
+fn fill_beside<'o>(open: &mut impl Form<'o>, beside: &[u32]) -> Result<()> {
+    let room = &mut open.constants()?.beside;
+    let kept = beside.len().min(room.disks.len());
+    room.disks[..kept].copy_from_slice(&beside[..kept]);
+    room.count = u32::try_from(kept).unwrap_or(0);
+    Ok(())
+}
+
 fn fill_constants<'o>(open: &mut impl Form<'o>, device: &Device, btf: &Btf<'_>) -> Result<()> {
     let bio = |tracepoint: &str| kernel::argument_index(btf, tracepoint, "bio");
-    let filesystems = device.filesystems();
+    let filesystems = members::filesystems(device);
     let rodata = open.constants()?;
     let room = &mut rodata.filesystems;
     let kept = filesystems.len().min(room.devs.len());

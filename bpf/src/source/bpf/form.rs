@@ -105,6 +105,7 @@ forms!(
         args,
         complete_has_errno,
         above,
+        beside,
         target_start,
         page_shift,
         trace_completion_bit,

@@ -17,6 +17,7 @@ use crate::choice::Operations;
 use crate::error::{Error, Result};
 use crate::machine::device::Device;
 use crate::machine::kernel;
+use crate::machine::members;
 use crate::source::Losses;
 
 /// Makes a module for one form: its skeleton, and a function that loads it.
@@ -138,7 +139,7 @@ impl Requests {
 impl Wanted<'_> {
     fn fill(&self, constants: &mut Constants) {
         constants.page_shift = rustix::param::page_size().trailing_zeros();
-        let filesystems = self.device.filesystems();
+        let filesystems = members::filesystems(self.device);
         let room = &mut constants.filesystems;
         let kept = filesystems.len().min(room.devs.len());
         room.devs[..kept].copy_from_slice(&filesystems[..kept]);

@@ -13,6 +13,7 @@ use super::call_shapes::{Does, does};
 use super::raw_call::{Named, RawCall, RawFile, RawName, Stage as CallStage};
 use crate::error::{Error, Result};
 use crate::machine::device::Device;
+use crate::machine::members;
 use crate::machine::mountinfo::{self, Mounted};
 
 const AT_REMOVEDIR: u32 = 0x200;
@@ -65,7 +66,7 @@ impl Operations {
         Operations {
             recorder: std::process::id(),
             disk_dev: device.disk_dev,
-            filesystems: device.filesystems(),
+            filesystems: members::filesystems(device),
             mounts: mountinfo::all(),
             files: HashMap::new(),
             next: 1,

@@ -59,6 +59,14 @@ impl Volume {
 
     /// Describes a filesystem on the mapped device `dev`, as far as that device lies on the disk `disk` (sysfs' `major:minor`).
     pub fn above(disk: &str, dev: u32, mapping: &[Mapping], block_size: u64) -> Volume {
+        Volume {
+            is_mapped: true,
+            ..Volume::among(disk, dev, mapping, block_size)
+        }
+    }
+
+    /// Describes a filesystem that begins on the device `dev` and lies on several, as far as it is on the disk `disk`.
+    pub fn among(disk: &str, dev: u32, mapping: &[Mapping], block_size: u64) -> Volume {
         let here = mapping.iter().filter(|run| run.lower_disk_dev == disk);
         let runs = here.map(|run| Run {
             disk: run.lower_start_sector..run.lower_start_sector.saturating_add(run.sectors),
@@ -67,7 +75,7 @@ impl Volume {
         Volume {
             dev,
             sectors_of_block: block_size / 512,
-            is_mapped: true,
+            is_mapped: false,
             runs: runs.collect(),
         }
     }

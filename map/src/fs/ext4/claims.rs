@@ -12,6 +12,8 @@ use crate::fs::volume::Volume;
 pub struct Claims<'a> {
     sb: &'a SuperBlock,
     volume: Volume,
+    /// One past the last block.
+    end: FsBlock,
     extents: Vec<Extent>,
     /// Claims of damaged inodes; all other claims take precedence over them.
     doubtful: Vec<Extent>,
@@ -23,6 +25,7 @@ impl<'a> Claims<'a> {
         Claims {
             sb,
             volume,
+            end: sb.end(),
             extents: Vec::new(),
             doubtful: Vec::new(),
         }
@@ -42,6 +45,11 @@ impl<'a> Claims<'a> {
     pub fn contents(&mut self, run: &Run, kind: Kind, inode: Ino) -> bool {
         let offset = self.sb.offset_of(run.logical);
         self.blocks(run.block, run.blocks, kind, inode, offset)
+    }
+
+    /// Lets these blocks behind the end be claimed too.
+    pub fn reach_beyond(&mut self, blocks: u64) {
+        self.end = self.end.plus(blocks);
     }
 
     /// Returns the number of claims, for [`Claims::doubt`].
@@ -73,7 +81,7 @@ impl<'a> Claims<'a> {
         inode: Ino,
         file_offset: Option<u64>,
     ) -> bool {
-        if blocks == 0 || blocks > block.up_to(self.sb.end()) {
+        if blocks == 0 || blocks > block.up_to(self.end) {
             return false;
         }
         self.extents.push(Extent {

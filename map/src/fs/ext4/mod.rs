@@ -39,6 +39,7 @@ mod indirect;
 mod inline_data;
 mod inode;
 mod journal;
+mod journal_device;
 mod layout;
 mod metadata;
 mod names;
@@ -51,6 +52,8 @@ use block_list::BlockList;
 use claims::Claims;
 use group_desc::GroupDesc;
 use inode::{InodeRecord, mode};
+use journal_device::Behind;
+pub use journal_device::{parts, uuid as journal_uuid};
 pub use metadata::{Metadata, metadata};
 use names::{Directory, Tree};
 use numbers::{EXT4_BAD_INO, EXT4_RESIZE_INO, EXT4_ROOT_INO, FsBlock, Ino};
@@ -84,15 +87,21 @@ pub fn build(image: &Path, start_sector: u64) -> Result<Map> {
 /// Returns an error if the superblock or the group descriptors cannot be read; and, if debugfs is to list the blocks, if it is
 /// missing or does not open the filesystem.
 pub fn build_by(by: By, image: &Image, start_sector: u64, watcher: &Watcher) -> Result<Map> {
+    if let Some(map) = journal_device::map(image, start_sector)? {
+        return Ok(map);
+    }
     let sb = &SuperBlock::read(image)?;
     let groups = group_desc::read_all(image, sb)?;
-    let volume = Volume::new(image, start_sector, sb.s_blocks_count, sb.block_size)?;
+    let mut about_journal = Notices::default();
+    let journal = Behind::find(image, sb, &mut about_journal);
+    let blocks = sb.s_blocks_count.saturating_add(journal.blocks());
+    let volume = Volume::new(image, start_sector, blocks, sb.block_size)?;
     let mut builder = Builder {
         image,
         sb,
         watcher,
         claims: Claims::new(sb, volume),
-        notices: Notices::default(),
+        notices: about_journal,
         inodes: HashMap::new(),
         directories: HashMap::new(),
     };
@@ -110,6 +119,8 @@ pub fn build_by(by: By, image: &Image, start_sector: u64, watcher: &Watcher) -> 
     claims.settle();
     layout::claim_reserved(sb, &groups, &mut claims);
     layout::claim_allocated(image, sb, &groups, &mut claims, &mut notices);
+    claims.reach_beyond(journal.blocks());
+    journal.claim(image, sb, &mut claims, &mut notices);
     let part = Part::new(watcher, "directories", directories.len());
     let tree = Tree::new(image, sb, &directories, &mut notices);
     link(tree, EXT4_ROOT_INO, &mut inodes, part);
@@ -131,10 +142,6 @@ impl Builder<'_> {
     /// Notes what the map cannot show of a sound filesystem.
     fn note_features(&mut self) {
         let sb = self.sb;
-        if sb.compat(compat::HAS_JOURNAL) && sb.s_journal_inum == Ino(0) {
-            let line = format!("the journal is on another device ({:#x})", sb.s_journal_dev);
-            self.notices.push(line);
-        }
         if sb.ro_compat(ro_compat::SHARED_BLOCKS) {
             self.notices
                 .push("files share blocks (shared_blocks), each is given to the first");

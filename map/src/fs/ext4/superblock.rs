@@ -56,6 +56,8 @@ pub mod ro_compat {
 /// Bytes from the start of the filesystem to the primary superblock.
 const OFFSET: u64 = 1024;
 const EXT2_SUPER_MAGIC: u16 = 0xef53;
+/// Byte offset of `s_uuid` from the start of the filesystem.
+pub const UUID: u64 = OFFSET + 0x68;
 
 /// The fields that are used here, with the kernel's names; low and high halves are joined.
 #[derive(Clone, Debug)]
@@ -75,6 +77,7 @@ pub struct SuperBlock {
     pub s_feature_ro_compat: u32,
     pub s_journal_inum: Ino,
     pub s_journal_dev: u32,
+    pub s_journal_uuid: [u8; 16],
     /// Length of a group descriptor in bytes; 32 without 64bit.
     pub desc_size: u16,
     pub s_reserved_gdt_blocks: u16,
@@ -105,9 +108,18 @@ pub fn data_blocks<'a>(
 }
 
 impl SuperBlock {
-    /// Reads the primary superblock and checks that its layout is possible.
+    /// Reads the primary superblock of a filesystem and checks that its layout is possible.
     pub fn read(image: &Image) -> Result<SuperBlock> {
-        let buf = image.read(OFFSET, 1024, "superblock")?;
+        let sb = Self::read_any(image, 0)?;
+        match sb.impossible() {
+            Some(what) => Err(image.corrupt("superblock", what)),
+            None => Ok(sb),
+        }
+    }
+
+    /// Reads the primary superblock of a filesystem, or of a journal's own device, that begins at byte `start` of the image.
+    pub fn read_any(image: &Image, start: u64) -> Result<SuperBlock> {
+        let buf = image.read(start.saturating_add(OFFSET), 1024, "superblock")?;
         if u16_at(&buf, 0x38) != Some(EXT2_SUPER_MAGIC) {
             let what = "not an ext2, ext3 or ext4 filesystem (no magic number at byte 1080)";
             return Err(image.corrupt("superblock", what));
@@ -123,13 +135,12 @@ impl SuperBlock {
             let what = format!("incompatible feature bits {unknown:#x}");
             return Err(image.unsupported("superblock", what));
         }
-        if sb.incompat(incompat::JOURNAL_DEV) {
-            let what = "this is an external journal device, its filesystem is elsewhere";
-            return Err(image.unsupported("superblock", what));
-        }
-        match sb.impossible() {
-            Some(what) => Err(image.corrupt("superblock", what)),
-            None => Ok(sb),
+        match sb.s_blocks_count.checked_mul(sb.block_size.into()) {
+            Some(_) => Ok(sb),
+            None => {
+                let what = format!("{} blocks", sb.s_blocks_count);
+                Err(image.corrupt("superblock", what))
+            }
         }
     }
 
@@ -173,6 +184,7 @@ impl SuperBlock {
             s_feature_ro_compat,
             s_journal_inum: Ino(u32(0xe0)?),
             s_journal_dev: u32(0xe4)?,
+            s_journal_uuid: *buf.get(0xd0..)?.first_chunk()?,
             desc_size: if bit64 { u16(0xfe)? } else { 32 },
             s_reserved_gdt_blocks: u16(0xce)?,
             s_first_meta_bg: u32(0x104)?,
@@ -215,12 +227,6 @@ impl SuperBlock {
             Some(format!("inodes of {} bytes", self.s_inode_size))
         } else if !size_ok(self.desc_size, 32, 1024) {
             Some(format!("group descriptors of {} bytes", self.desc_size))
-        } else if self
-            .s_blocks_count
-            .checked_mul(self.block_size.into())
-            .is_none()
-        {
-            Some(format!("{} blocks", self.s_blocks_count))
         } else {
             None
         }

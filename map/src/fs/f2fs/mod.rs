@@ -33,6 +33,7 @@ mod nat;
 mod node;
 mod numbers;
 mod orphans;
+mod parts;
 mod recovery;
 mod scan;
 mod sit;
@@ -45,6 +46,7 @@ use inode::InodeRecord;
 use journal::Journals;
 use names::Tree;
 use nat::Nat;
+pub use parts::parts;
 use recovery::Recovery;
 use scan::{Scan, Scanner};
 use superblock::SuperBlock;
@@ -58,7 +60,7 @@ use superblock::SuperBlock;
 ///
 /// # Errors
 /// Returns an error if no superblock or no checkpoint is sound, if the image is shorter than the filesystem, or if the
-/// layout is not supported: blocks that are not 4 KiB, or several devices.
+/// layout is not supported: blocks that are not 4 KiB, or an image of one of several devices alone.
 pub fn build(image: &Image, start_sector: u64) -> Result<Map> {
     build_with(image, start_sector, &|_| {})
 }

@@ -56,7 +56,23 @@ pub struct SuperBlock {
     pub qf_ino: [Ino; 3],
     /// The initial value of the inodes' checksums.
     pub chksum_seed: u32,
+    /// The devices, in the order of their blocks; none if there is only the one with the superblock.
+    pub devs: Vec<Dev>,
 }
+
+/// `struct f2fs_device`: what the filesystem has of one of its devices.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dev {
+    /// The device's path, as it was named when the filesystem was made.
+    pub path: Vec<u8>,
+    pub blocks: u64,
+}
+
+/// The offset of `devs` in the superblock, and the lengths of an entry and of the path in it; `MAX_DEVICES`.
+const DEVS: usize = 2201;
+const DEV_LEN: usize = 68;
+const PATH_LEN: usize = 64;
+const MAX_DEVICES: usize = 8;
 
 /// The reason why a copy of the superblock is not used.
 enum Fault {
@@ -67,7 +83,17 @@ enum Fault {
 impl SuperBlock {
     /// Reads both copies and returns the first sound one, as the kernel does.
     pub fn read(image: &Image, notices: &mut Notices) -> Result<SuperBlock> {
-        let [first, second] = COPIES.map(|offset| read_copy(image, offset));
+        Self::read_of(image, image.bytes(), notices)
+    }
+
+    /// Reads it from the first of several devices.
+    pub fn read_part(image: &Image, notices: &mut Notices) -> Result<SuperBlock> {
+        Self::read_of(image, u64::MAX, notices)
+    }
+
+    /// Reads it of a filesystem that may have `bytes` bytes.
+    fn read_of(image: &Image, bytes: u64, notices: &mut Notices) -> Result<SuperBlock> {
+        let [first, second] = COPIES.map(|offset| read_copy(image, bytes, offset));
         let sb = match (first, second) {
             (Ok(first), Ok(second)) => {
                 if first != second {
@@ -116,8 +142,16 @@ impl SuperBlock {
         if sizes != (BLOCK_BITS, SEG_BITS, Some(BLOCK_BITS)) {
             return corrupt("block, segment or sector size out of range");
         }
+        let devs = devices(buf);
+        // Of each of several devices whole segments are used.
+        let most = match &devs[..] {
+            [] => u64::MAX,
+            all => all
+                .iter()
+                .fold(0, |sum: u64, dev| sum.saturating_add(dev.blocks)),
+        };
         let sb = SuperBlock {
-            block_count: u64_of(buf, 36),
+            block_count: u64_of(buf, 36).min(most),
             segment_count_ckpt: u32(52),
             segment_count_sit: u32(56),
             segment_count_nat: u32(60),
@@ -133,6 +167,7 @@ impl SuperBlock {
             feature,
             qf_ino: [2745, 2749, 2753].map(|offset| Ino(u32(offset))),
             chksum_seed: crc::crc32(u32::MAX, part(buf, 108, 16)),
+            devs,
         };
         if BlkAddr(u32(72)) != sb.cp_blkaddr {
             return corrupt("segment 0 is not the checkpoint's");
@@ -140,17 +175,28 @@ impl SuperBlock {
         if (u32(100), u32(104), sb.root_ino) != (1, 2, Ino(3)) {
             return corrupt("reserved inodes with unknown numbers");
         }
-        // devs[0].path is set: there is a list of devices, even if this is the first of them.
-        if u32(2201) != 0 {
-            return Err(Fault::Unsupported("several devices".into()));
-        }
         if feature & feature::DEVICE_ALIAS != 0 {
             return Err(Fault::Unsupported("device aliasing".into()));
+        }
+        if let Some(what) = sb.incomplete(image_bytes) {
+            return Err(Fault::Unsupported(what));
         }
         match sb.impossible(image_bytes) {
             Some(what) => Err(Fault::Corrupt(what)),
             None => Ok(sb),
         }
+    }
+
+    /// Returns a description of what an image lacks that is the first of several devices.
+    fn incomplete(&self, image_bytes: u64) -> Option<String> {
+        let [first, others @ ..] = &self.devs[..] else {
+            return None;
+        };
+        let bytes = self.block_count.saturating_mul(1 << BLOCK_BITS);
+        let paths = others.iter().map(|dev| String::from_utf8_lossy(&dev.path));
+        let paths = paths.collect::<Vec<_>>().join(", ");
+        let is_alone = first.blocks < self.block_count && bytes > image_bytes;
+        is_alone.then(|| format!("one of several devices; the others are {paths}"))
     }
 
     /// Returns a description of the first inconsistency between the areas, if there is one.
@@ -274,13 +320,36 @@ impl SuperBlock {
     }
 }
 
-fn read_copy(image: &Image, offset: u64) -> Result<SuperBlock> {
+fn read_copy(image: &Image, bytes: u64, offset: u64) -> Result<SuperBlock> {
     let at = format!("superblock at byte {offset}");
     let buf = image.read(offset, SIZE, &at)?;
-    SuperBlock::parse(&buf, image.bytes()).map_err(|fault| match fault {
+    SuperBlock::parse(&buf, bytes).map_err(|fault| match fault {
         Fault::Corrupt(what) => image.corrupt(&at, what),
         Fault::Unsupported(what) => image.unsupported(&at, what),
     })
+}
+
+/// Reads the list of devices; the kernel passes over a list of one. The first device has the blocks ahead of its segments too.
+fn devices(buf: &[u8]) -> Vec<Dev> {
+    let entries = part(buf, DEVS, MAX_DEVICES.saturating_mul(DEV_LEN)).chunks(DEV_LEN);
+    let entries = entries.take_while(|entry| entry.first() != Some(&0));
+    let mut devs: Vec<Dev> = entries
+        .map(|entry| Dev {
+            path: part(entry, 0, PATH_LEN)
+                .split(|&byte| byte == 0)
+                .next()
+                .unwrap_or_default()
+                .to_vec(),
+            blocks: u64::from(u32_of(entry, PATH_LEN)).saturating_mul(BLOCKS_PER_SEG.into()),
+        })
+        .collect();
+    if devs.len() < 2 {
+        return Vec::new();
+    }
+    if let Some(first) = devs.first_mut() {
+        first.blocks = first.blocks.saturating_add(u32_of(buf, 72).into());
+    }
+    devs
 }
 
 fn is_crc_valid(buf: &[u8]) -> bool {
@@ -309,6 +378,7 @@ impl SuperBlock {
             feature: 0,
             qf_ino: [Ino(0); 3],
             chksum_seed: 0,
+            devs: Vec::new(),
         }
     }
 }
