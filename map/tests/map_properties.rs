@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use mostrace_map::class::Kind;
-use mostrace_map::{Extent, Inode, Map, Name};
+use mostrace_map::{ELSEWHERE, Extent, Inode, Map, Name};
 use proptest::prelude::*;
 
 /// The owner of one sector: kind, inode, offset in the file.
@@ -89,7 +89,8 @@ proptest! {
 
 #[test]
 fn the_ends_of_the_number_range_hold() {
-    let last = u64::MAX - 8;
+    // From ELSEWHERE on, sectors are those of other disks.
+    let last = ELSEWHERE - 8;
     let whole = Extent {
         sector: 0,
         sectors: u64::MAX,
@@ -100,9 +101,13 @@ fn the_ends_of_the_number_range_hold() {
     let map = Map::new(last, 8, vec![whole], HashMap::new());
     assert_eq!(map.extents().len(), 1);
     let pieces: Vec<_> = map.pieces(last - 4, u64::MAX).collect();
-    assert_eq!(pieces.len(), 2);
+    assert_eq!(pieces.len(), 3);
     assert_eq!((pieces[0].kind, pieces[0].sectors), (Kind::Unmapped, 4));
     assert_eq!((pieces[1].kind, pieces[1].sectors), (Kind::Regular, 8));
+    assert_eq!((pieces[2].kind, pieces[2].end()), (Kind::Unmapped, u64::MAX));
+    let end: Vec<_> = map.pieces(u64::MAX - 4, u64::MAX).collect();
+    assert_eq!(end.len(), 1);
+    assert_eq!((end[0].kind, end[0].sectors), (Kind::Unmapped, 4));
     assert_eq!(map.pieces(5, 0).count(), 0);
 }
 
