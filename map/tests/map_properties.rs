@@ -104,7 +104,10 @@ fn the_ends_of_the_number_range_hold() {
     assert_eq!(pieces.len(), 3);
     assert_eq!((pieces[0].kind, pieces[0].sectors), (Kind::Unmapped, 4));
     assert_eq!((pieces[1].kind, pieces[1].sectors), (Kind::Regular, 8));
-    assert_eq!((pieces[2].kind, pieces[2].end()), (Kind::Unmapped, u64::MAX));
+    assert_eq!(
+        (pieces[2].kind, pieces[2].end()),
+        (Kind::Unmapped, u64::MAX)
+    );
     let end: Vec<_> = map.pieces(u64::MAX - 4, u64::MAX).collect();
     assert_eq!(end.len(), 1);
     assert_eq!((end[0].kind, end[0].sectors), (Kind::Unmapped, 4));
