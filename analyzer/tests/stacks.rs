@@ -31,7 +31,7 @@ fn main() -> ExitCode {
 struct Recorded {
     folder: TempDir,
     program: PathBuf,
-    /// What the program printed: for each write its bytes, and the functions from the innermost one out.
+    /// The lines that the program printed: for each write its bytes, and the functions from the innermost one out.
     told: String,
 }
 

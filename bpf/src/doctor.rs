@@ -20,13 +20,13 @@ use crate::source::tracefs::{BLOCK_EVENTS, check};
 /// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// What was checked.
+    /// The subject of the check.
     pub what: &'static str,
     /// True if the result is the desired one.
     pub ok: bool,
     /// The state that was found.
     pub found: String,
-    /// What is lost because of it; empty if the result is the desired one.
+    /// The loss that follows from it; empty if the result is the desired one.
     pub cost: &'static str,
 }
 

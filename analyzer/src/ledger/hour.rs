@@ -59,7 +59,7 @@ tallied_by_field! {
     Figures: write_bytes, writes, read_bytes, reads, zeroed_bytes, discard_bytes, flushes, asked_bytes, charged_bytes, durable
 }
 
-/// What is known about a whole hour.
+/// The facts about an hour as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Watched {
     /// The time for which the device was watched, ns.

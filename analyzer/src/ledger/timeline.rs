@@ -19,7 +19,7 @@ pub struct Timeline {
     pub begin: i64,
     /// The length of a column: whole hours, or whole days if the time is longer.
     pub seconds: i64,
-    /// What the hours of each column tell; None if the device was not watched in any part of it.
+    /// The facts about the hours of each column; None if the device was not watched in any part of it.
     pub times: Vec<Option<Time>>,
     /// The groups, what wrote most first.
     pub rows: Vec<Row>,

@@ -12,7 +12,7 @@ const SYMBOLS: usize = 1 << 22;
 /// A part of the file that is mapped to be executed, or read.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
-    /// Where it begins in the file, bytes.
+    /// The place in the file at which it begins, bytes.
     offset: u64,
     len: u64,
     address: u64,

@@ -23,7 +23,7 @@ use rustix::fs::OFlags;
 use crate::text::escape;
 use elf::Functions;
 
-/// Where distributions put what they strip from their programs.
+/// The folder in which distributions put the symbols that they strip from their programs.
 const SYSTEM: &str = "/usr/lib/debug";
 /// Larger files are not read, bytes.
 const MOST: u64 = 256 << 20;

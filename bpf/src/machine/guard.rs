@@ -340,7 +340,7 @@ mod tests {
         assert_eq!(adopted.wait().unwrap().signal(), Some(2));
     }
 
-    /// What should be undone is refused until every shell has been killed.
+    /// The undoing is refused until every shell has been killed.
     #[test]
     fn it_is_said_that_nothing_was_put_back() {
         let dir = tempfile::tempdir().unwrap();
