@@ -58,32 +58,22 @@ static __always_inline void view_argument(struct window *w, struct bio_view *v, 
 #endif
 }
 
-/* Disks that are mapped onto the traced one (dm, md), and disks above those. */
-#define ABOVE_MAX 8
-const volatile struct {
+#define DISKS_MAX 8
+struct disks {
 	__u32 count;
-	__u32 disks[ABOVE_MAX];		/* major << 20 | minor */
-} above;
+	__u32 numbers[DISKS_MAX];	/* major << 20 | minor */
+};
 
-static __always_inline bool is_above(__u32 disk)
-{
-	for (__u32 i = 0; i < ABOVE_MAX; i++)
-		if (i < above.count && above.disks[i] == disk)
-			return true;
-	return false;
-}
+/* Disks that are mapped onto the traced one (dm, md), and disks above those. */
+const volatile struct disks above;
 
 /* The other disks of the filesystems that lie on the traced one and on several. */
-#define BESIDE_MAX 8
-const volatile struct {
-	__u32 count;
-	__u32 disks[BESIDE_MAX];	/* major << 20 | minor */
-} beside;
+const volatile struct disks beside;
 
-static __always_inline bool is_beside(__u32 disk)
+static __always_inline bool has_disk(const volatile struct disks *disks, __u32 disk)
 {
-	for (__u32 i = 0; i < BESIDE_MAX; i++)
-		if (i < beside.count && beside.disks[i] == disk)
+	for (__u32 i = 0; i < DISKS_MAX; i++)
+		if (i < disks->count && disks->numbers[i] == disk)
 			return true;
 	return false;
 }

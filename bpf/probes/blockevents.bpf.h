@@ -7,6 +7,7 @@
 #define MOSTRACE_BLOCKEVENTS_BPF_H
 
 #include "compat.bpf.h"
+#include "mostrace.h"
 #include "ring.bpf.h"
 
 enum {
@@ -47,20 +48,24 @@ enum {
 	TA_REMAP = 15 | TC(BLK_TC_QUEUE),
 };
 
+/* It begins like an entry, because both may be in one record of the ring. */
 struct block_record {
+	__u16 type;		/* MOSTRACE_BLOCK */
+	__u16 size;		/* with the payload */
+	__u32 pid;
 	__u64 time;
 	__u64 sector;
 	__u32 bytes;
 	__u32 action;
-	__u32 pid;
 	__u16 cpu;
 	__u16 error;
+	__u32 unused;
 };
 
 /* task->comm, the payload of a note of a task's name. */
 #define NAME_BYTES 16
 
-_Static_assert(sizeof(struct block_record) == 32, "block_record");
+_Static_assert(sizeof(struct block_record) == 40, "block_record");
 
 /* Number of records that found the ring full. */
 struct {
@@ -80,24 +85,31 @@ static __always_inline __u64 bio_number(const struct bio *bio)
 	return (__u64)bio;
 }
 
+static __always_inline void lose_event(void)
+{
+	__u32 zero = 0;
+	__u64 *lost = bpf_map_lookup_elem(&events_lost, &zero);
+
+	/* A program that runs in an interrupt may count on the same CPU at the same time. */
+	if (lost)
+		__sync_fetch_and_add(lost, 1);
+}
+
 /*
- * Puts an event into the ring; all its fields but the CPU must be filled in. `pdu` is the payload behind the record and
- * has `pdu_len` bytes, a constant: 0, 8, 16 or 24. User space learns the length from the record's size in the ring.
+ * Puts an event into the ring; all its fields but the type, the size and the CPU must be filled in. `pdu` is the
+ * payload behind the record and has `pdu_len` bytes, a constant: 0, 8, 16 or 24.
  */
 static __always_inline void put_event(void *ring, struct block_record event, const __u64 *pdu, __u32 pdu_len)
 {
 	struct block_record *r = bpf_ringbuf_reserve(ring, sizeof(*r) + pdu_len, 0);
 	__u64 *to = (__u64 *)(r + 1);
-	__u32 zero = 0;
-	__u64 *lost;
 
 	if (!r) {
-		lost = bpf_map_lookup_elem(&events_lost, &zero);
-		/* A program that runs in an interrupt may count on the same CPU at the same time. */
-		if (lost)
-			__sync_fetch_and_add(lost, 1);
+		lose_event();
 		return;
 	}
+	event.type = MOSTRACE_BLOCK;
+	event.size = sizeof(*r) + pdu_len;
 	event.cpu = bpf_get_smp_processor_id();
 	*r = event;
 	if (pdu_len)
@@ -164,20 +176,11 @@ static __always_inline __u32 categories(__u32 opf)
 	return what;
 }
 
-/* Records that the current thread, `pid`, queues a bio, whose bio_number is `bio`. */
-static __always_inline void put_queued(void *ring, __u64 time, __u32 pid, __u64 sector, __u32 bytes, __u32 opf, __u64 bio)
-{
-	struct block_record e = {
-		.time = time,
-		.sector = sector,
-		.bytes = bytes,
-		.action = TA_QUEUE | categories(opf),
-		.pid = pid,
-	};
-
-	put_name(ring, time, pid);
-	put_event(ring, e, &bio, sizeof(bio));
-}
+/* The event of a bio that is queued. */
+struct queued_record {
+	struct block_record event;
+	__u64 bio;		/* bio_number */
+};
 
 /*
  * Converts a blk_status_t to the magnitude of an errno, for the statuses that a disk can report (block/blk-core.c,

@@ -265,7 +265,7 @@ static __noinline bool is_traced_inode(struct inode *inode)
 	struct gendisk *disk = inode_disk(inode);
 	__u32 number = disk_number(disk);
 
-	if (disk && (number == target.disk_dev || is_above(number)))
+	if (disk && (number == target.disk_dev || has_disk(&above, number)))
 		return true;
 	return is_traced_filesystem(LOAD(inode, i_sb, s_dev));
 }

@@ -8,10 +8,11 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
+/* If the probes for entries run too, user space lets this be their ring. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, RING_BYTES);
-} events SEC(".maps");
+} shared_ring SEC(".maps");
 
 static __always_inline bool has_target_bio(struct bio *bio)
 {
@@ -53,10 +54,15 @@ TRACEPOINT("block_bio_queue")
 int event_bio_queue(__u64 *ctx)
 {
 	struct bio *bio = ARG(ctx, args.bio_queue);
+	struct block_record e;
+	__u64 number;
 
-	if (has_target_bio(bio))
-		put_queued(&events, bpf_ktime_get_ns(), bpf_get_current_pid_tgid(), GET(bio, bi_iter.bi_sector), GET(bio, bi_iter.bi_size),
-			   GET(bio, bi_opf), bio_number(bio));
+	if (!has_target_bio(bio))
+		return 0;
+	e = of_bio(bio, TA_QUEUE, 0);
+	number = bio_number(bio);
+	put_name(&shared_ring, e.time, e.pid);
+	put_event(&shared_ring, e, &number, sizeof(number));
 	return 0;
 }
 
@@ -66,7 +72,7 @@ int event_bio_queue(__u64 *ctx)
 		struct bio *bio = ARG(ctx, args.name);				\
 										\
 		if (has_target_bio(bio))					\
-			put_event(&events, of_bio(bio, what, 0), 0, 0);			\
+			put_event(&shared_ring, of_bio(bio, what, 0), 0, 0);			\
 		return 0;							\
 	}
 
@@ -79,7 +85,7 @@ BIO_EVENT(frontmerge, "block_bio_frontmerge", TA_FRONTMERGE)
 	{									\
 		struct request *rq = ARG(ctx, args.name);			\
 										\
-		put_request_event(&events, rq, what, GET(rq, __data_len), 0);	\
+		put_request_event(&shared_ring, rq, what, GET(rq, __data_len), 0);	\
 		return 0;							\
 	}
 
@@ -92,7 +98,7 @@ REQUEST_EVENT(rq_requeue, TA_REQUEUE)
 TRACEPOINT("block_rq_complete")
 int event_rq_complete(__u64 *ctx)
 {
-	put_completed(&events, (void *)CTX(ctx, 0), CTX(ctx, 1), CTX(ctx, 2));
+	put_completed(&shared_ring, (void *)CTX(ctx, 0), CTX(ctx, 1), CTX(ctx, 2));
 	return 0;
 }
 
@@ -104,7 +110,7 @@ int event_bio_complete(__u64 *ctx)
 	__u64 number = bio_number(bio);
 
 	if (has_target_bio(bio))
-		put_event(&events, of_bio(bio, TA_COMPLETE, status_errno(GET(bio, bi_status))), &number, 8);
+		put_event(&shared_ring, of_bio(bio, TA_COMPLETE, status_errno(GET(bio, bi_status))), &number, 8);
 	return 0;
 }
 
@@ -120,7 +126,7 @@ int event_split(__u64 *ctx)
 	pdu[0] = __builtin_bswap64((__u32)ARG_AFTER(ctx, args.split, 1));
 	pdu[1] = bio_number(bio);
 	pdu[2] = bio_number(GET(bio, bi_private));
-	put_event(&events, of_bio(bio, TA_SPLIT, status_errno(GET(bio, bi_status))), pdu, sizeof(pdu));
+	put_event(&shared_ring, of_bio(bio, TA_SPLIT, status_errno(GET(bio, bi_status))), pdu, sizeof(pdu));
 	return 0;
 }
 
@@ -137,7 +143,7 @@ int event_bio_remap(__u64 *ctx)
 	/* struct blk_io_trace_remap: big-endian device_from, device_to, sector_from */
 	pdu[0] = __builtin_bswap32(from) | (__u64)__builtin_bswap32(bio_dev(bio)) << 32;
 	pdu[1] = __builtin_bswap64(sector);
-	put_event(&events, of_bio(bio, TA_REMAP, status_errno(GET(bio, bi_status))), pdu, 16);
+	put_event(&shared_ring, of_bio(bio, TA_REMAP, status_errno(GET(bio, bi_status))), pdu, 16);
 	return 0;
 }
 
@@ -158,7 +164,7 @@ int event_plug(__u64 *ctx)
 	};
 
 	if (is_target_queue((void *)CTX(ctx, 0)))
-		put_event(&events, e, 0, 0);
+		put_event(&shared_ring, e, 0, 0);
 	return 0;
 }
 
@@ -171,6 +177,6 @@ int event_unplug(__u64 *ctx)
 	if (!is_target_queue((void *)CTX(ctx, 0)))
 		return 0;
 	e.action = (CTX(ctx, 2) ? TA_UNPLUG_IO : TA_UNPLUG_TIMER) | categories(0);
-	put_event(&events, e, &depth, 8);
+	put_event(&shared_ring, e, &depth, 8);
 	return 0;
 }

@@ -69,7 +69,7 @@ int mostrace_ext4_free_blocks(__u64 *ctx)
 		return 0;
 	if (disk != target.disk_dev) {
 		/* The filesystem is on a disk above, or beside the traced one, which has its journal. */
-		if (!is_above(disk) && !is_traced_filesystem(BPF_CORE_READ(sb, s_dev)))
+		if (!has_disk(&above, disk) && !is_traced_filesystem(BPF_CORE_READ(sb, s_dev)))
 			return 0;
 		freed.home = MOSTRACE_HOME_FILESYSTEM;
 	} else if (bpf_core_field_exists(struct block_device, bd_start_sect)) {
@@ -82,7 +82,7 @@ int mostrace_ext4_free_blocks(__u64 *ctx)
 	freed.s_dev = BPF_CORE_READ(sb, s_dev);
 	if (!current_tid(&freed.tid))
 		return 0;
-	if (bpf_ringbuf_output(&entries, &freed, sizeof(freed), wake_flags(&entries, RING_ENTRIES)))
+	if (bpf_ringbuf_output(&shared_ring, &freed, sizeof(freed), wake_flags(&shared_ring, RING_ENTRIES)))
 		lose(LOSS_ENTRIES_RING);
 	return 0;
 }

@@ -80,8 +80,10 @@ static __always_inline void record(struct work *w, struct bio *bio, __u32 slot, 
 	/* Discards and zeroes have bytes. */
 	if (!w->process.head.bytes) {
 		w->process.opf = numbered(w->process.opf);
-		if (keep_flush(w, bio))
+		if (keep_flush(w, bio)) {
+			put_queued(w);
 			return;
+		}
 	}
 	put_all(w);
 }
@@ -107,41 +109,48 @@ static __always_inline void settle(struct work *w, bool looped)
 	w->walk.settles = false;
 }
 
-/* The events that are reported as block events too. */
+/* The kinds of events that are reported as block events too. */
 enum told { TOLD_QUEUED, TOLD_COMPLETED, TOLD };
 
 /*
- * The ring of block events, for each kind of event to be reported, if these come from probes too: another program at
- * the same tracepoint would take longer than the addition to ours.
+ * Whether each kind is reported: if the block events come from probes too, another program at the same tracepoint would
+ * take longer than the addition to ours.
  */
 struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, TOLD);
 	__type(key, __u32);
-	__array(values, struct {
-		__uint(type, BPF_MAP_TYPE_RINGBUF);
-		__uint(max_entries, 4096);
-	});
-} told_to SEC(".maps");
+	__type(value, __u32);
+} told_events SEC(".maps");
 
-static __always_inline void *ring_for(__u32 told)
+static __always_inline bool is_told(__u32 kind)
 {
-	return bpf_map_lookup_elem(&told_to, &told);
+	__u32 *on = bpf_map_lookup_elem(&told_events, &kind);
+
+	return on && *on;
 }
 
-static READS_MUCH void tell_queued(const struct work *w, __u32 pid)
+/* Makes the event of a queued bio. It is sent with the bio's entries. */
+static READS_MUCH void tell_queued(struct work *w, __u32 pid)
 {
-	void *ring = ring_for(TOLD_QUEUED);
-
-	if (ring)
-		put_queued(ring, w->who.time_ns, pid, w->ascent.root.sector, w->ascent.root.size, w->ascent.root.opf,
-			   bio_number(w->ascent.root.bio));
+	w->queued.event = (struct block_record){
+		.type = MOSTRACE_BLOCK,
+		.size = sizeof(w->queued),
+		.pid = pid,
+		.time = w->who.time_ns,
+		.sector = w->ascent.root.sector,
+		.bytes = w->ascent.root.size,
+		.action = TA_QUEUE | categories(w->ascent.root.opf),
+		.cpu = bpf_get_smp_processor_id(),
+	};
+	w->queued.bio = bio_number(w->ascent.root.bio);
+	put_name(&shared_ring, w->who.time_ns, pid);
 }
 
 #ifndef MOSTRACE_UNTYPED
 static __noinline int tell_cgroup(__u64 now)
 {
-	TELL_CGROUP(&entries, RING_ENTRIES, now, lose(LOSS_ENTRIES_RING));
+	TELL_CGROUP(&shared_ring, RING_ENTRIES, now, lose(LOSS_ENTRIES_RING));
 	return 0;
 }
 #else
@@ -160,20 +169,24 @@ static __always_inline int queue_bio(struct bio *bio, bool looped)
 {
 	struct work *w = work_of(WORK_QUEUE);
 	struct bio_device device;
+	__u32 pid;
 
 	if (!w)
 		return 0;
 	view_argument(&w->ascent.window, &w->ascent.root, bio);
 	find_device(&w->ascent.window, &device, &w->ascent.root);
 	if (is_for_target(&device, &w->ascent.root)) {
-		tell_queued(w, see(w, &device));
+		pid = see(w, &device);
+		w->queued.event.size = 0;
+		if (is_told(TOLD_QUEUED))
+			tell_queued(w, pid);
 		w->ascent.sector = w->ascent.root.sector;
 		w->ascent.is_above = false;
 		record(w, bio, WORK_QUEUE, looped);
-	} else if (is_above(device.disk)) {
+	} else if (has_disk(&above, device.disk)) {
 		see(w, &device);
 		remember(bio, &w->who);
-	} else if (is_beside(device.disk)) {
+	} else if (has_disk(&beside, device.disk)) {
 		settle(w, looped);
 	}
 	return 0;
@@ -267,15 +280,13 @@ int mostrace_rq_complete(__u64 *ctx)
 	struct request *rq = (void *)CTX(ctx, 0);
 	__u32 bytes = CTX(ctx, 2);
 	struct bio *bio;
-	void *ring;
 
 	if (!bytes) {
 		bio = GET(rq, bio);
 		if (bio)
 			end_flush(bio);
 	}
-	ring = ring_for(TOLD_COMPLETED);
-	if (ring)
-		put_completed(ring, rq, CTX(ctx, 1), bytes);
+	if (is_told(TOLD_COMPLETED))
+		put_completed(&shared_ring, rq, CTX(ctx, 1), bytes);
 	return 0;
 }

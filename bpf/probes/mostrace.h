@@ -17,7 +17,7 @@
 enum mostrace_type {
 	MOSTRACE_PROCESS = 1,
 	MOSTRACE_FILE = 2,
-	/* a blk_io_trace record of the BPF event source, see mostrace.bpf.c */
+	/* a block event of the BPF probes, see blockevents.bpf.h; never in a table */
 	MOSTRACE_BLOCK = 3,
 	MOSTRACE_DIRTIER = 4,
 	MOSTRACE_HANDLE = 5,

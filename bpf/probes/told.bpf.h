@@ -66,7 +66,7 @@ static __always_inline int tell_direct(struct kiocb *iocb, struct bio *bio, __u6
 	__u32 disk = disk_number(LOAD(bdev, bd_disk));
 	__u64 key = (__u64)bio;
 
-	if (disk == target.disk_dev || is_above(disk))
+	if (disk == target.disk_dev || has_disk(&above, disk))
 		bpf_map_update_elem(&told_directs, &key, &told, BPF_ANY);
 	return 0;
 }

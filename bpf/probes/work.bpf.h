@@ -9,7 +9,7 @@
 #define MOSTRACE_WORK_BPF_H
 
 #include "above.bpf.h"
-#include "ring.bpf.h"
+#include "blockevents.bpf.h"
 
 /* A run of a bio with consecutive bytes of one file. */
 struct run {
@@ -102,7 +102,8 @@ struct work {
 	struct path_name paths[PATHS];
 	__u32 path;		/* index of the current path */
 	__u32 used;		/* used bytes of `out` */
-	/* These two must be adjacent, as they go into one record of the ring. */
+	/* These three must be adjacent, as they go into one record of the ring. */
+	struct queued_record queued;	/* its size is 0 if there is no event of the bio */
 	struct mostrace_process process;
 	char out[OUT_BYTES];	/* further entries */
 };
@@ -136,7 +137,7 @@ static __always_inline struct work *work_of(__u32 slot)
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, RING_BYTES);
-} entries SEC(".maps");
+} shared_ring SEC(".maps");
 
 /* Keeps clang from testing one copy of a bound and using another one, about which the verifier then knows nothing. */
 #define SETTLE(bound) asm volatile("" : "+r"(bound))
@@ -144,28 +145,44 @@ struct {
 /* Sends what is in `out`, because there is no room for more. */
 static __noinline void flush_out(struct work *w)
 {
-	__u64 flags = wake_flags(&entries, RING_ENTRIES);
+	__u64 flags = wake_flags(&shared_ring, RING_ENTRIES);
 	__u64 used = w->used;
 
 	/* room() leaves less than OUT_BYTES in use. */
 	SETTLE(used);
 	used &= OUT_BYTES - 1;
-	if (used && bpf_ringbuf_output(&entries, w->out, used, flags))
+	if (used && bpf_ringbuf_output(&shared_ring, w->out, used, flags))
 		lose(LOSS_ENTRIES_RING);
 	w->used = 0;
 }
 
-/* Sends the current process entry, and what is in `out`. */
+/* Sends the event of the bio if there is one, the current process entry, and what is in `out`. */
 static __always_inline void put_all(struct work *w)
 {
-	__u64 flags = wake_flags(&entries, RING_ENTRIES);
+	__u64 flags = wake_flags(&shared_ring, RING_ENTRIES);
 	__u64 used = w->used;
+	long error;
 
 	SETTLE(used);
 	used &= OUT_BYTES - 1;
-	if (bpf_ringbuf_output(&entries, &w->process, sizeof(w->process) + used, flags))
+	if (w->queued.event.size) {
+		error = bpf_ringbuf_output(&shared_ring, &w->queued, sizeof(w->queued) + sizeof(w->process) + used, flags);
+		if (error)
+			lose_event();
+	} else {
+		error = bpf_ringbuf_output(&shared_ring, &w->process, sizeof(w->process) + used, flags);
+	}
+	if (error)
 		lose(LOSS_ENTRIES_RING);
 	w->used = 0;
+}
+
+/* Sends the event of the bio alone, if there is one. */
+static __noinline void put_queued(struct work *w)
+{
+	if (w->queued.event.size &&
+	    bpf_ringbuf_output(&shared_ring, &w->queued, sizeof(w->queued), wake_flags(&shared_ring, RING_ENTRIES)))
+		lose_event();
 }
 
 /* Returns room for the longest entry; the caller adds to `used` what it needs. */

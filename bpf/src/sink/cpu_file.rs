@@ -22,8 +22,10 @@ pub(super) type Comm = [u8; COMM_LEN];
 const NAMED_NS: u64 = 1_000_000_000;
 /// The most tasks whose names are kept for a CPU; after that, all are looked up anew.
 const NAMES: usize = 1 << 16;
-/// The most bytes that are buffered before they are written.
+/// The most bytes that are buffered before they are written, and the room that is left then for the next record; a longer one makes
+/// the buffer grow.
 const BUFFER: usize = 1 << 18;
+const LONGEST: usize = 1 << 10;
 
 /// The event file of one CPU.
 #[derive(Debug)]
@@ -164,17 +166,27 @@ impl CpuFile {
     ///
     /// # Errors
     /// Returns an error if the bundle cannot be written.
-    #[inline]
     pub fn write(&mut self, record: &[u8]) -> Result<()> {
-        if self.buffer.len() + record.len() > BUFFER {
+        self.append(|sequence, buffer| {
+            let at = buffer.len();
+            buffer.extend_from_slice(record);
+            if let Ok((prefix, _)) = Prefix::<LE>::mut_from_prefix(&mut buffer[at..]) {
+                prefix.sequence = sequence.into();
+            }
+        })
+    }
+
+    /// Appends a record, which `make` puts behind what is in the buffer, with the sequence number that it is given.
+    ///
+    /// # Errors
+    /// Returns an error if the bundle cannot be written.
+    #[inline]
+    pub fn append(&mut self, make: impl FnOnce(u32, &mut Vec<u8>)) -> Result<()> {
+        if self.buffer.len() > BUFFER - LONGEST {
             self.flush()?;
         }
-        let at = self.buffer.len();
-        self.buffer.extend_from_slice(record);
         self.sequence = self.sequence.wrapping_add(1);
-        if let Ok((prefix, _)) = Prefix::<LE>::mut_from_prefix(&mut self.buffer[at..]) {
-            prefix.sequence = self.sequence.into();
-        }
+        make(self.sequence, &mut self.buffer);
         Ok(())
     }
 

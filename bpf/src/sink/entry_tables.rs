@@ -66,7 +66,8 @@ impl EntryTables {
     /// Returns an error if the entry is malformed, or if the bundle cannot be written.
     pub fn push(&mut self, entry: &[u8]) -> Result<bool> {
         let malformed = || Error::malformed(&self.from, "malformed entry");
-        let record = match kind_of(entry).ok_or_else(malformed)? {
+        let kind = kind_of(entry).ok_or_else(malformed)?;
+        let record = match kind {
             TYPE_PROCESS => fixed::<RawProcess>(entry),
             TYPE_FILE => self.names.trim(entry),
             TYPE_DIRTIER => fixed::<RawDirtier>(entry),
@@ -78,7 +79,7 @@ impl EntryTables {
         if self.held.holds(time_of(record)) {
             self.held.push(record.to_vec());
         } else {
-            put(&mut self.tables, &mut self.recent, record)?;
+            put(&mut self.tables, &mut self.recent, kind, record)?;
         }
         Ok(true)
     }
@@ -105,7 +106,8 @@ impl EntryTables {
         }
         let own_from = self.tables.begin_segment(folder, repeated.into_iter())?;
         for record in self.held.take() {
-            put(&mut self.tables, &mut self.recent, &record)?;
+            let kind = kind_of(&record).unwrap_or_default();
+            put(&mut self.tables, &mut self.recent, kind, &record)?;
         }
         Ok(own_from)
     }
@@ -124,12 +126,13 @@ impl EntryTables {
     }
 }
 
-fn put(tables: &mut TableSet, recent: &mut Recent, record: &[u8]) -> Result<()> {
+#[inline]
+fn put(tables: &mut TableSet, recent: &mut Recent, kind: u16, record: &[u8]) -> Result<()> {
     // Freed blocks and cgroups belong to no request.
-    if !matches!(kind_of(record), Some(TYPE_FREED | TYPE_CGROUP)) {
+    if !matches!(kind, TYPE_FREED | TYPE_CGROUP) {
         recent.push(time_of(record), record);
     }
-    tables.push(record)
+    tables.push_kind(kind, record)
 }
 
 /// Returns the entries for which no completion was claimed, in time order, as in the tables.

@@ -96,7 +96,6 @@ impl EventFiles {
     ///
     /// # Errors
     /// Returns an error if the bundle cannot be written.
-    #[inline]
     pub fn push(&mut self, cpu: u32, pid: u32, record: &[u8]) -> Result<()> {
         let time_ns = time_of(record).unwrap_or(0);
         if self.held.holds(time_ns) {
@@ -104,19 +103,49 @@ impl EventFiles {
             self.held.push(Held::Record { cpu, pid, record });
             return Ok(());
         }
-        self.write(cpu, pid, time_ns, record)?;
+        self.file_for(cpu, pid, time_ns)?.write(record)?;
         self.recent.push(time_ns, record);
         self.count += 1;
         Ok(())
     }
 
+    /// Appends one record like [`EventFiles::push`], which `make` puts behind a buffer's contents, with the sequence number that it
+    /// is given.
+    ///
+    /// # Errors
+    /// Returns an error if the bundle cannot be written.
     #[inline]
-    fn write(&mut self, cpu: u32, pid: u32, time_ns: u64, record: &[u8]) -> Result<()> {
+    pub fn push_made(
+        &mut self,
+        cpu: u32,
+        pid: u32,
+        time_ns: u64,
+        make: impl FnOnce(u32, &mut Vec<u8>),
+    ) -> Result<()> {
+        if self.held.holds(time_ns) {
+            let mut record = Vec::new();
+            make(0, &mut record);
+            self.held.push(Held::Record { cpu, pid, record });
+            return Ok(());
+        }
+        self.count += 1;
+        if self.recent.has_room() {
+            let mut record = Vec::new();
+            make(0, &mut record);
+            self.recent.push(time_ns, &record);
+            return self.file_for(cpu, pid, time_ns)?.write(&record);
+        }
+        self.file_for(cpu, pid, time_ns)?.append(make)
+    }
+
+    /// Returns the file for a record of a task, whose name is noted there.
+    #[inline]
+    fn file_for(&mut self, cpu: u32, pid: u32, time_ns: u64) -> Result<&mut CpuFile> {
         let file = self.file(cpu)?;
         if file.is_due(pid, time_ns) {
             file.name(cpu, pid, time_ns, comm_of(pid))?;
         }
-        file.write(record)
+        Ok(file)
     }
 
     /// Notes the name that a task has at this time, unless the file already has it.
@@ -140,11 +169,19 @@ impl EventFiles {
     #[inline]
     fn file(&mut self, cpu: u32) -> Result<&mut CpuFile> {
         let at = cpu as usize;
-        while self.files.len() <= at {
+        if self.files.len() <= at {
+            self.make_files(cpu)?;
+        }
+        Ok(&mut self.files[at])
+    }
+
+    /// Makes the missing files up to that of `cpu`.
+    fn make_files(&mut self, cpu: u32) -> Result<()> {
+        while self.files.len() <= cpu as usize {
             let next = u32::try_from(self.files.len()).unwrap_or(cpu);
             self.files.push(CpuFile::create(&self.folder, next)?);
         }
-        Ok(&mut self.files[at])
+        Ok(())
     }
 
     /// From now on, holds back records of `at_ns` or later until [`EventFiles::begin_segment`].
@@ -170,7 +207,8 @@ impl EventFiles {
         let mut requests = InFlight::default();
         for (event, record) in under_way {
             requests.step(Step::of(&event));
-            self.write(event.cpu, event.pid, event.time_ns, record)?;
+            self.file_for(event.cpu, event.pid, event.time_ns)?
+                .write(record)?;
             self.recent.push(event.time_ns, record);
         }
         self.flush()?;

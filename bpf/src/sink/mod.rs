@@ -41,8 +41,8 @@ use entry_tables::EntryTables;
 pub(crate) use event_files::EventFiles;
 pub(crate) use in_flight::Step;
 pub(crate) use name_filter::NameFilter;
-pub(crate) use tables::{Counts, split_entry};
-use tables::{Spec, TableSet, kind_of};
+pub(crate) use tables::{Counts, kind_of, split_entry};
+use tables::{Spec, TableSet};
 
 /// Decides how many of the latest records are kept for the next segment.
 #[derive(Clone, Copy, Debug)]

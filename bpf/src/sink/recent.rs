@@ -27,10 +27,16 @@ impl Recent {
         }
     }
 
+    /// Returns true if records are kept.
+    #[inline]
+    pub fn has_room(&self) -> bool {
+        self.room > 0
+    }
+
     /// Keeps a record, if there is room for any.
     #[inline]
     pub fn push(&mut self, time_ns: u64, record: &[u8]) {
-        if self.room > 0 {
+        if self.has_room() {
             self.keep(time_ns, record);
         }
     }

@@ -67,15 +67,24 @@ impl TableSet {
     /// # Errors
     /// Returns an error if the bundle cannot be written.
     pub fn push(&mut self, record: &[u8]) -> Result<()> {
-        let Some(table) = self.of(record) else {
+        kind_of(record).map_or(Ok(()), |kind| self.push_kind(kind, record))
+    }
+
+    /// Appends a record of this type to its table, if there is one.
+    ///
+    /// # Errors
+    /// Returns an error if the bundle cannot be written.
+    #[inline]
+    pub fn push_kind(&mut self, kind: u16, record: &[u8]) -> Result<()> {
+        let Some(table) = self.of(kind) else {
             return Ok(());
         };
         table.count += 1;
         table.out.push(record).at(&table.path)
     }
 
-    fn of(&mut self, record: &[u8]) -> Option<&mut Table> {
-        let kind = kind_of(record)?;
+    #[inline]
+    fn of(&mut self, kind: u16) -> Option<&mut Table> {
         self.tables.iter_mut().find(|table| table.kind == kind)
     }
 
@@ -92,7 +101,7 @@ impl TableSet {
         self.flush()?;
         *self = TableSet::create(folder, self.specs)?;
         for record in repeated {
-            if let Some(table) = self.of(record) {
+            if let Some(table) = kind_of(record).and_then(|kind| self.of(kind)) {
                 table.repeated += record.len() as u64;
                 table.out.push(record).at(&table.path)?;
             }
@@ -123,11 +132,13 @@ impl TableSet {
 }
 
 /// Returns the type of an entry, which is in its first two bytes.
-pub(super) fn kind_of(entry: &[u8]) -> Option<u16> {
+#[inline]
+pub(crate) fn kind_of(entry: &[u8]) -> Option<u16> {
     u16_at(entry, offset_of!(RawHead, kind))
 }
 
 /// Returns the first entry, by the size that it states, and the bytes behind it; None if it states no valid size.
+#[inline]
 pub(crate) fn split_entry(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (head, _) = RawHead::ref_from_prefix(bytes).ok()?;
     let size = usize::from(head.size.get());
@@ -144,6 +155,7 @@ pub(super) fn entries(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Returns the 16-bit number at `at`.
+#[inline]
 pub(super) fn u16_at(entry: &[u8], at: usize) -> Option<u16> {
     let bytes = entry.get(at..at + 2)?.try_into().ok()?;
     Some(u16::from_ne_bytes(bytes))

@@ -24,17 +24,23 @@ impl BioNumbers {
         }
     }
 
-    /// Encodes the addresses in the payload of an event. For Q, I, D, R and C, this is the bio's address. An X has the addresses of
-    /// the front and of the bio that is cut, behind the place of the cut.
-    pub fn encode(&self, action: u64, pdu: &mut [u8]) {
-        let addresses = match act(action) {
-            ta::QUEUE | ta::INSERT | ta::ISSUE | ta::REQUEUE | ta::COMPLETE => pdu,
-            ta::SPLIT => pdu.get_mut(NUMBER..).unwrap_or_default(),
-            _ => return,
+    /// Puts the payload of an event behind `record`, with its addresses encoded. For Q, I, D, R and C, this is the bio's address. An
+    /// X has the addresses of the front and of the bio that is cut, behind the place of the cut.
+    #[inline]
+    pub fn encode(&self, action: u64, pdu: &[u8], record: &mut Vec<u8>) {
+        let plain = match act(action) {
+            ta::QUEUE | ta::INSERT | ta::ISSUE | ta::REQUEUE | ta::COMPLETE => 0,
+            ta::SPLIT => pdu.len().min(NUMBER),
+            _ => pdu.len(),
         };
-        for address in addresses.as_chunks_mut::<NUMBER>().0 {
-            *address = self.number(u64::from_ne_bytes(*address)).to_le_bytes();
+        let (plain, rest) = pdu.split_at(plain);
+        let (addresses, rest) = rest.as_chunks::<NUMBER>();
+        record.extend_from_slice(plain);
+        for address in addresses {
+            let number = self.number(u64::from_ne_bytes(*address));
+            record.extend_from_slice(&number.to_le_bytes());
         }
+        record.extend_from_slice(rest);
     }
 
     /// Returns the number for an address; 0 for none. Each step can be inverted, so no two bios have the same number.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Records block events with the project's own probes, for kernels without a block tracer.
 
-use std::os::fd::BorrowedFd;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -12,6 +11,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, LE};
 use super::bio_number::BioNumbers;
 use super::event_probes::{ENDS, EventProbes};
 use super::forwarder::{EventForwarder, Forwarded};
+use super::programs::Programs;
+use super::shared_ring;
 use super::stream::Stream;
 use crate::error::{Error, Result};
 use crate::machine::device::Device;
@@ -23,7 +24,7 @@ const TICK: Duration = Duration::from_millis(2);
 
 /// The attached probes of block events.
 pub(super) struct BlockEvents {
-    stream: Stream,
+    programs: Programs,
     /// The probes of entries, if they forward queued bios and completed requests.
     forwarder: Option<EventForwarder>,
     records: Records,
@@ -41,60 +42,36 @@ impl BlockEvents {
         sink: &mut Sink,
     ) -> Result<BlockEvents> {
         if let Some(forwarder) = &forwarder {
-            forwarder.begin(&probes.ring()?)?;
+            forwarder.begin()?;
         }
-        let stream = probes.attach()?;
+        let programs = probes.attach()?;
         sink.events.count_in_flight();
-        let records = Records {
-            device: device.dev,
-            numbers: BioNumbers::new(),
-            is_ending: false,
-        };
         Ok(BlockEvents {
-            stream,
+            programs,
             forwarder,
-            records,
+            records: Records::of(device.dev),
         })
     }
 
-    /// Returns a descriptor that can be read when there is something to poll for.
-    pub fn wakeup_fd(&self) -> BorrowedFd<'_> {
-        self.stream.wakeup_fd()
+    /// Returns what takes the events of the ring.
+    pub fn records(&self) -> &Records {
+        &self.records
     }
 
-    /// Moves what has come since the last call to the sink.
+    /// Stops the recording of new requests, and then gives those that were issued before time to complete. `ring` is the ring that
+    /// the probes fill.
     ///
     /// # Errors
     /// Returns an error if a record is malformed, or if the bundle cannot be written.
-    pub fn poll(&mut self, sink: &mut Sink) -> Result<()> {
-        let BlockEvents {
-            stream, records, ..
-        } = self;
-        stream.poll(|record| records.put(record, &mut sink.events))
-    }
-
-    /// Moves all that the probes have written so far to the sink.
-    ///
-    /// # Errors
-    /// Returns an error in the same cases as [`BlockEvents::poll`].
-    pub fn drain(&mut self, sink: &mut Sink) -> Result<()> {
-        let BlockEvents {
-            stream, records, ..
-        } = self;
-        stream.drain(|record| records.put(record, &mut sink.events))
-    }
-
-    /// Stops the recording of new requests, and then gives those that were issued before time to complete.
-    ///
-    /// # Errors
-    /// Returns an error in the same cases as [`BlockEvents::poll`].
-    pub fn stop(&mut self, sink: &mut Sink) -> Result<()> {
+    pub fn stop(&mut self, ring: &mut Stream, sink: &mut Sink) -> Result<()> {
         self.records.is_ending = true;
         self.end(Forwarded::Queued)?;
-        self.detach_but(&ENDS, sink)?;
-        self.wait_for_completions(sink)?;
+        self.programs.detach_but(&ENDS);
+        self.drain(ring, sink)?;
+        self.wait_for_completions(ring, sink)?;
         self.end(Forwarded::Completed)?;
-        self.detach_but(&[], sink)
+        self.programs.detach_but(&[]);
+        self.drain(ring, sink)
     }
 
     fn end(&self, kind: Forwarded) -> Result<()> {
@@ -102,20 +79,17 @@ impl BlockEvents {
         forwarder.map_or(Ok(()), |forwarder| forwarder.end(kind))
     }
 
-    fn detach_but(&mut self, kept: &[&str], sink: &mut Sink) -> Result<()> {
-        let BlockEvents {
-            stream, records, ..
-        } = self;
-        stream.detach_but(kept, |record| records.put(record, &mut sink.events))
+    fn drain(&self, ring: &mut Stream, sink: &mut Sink) -> Result<()> {
+        ring.drain(|record| shared_ring::put(record, Some(&self.records), sink))
     }
 
     /// Records the completions of requests that were issued, as long as some keep coming.
-    fn wait_for_completions(&mut self, sink: &mut Sink) -> Result<()> {
+    fn wait_for_completions(&self, ring: &mut Stream, sink: &mut Sink) -> Result<()> {
         let mut since = Instant::now();
         let mut left = sink.events.in_flight();
         while left > Some(0) && since.elapsed() < SILENCE {
             sleep(TICK);
-            self.drain(sink)?;
+            self.drain(ring, sink)?;
             let now = sink.events.in_flight();
             if now < left {
                 since = Instant::now();
@@ -126,24 +100,29 @@ impl BlockEvents {
     }
 }
 
+/// `MOSTRACE_BLOCK`; it is in no table.
+pub(super) const TYPE_BLOCK: u16 = 3;
+
 /// `struct block_record` of blockevents.bpf.h; the pdu follows.
 #[derive(FromBytes, KnownLayout, Immutable)]
 #[repr(C)]
 struct BlockRecord {
+    kind: u16,
+    size: u16,
+    pid: u32,
     time: u64,
     sector: u64,
     bytes: u32,
     action: u32,
-    pid: u32,
     cpu: u16,
     error: u16,
+    unused: u32,
 }
 
-const HEAD: usize = size_of::<BlkIoTrace<LE>>();
 const PDU_MAX: usize = 24;
 
-/// Writes records to the sink.
-struct Records {
+/// Writes events to the sink.
+pub(super) struct Records {
     device: u32,
     numbers: BioNumbers,
     /// True once nothing new is recorded: completions of requests that were issued after that are left out.
@@ -151,9 +130,23 @@ struct Records {
 }
 
 impl Records {
-    fn put(&self, data: &[u8], events: &mut EventFiles) -> Result<()> {
+    /// Takes events of this device.
+    pub fn of(device: u32) -> Records {
+        Records {
+            device,
+            numbers: BioNumbers::new(),
+            is_ending: false,
+        }
+    }
+
+    /// Takes one event, which has exactly these bytes.
+    ///
+    /// # Errors
+    /// Returns an error if it is malformed, or if the bundle cannot be written.
+    #[inline]
+    pub fn put(&self, bytes: &[u8], events: &mut EventFiles) -> Result<()> {
         let malformed = || Error::bpf("malformed block record");
-        let (event, pdu) = BlockRecord::read_from_prefix(data).map_err(|_| malformed())?;
+        let (event, pdu) = BlockRecord::ref_from_prefix(bytes).map_err(|_| malformed())?;
         let (cpu, action) = (u32::from(event.cpu), u64::from(event.action));
         if is_note(action) {
             return events.name(cpu, event.pid, event.time, pdu);
@@ -166,24 +159,24 @@ impl Records {
         if !events.follow(event.time, step) && self.is_ending {
             return Ok(());
         }
-        let mut record = [0; HEAD + PDU_MAX];
-        let len = HEAD + pdu.len();
-        record[..HEAD].copy_from_slice(head(&event, self.device, pdu.len()).as_bytes());
-        if !pdu.is_empty() {
-            let behind = record.get_mut(HEAD..len).ok_or_else(malformed)?;
-            behind.copy_from_slice(pdu);
-            self.numbers.encode(action, behind);
+        if pdu.len() > PDU_MAX {
+            return Err(malformed());
         }
-        events.push(cpu, event.pid, &record[..len])
+        events.push_made(cpu, event.pid, event.time, |sequence, record| {
+            let head = head(event, self.device, sequence, pdu.len());
+            record.extend_from_slice(head.as_bytes());
+            self.numbers.encode(action, pdu, record);
+        })
     }
 }
 
-/// Makes the head of a record; the sink fills in its sequence number.
-fn head(event: &BlockRecord, device: u32, pdu_len: usize) -> BlkIoTrace<LE> {
+/// Makes the head of a record.
+#[inline]
+fn head(event: &BlockRecord, device: u32, sequence: u32, pdu_len: usize) -> BlkIoTrace<LE> {
     BlkIoTrace {
         prefix: Prefix {
             magic: Version::V7.magic().into(),
-            sequence: 0.into(),
+            sequence: sequence.into(),
             time: event.time.into(),
         },
         sector: event.sector.into(),

@@ -12,6 +12,7 @@ use super::calls;
 use super::object::{
     ATOMIC, FUNCTION, attach, log_libbpf, map_to_open, per_cpu_sum, recursion_misses,
 };
+use super::programs::Programs;
 use super::ring_size::{RingSize, table_entries};
 use super::stream::Stream;
 use super::told::Told;
@@ -135,7 +136,7 @@ const ATOMIC_FUNCTIONS: [(&str, &str); 7] = [
 ];
 
 /// Attaches the programs that cannot be preempted. A program that the kernel refuses is not attached.
-fn attach_atomic(object: &Object, stream: &mut Stream) {
+fn attach_atomic(object: &Object, attached: &mut Programs) {
     let mut handles = Vec::new();
     for program in object.progs_mut().filter(|p| p.autoload()) {
         let name = program.name().to_owned();
@@ -150,7 +151,7 @@ fn attach_atomic(object: &Object, stream: &mut Stream) {
             None => program.attach(),
         };
         match (link, function) {
-            (Ok(link), Some(_)) => stream.keep(&name, link),
+            (Ok(link), Some(_)) => attached.keep(&name, link),
             (Ok(link), None) => handles.push((name, link)),
             (Err(e), _) => log::debug!("{}: {e}", name.to_string_lossy()),
         }
@@ -158,7 +159,7 @@ fn attach_atomic(object: &Object, stream: &mut Stream) {
     // Handles are seen through all of these tracepoints, or through none.
     if handles.len() == ATOMIC_TRACEPOINTS {
         for (name, link) in handles {
-            stream.keep(&name, link);
+            attached.keep(&name, link);
         }
     }
 }
@@ -240,15 +241,16 @@ impl<'o> CauseProbes<'o> {
     pub fn attach(&mut self) -> Result<Stream> {
         self.tell_attached(false)?;
         let mut stream = Stream::new(&self.skel.maps.causes)?;
+        let attached = &mut stream.programs;
         match self.functions.as_ref().map(|f| f.attach(&self.skel.progs)) {
             Some(Ok(links)) => links
                 .into_iter()
-                .for_each(|(name, link)| stream.keep(&name, link)),
+                .for_each(|(name, link)| attached.keep(&name, link)),
             Some(Err(e)) => log::debug!("calls by functions: {e}"),
             None => {}
         }
-        attach_atomic(self.skel.object(), &mut stream);
-        let stream = attach(self.skel.object(), stream)?;
+        attach_atomic(self.skel.object(), attached);
+        attach(self.skel.object(), attached)?;
         self.tell_attached(true)?;
         Ok(stream)
     }

@@ -116,9 +116,7 @@ fn choose_programs<'o>(open: &mut impl Form<'o>, btf: &Btf<'_>, needs: &Needs) -
 /// Tells the probes which disks are mapped onto the traced one.
 fn fill_above<'o>(open: &mut impl Form<'o>, above: &[u32]) -> Result<Vec<String>> {
     let room = &mut open.constants()?.above;
-    let kept = above.len().min(room.disks.len());
-    room.disks[..kept].copy_from_slice(&above[..kept]);
-    room.count = u32::try_from(kept).unwrap_or(0);
+    let kept = fill(&mut room.numbers, &mut room.count, above);
     let mut notes = Vec::new();
     if kept < above.len() {
         notes.push(format!(
@@ -133,10 +131,16 @@ fn fill_above<'o>(open: &mut impl Form<'o>, above: &[u32]) -> Result<Vec<String>
 /// settled, and may be counted as forgotten.
 fn fill_beside<'o>(open: &mut impl Form<'o>, beside: &[u32]) -> Result<()> {
     let room = &mut open.constants()?.beside;
-    let kept = beside.len().min(room.disks.len());
-    room.disks[..kept].copy_from_slice(&beside[..kept]);
-    room.count = u32::try_from(kept).unwrap_or(0);
+    fill(&mut room.numbers, &mut room.count, beside);
     Ok(())
+}
+
+/// Copies as many numbers as there is room for, and sets `count`. Returns how many.
+fn fill(room: &mut [u32], count: &mut u32, numbers: &[u32]) -> usize {
+    let kept = numbers.len().min(room.len());
+    room[..kept].copy_from_slice(&numbers[..kept]);
+    *count = u32::try_from(kept).unwrap_or(0);
+    kept
 }
 
 fn fill_constants<'o>(open: &mut impl Form<'o>, device: &Device, btf: &Btf<'_>) -> Result<()> {
@@ -144,9 +148,7 @@ fn fill_constants<'o>(open: &mut impl Form<'o>, device: &Device, btf: &Btf<'_>) 
     let filesystems = members::filesystems(device);
     let rodata = open.constants()?;
     let room = &mut rodata.filesystems;
-    let kept = filesystems.len().min(room.devs.len());
-    room.devs[..kept].copy_from_slice(&filesystems[..kept]);
-    room.count = u32::try_from(kept).unwrap_or(0);
+    fill(&mut room.devs, &mut room.count, &filesystems);
     rodata.target.disk_dev = device.disk_dev;
     rodata.target.dev = device.dev;
     rodata.target.start = device.info.start_sector;

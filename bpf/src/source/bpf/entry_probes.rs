@@ -24,6 +24,9 @@ use crate::source::Losses;
 /// `enum loss` of loss.bpf.h, in its order, with the manifest's names.
 const LOSSES: [&str; 4] = ["entries_ring", "submitters", "pages_cut", "dirtiers"];
 
+/// The map that is the ring.
+const RING: &str = "shared_ring";
+
 /// The tables whose size depends on the machine's memory, with the most and the fewest entries of each: the pages that are dirty at
 /// a time, and the empty flushes that have not ended.
 const TABLES: [(&str, u32, u32); 2] = [
@@ -69,7 +72,7 @@ impl<'o> EntryProbes<'o> {
         // libbpf reads the BTF once more, so this copy is dropped first.
         drop(btf);
         memory::give_back();
-        map_to_open(&mut open, "entries")?
+        map_to_open(&mut open, RING)?
             .set_max_entries(ring.bytes())
             .map_err(Error::bpf)?;
         for (table, most, least) in TABLES {
@@ -98,8 +101,9 @@ impl<'o> EntryProbes<'o> {
     /// # Errors
     /// Returns an error if the kernel refuses them.
     pub fn attach(&self) -> Result<Stream> {
-        let stream = Stream::new(&map_of(&*self.skel, "entries")?)?;
-        attach(self.skel.object(), stream)
+        let mut stream = Stream::new(&map_of(&*self.skel, RING)?)?;
+        attach(self.skel.object(), &mut stream.programs)?;
+        Ok(stream)
     }
 
     /// Returns the number of records that the probes lost.
@@ -127,7 +131,7 @@ impl<'o> EntryProbes<'o> {
     /// # Errors
     /// Returns an error if there is no descriptor left.
     pub fn forwarder(&self) -> Result<EventForwarder> {
-        let told_to = map_of(&*self.skel, "told_to")?;
-        EventForwarder::of(&told_to)
+        let told = map_of(&*self.skel, "told_events")?;
+        EventForwarder::of(&told, &map_of(&*self.skel, RING)?)
     }
 }

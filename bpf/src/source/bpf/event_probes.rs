@@ -3,6 +3,7 @@
 
 use std::ffi::OsStr;
 use std::mem::MaybeUninit;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 use libbpf_rs::btf::Btf;
@@ -11,8 +12,8 @@ use libbpf_rs::{Map, OpenObject};
 
 use super::form::events as form;
 use super::object::{attach, events_lost, map_of, map_to_open, recursion_misses};
+use super::programs::Programs;
 use super::ring_size::RingSize;
-use super::stream::Stream;
 use crate::choice::Events;
 use crate::error::{Error, Result};
 use crate::machine::device::Device;
@@ -48,17 +49,17 @@ pub(crate) struct EventProbes<'o> {
 
 /// The block events that the probes should record.
 #[derive(Clone, Copy)]
-pub(crate) struct Wanted {
+pub(crate) struct Wanted<'r> {
     /// All events that blktrace knows, or only those of life cycles.
     pub events: Events,
-    /// True if the probes of entries forward queued bios and completed requests.
-    pub is_forwarded: bool,
+    /// The ring of the probes of entries, if these forward queued bios and completed requests.
+    pub shared_ring: Option<BorrowedFd<'r>>,
 }
 
-impl Wanted {
+impl Wanted<'_> {
     fn has(self, program: &OsStr) -> bool {
         let is_wanted = self.events == Events::All || LIFE_CYCLE.iter().any(|p| program == *p);
-        is_wanted && !(self.is_forwarded && FORWARDED.iter().any(|p| program == *p))
+        is_wanted && !(self.shared_ring.is_some() && FORWARDED.iter().any(|p| program == *p))
     }
 }
 
@@ -70,7 +71,7 @@ impl<'o> EventProbes<'o> {
     pub(super) fn load(
         storage: &'o mut MaybeUninit<OpenObject>,
         device: &Device,
-        wanted: Wanted,
+        wanted: Wanted<'_>,
         btf: Option<&Path>,
         ring: RingSize,
     ) -> Result<EventProbes<'o>> {
@@ -86,16 +87,18 @@ impl<'o> EventProbes<'o> {
     fn of(
         mut open: impl form::Form<'o, Output: 'o>,
         device: &Device,
-        wanted: Wanted,
+        wanted: Wanted<'_>,
         btf: Btf<'_>,
         ring: RingSize,
     ) -> Result<EventProbes<'o>> {
         fill_constants(open.constants()?, device, &btf)?;
         drop(btf);
         memory::give_back();
-        map_to_open(&mut open, "events")?
-            .set_max_entries(ring.bytes())
-            .map_err(Error::bpf)?;
+        let mut own = map_to_open(&mut open, "shared_ring")?;
+        own.set_max_entries(ring.bytes()).map_err(Error::bpf)?;
+        if let Some(shared) = wanted.shared_ring {
+            own.reuse_fd(shared).map_err(Error::bpf)?;
+        }
         for mut program in open.open_object_mut().progs_mut() {
             let is_twice = !device.paths.is_empty() && program.name() == BIO_COMPLETE;
             let is_wanted = wanted.has(program.name()) && !is_twice;
@@ -111,16 +114,17 @@ impl<'o> EventProbes<'o> {
     /// # Errors
     /// Returns an error if they have no ring.
     pub fn ring(&self) -> Result<Map<'_>> {
-        map_of(&*self.skel, "events")
+        map_of(&*self.skel, "shared_ring")
     }
 
     /// Attaches the probes.
     ///
     /// # Errors
     /// Returns an error if the kernel refuses them.
-    pub fn attach(&self) -> Result<Stream> {
-        let stream = Stream::new(&self.ring()?)?;
-        attach(self.skel.object(), stream)
+    pub fn attach(&self) -> Result<Programs> {
+        let mut attached = Programs::default();
+        attach(self.skel.object(), &mut attached)?;
+        Ok(attached)
     }
 
     /// Returns the number of records that the probes lost.

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lets the probes of entries write block events: they see queued bios and completed requests anyway, and write both to the ring of
-//! block events too.
+//! Lets the probes of entries write block events: they see queued bios and completed requests anyway. The probes of block events
+//! write the others to the same ring.
 
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use libbpf_rs::{Map, MapCore, MapFlags, MapHandle};
 
 use crate::error::{Error, Result};
 
-/// The map `told_to` of mostrace.bpf.c, in which the probes of entries find the ring of block events, by the kind of event.
+/// The map `told_events` of mostrace.bpf.c, which says for each kind of event whether the probes of entries write it, and their
+/// ring.
 #[derive(Debug)]
-pub(crate) struct EventForwarder(MapHandle);
+pub(crate) struct EventForwarder {
+    told: MapHandle,
+    ring: MapHandle,
+}
 
 /// The kinds of events that are forwarded (`enum told` of mostrace.bpf.c).
 #[derive(Clone, Copy)]
@@ -22,28 +26,29 @@ pub(crate) enum Forwarded {
 }
 
 impl EventForwarder {
-    /// Makes a forwarder that uses this map.
+    /// Makes a forwarder that uses these maps.
     ///
     /// # Errors
     /// Returns an error if there is no descriptor left.
-    pub(super) fn of(told_to: &Map<'_>) -> Result<EventForwarder> {
-        Ok(EventForwarder(
-            MapHandle::try_from(told_to).map_err(Error::bpf)?,
-        ))
+    pub(super) fn of(told: &Map<'_>, ring: &Map<'_>) -> Result<EventForwarder> {
+        Ok(EventForwarder {
+            told: MapHandle::try_from(told).map_err(Error::bpf)?,
+            ring: MapHandle::try_from(ring).map_err(Error::bpf)?,
+        })
     }
 
-    /// From now on, lets all kinds be written to `ring`.
+    /// Returns the ring.
+    pub fn ring(&self) -> BorrowedFd<'_> {
+        self.ring.as_fd()
+    }
+
+    /// From now on, lets all kinds be written.
     ///
     /// # Errors
     /// Returns an error if the kernel refuses.
-    pub fn begin(&self, ring: &impl MapCore) -> Result<()> {
-        let fd = ring.as_fd().as_raw_fd().to_ne_bytes();
-        [Forwarded::Queued, Forwarded::Completed]
-            .into_iter()
-            .try_for_each(|kind| {
-                let put = self.0.update(&kind.key(), &fd, MapFlags::ANY);
-                put.map_err(Error::bpf)
-            })
+    pub fn begin(&self) -> Result<()> {
+        self.set(Forwarded::Queued, true)?;
+        self.set(Forwarded::Completed, true)
     }
 
     /// Stops the forwarding of `kind`; a program that is running may still write one event.
@@ -51,21 +56,21 @@ impl EventForwarder {
     /// # Errors
     /// Returns an error if the kernel refuses.
     pub fn end(&self, kind: Forwarded) -> Result<()> {
-        self.0.delete(&kind.key()).map_err(Error::bpf)
+        self.set(kind, false)
+    }
+
+    fn set(&self, kind: Forwarded, on: bool) -> Result<()> {
+        let (key, value) = ((kind as u32).to_ne_bytes(), u32::from(on).to_ne_bytes());
+        let put = self.told.update(&key, &value, MapFlags::ANY);
+        put.map_err(Error::bpf)
     }
 }
 
-/// Ends all kinds, because nobody reads the ring any more.
+/// Ends all kinds, because nobody takes them any more.
 impl Drop for EventForwarder {
     fn drop(&mut self) {
-        // A kind that has ended already, or never began, is not in the map.
+        // The probes may be gone by now.
         let _ = self.end(Forwarded::Queued);
         let _ = self.end(Forwarded::Completed);
-    }
-}
-
-impl Forwarded {
-    fn key(self) -> [u8; 4] {
-        (self as u32).to_ne_bytes()
     }
 }

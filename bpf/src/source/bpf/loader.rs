@@ -114,7 +114,7 @@ impl<'o> ProbeLoader<'o> {
     ///
     /// # Errors
     /// Returns an error in the same cases as [`ProbeLoader::entries`].
-    pub fn events(&mut self, device: &Device, wanted: Wanted) -> Result<&mut EventProbes<'o>> {
+    pub fn events(&mut self, device: &Device, wanted: Wanted<'_>) -> Result<&mut EventProbes<'o>> {
         let (btf, ring) = (self.btf.as_deref(), self.ring_size);
         self.events
             .get(|storage| EventProbes::load(storage, device, wanted, btf, ring))

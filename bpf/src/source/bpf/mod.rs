@@ -2,8 +2,8 @@
 //! The project's own BPF probes for entries, block events, causes and operations; each kind is loaded without the others.
 //!
 //! [`ProbeLoader`] loads the probes of a kind when they are requested. Once attached, they fill a ring, which a thread empties
-//! ([`stream`]); [`BpfSource`] puts the records into the sink. If entries and block events both come from probes, the probes of
-//! entries also write some of the events ([`forwarder`]).
+//! ([`stream`]); [`BpfSource`] puts the records into the sink. If entries and block events both come from probes, they share a ring
+//! ([`shared_ring`]), and the probes of entries also write some of the events ([`forwarder`]).
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use super::{Losses, Provides, Remark, Source, remarks};
 use crate::choice::{self, Events};
-use crate::error::{At, Error, Result};
+use crate::error::{At, Result};
 use crate::machine::device::Device;
 use crate::machine::filesystem;
 use crate::machine::wait::Wait;
-use crate::sink::{Sink, split_entry};
+use crate::sink::Sink;
 
 mod bio_number;
 mod block_events;
@@ -33,10 +33,12 @@ mod object;
 mod operation_probes;
 mod operations;
 pub(crate) mod process1;
+mod programs;
 mod raw_call;
 mod reader;
 mod ring;
 mod ring_size;
+mod shared_ring;
 mod stacks;
 mod stream;
 mod told;
@@ -56,7 +58,9 @@ pub(crate) use told::Told;
 /// The attached probes.
 pub(crate) struct BpfSource<'o> {
     events: Option<BlockEvents>,
-    entries: Option<Stream>,
+    has_entries: bool,
+    /// The ring of block events and entries.
+    shared: Option<Stream>,
     causes: Option<Stream>,
     /// What makes entries of the stacks that the probes of causes tell, if they do.
     stacks: Option<Stacks>,
@@ -82,7 +86,8 @@ impl<'o> BpfSource<'o> {
     ) -> Result<BpfSource<'o>> {
         Ok(BpfSource {
             events: None,
-            entries: None,
+            has_entries: false,
+            shared: None,
             causes: None,
             stacks: None,
             operations: None,
@@ -105,7 +110,8 @@ impl<'o> BpfSource<'o> {
         self.wait.while_readable(stream.wakeup_fd()).at("epoll")?;
         sink.open_entries("BPF probes")?;
         self.forwarder = Some(forwarder);
-        self.entries = Some(stream);
+        self.shared = Some(stream);
+        self.has_entries = true;
         Ok(())
     }
 
@@ -116,7 +122,7 @@ impl<'o> BpfSource<'o> {
     pub fn start_causes(&mut self, device: &Device, parts: Parts, sink: &mut Sink) -> Result<()> {
         let stream = self.loader.causes(device, parts)?.attach()?;
         self.wait.while_readable(stream.wakeup_fd()).at("epoll")?;
-        if !stream.has(object::MODIFY) && is_ext(device) {
+        if !stream.programs.has(object::MODIFY) && is_ext(device) {
             self.limits.push(ONLY_FIRST.to_owned());
         }
         sink.open_causes(parts.stacks)?;
@@ -147,7 +153,8 @@ impl<'o> BpfSource<'o> {
         Ok(())
     }
 
-    /// Attaches the probes of block events. If the probes of entries are attached, they write some of the events.
+    /// Attaches the probes of block events. If the probes of entries are attached, they write some of the events, and their ring is
+    /// used.
     ///
     /// # Errors
     /// Returns an error if the kernel refuses the probes.
@@ -155,12 +162,15 @@ impl<'o> BpfSource<'o> {
         let forwarder = self.forwarder.take();
         let wanted = Wanted {
             events,
-            is_forwarded: forwarder.is_some(),
+            shared_ring: forwarder.as_ref().map(EventForwarder::ring),
         };
         let probes = self.loader.events(device, wanted)?;
-        let events = BlockEvents::start(probes, forwarder, device, sink)?;
-        self.wait.while_readable(events.wakeup_fd()).at("epoll")?;
-        self.events = Some(events);
+        if forwarder.is_none() {
+            let own = Stream::new(&probes.ring()?)?;
+            self.wait.while_readable(own.wakeup_fd()).at("epoll")?;
+            self.shared = Some(own);
+        }
+        self.events = Some(BlockEvents::start(probes, forwarder, device, sink)?);
         Ok(())
     }
 }
@@ -188,21 +198,6 @@ fn is_ext(device: &Device) -> bool {
     found.is_some_and(|filesystem| filesystem.kind.starts_with("ext"))
 }
 
-/// Takes a record of the ring of entries, which holds the entries of a bio, one after the other.
-fn put(record: &[u8], sink: &mut Sink) -> Result<()> {
-    let mut rest = record;
-    while let Some((entry, after)) = split_entry(rest) {
-        if !sink.push_entry(entry)? {
-            return Err(Error::bpf("an entry of unknown type"));
-        }
-        rest = after;
-    }
-    match rest {
-        [] => Ok(()),
-        _ => Err(Error::bpf("an entry of no size")),
-    }
-}
-
 impl Source for BpfSource<'_> {
     fn name(&self) -> &'static str {
         "bpf"
@@ -211,7 +206,7 @@ impl Source for BpfSource<'_> {
     fn provides(&self) -> Provides {
         Provides::SEGMENTS
             | Provides::EVENTS.only_if(self.events.is_some())
-            | Provides::ENTRIES.only_if(self.entries.is_some())
+            | Provides::ENTRIES.only_if(self.has_entries)
             | Provides::CAUSES.only_if(self.causes.is_some())
             | Provides::OPERATIONS.only_if(self.operations.is_some())
     }
@@ -226,11 +221,9 @@ impl Source for BpfSource<'_> {
     }
 
     fn poll(&mut self, sink: &mut Sink) -> Result<()> {
-        if let Some(events) = &mut self.events {
-            events.poll(sink)?;
-        }
-        if let Some(entries) = &mut self.entries {
-            entries.poll(|record| put(record, sink))?;
+        let events = self.events.as_ref().map(BlockEvents::records);
+        if let Some(shared) = &mut self.shared {
+            shared.poll(|record| shared_ring::put(record, events, sink))?;
         }
         if let Some(causes) = &mut self.causes {
             causes.poll(|record| put_cause(record, self.stacks.as_mut(), sink))?;
@@ -242,11 +235,9 @@ impl Source for BpfSource<'_> {
     }
 
     fn drain(&mut self, sink: &mut Sink) -> Result<()> {
-        if let Some(events) = &mut self.events {
-            events.drain(sink)?;
-        }
-        if let Some(entries) = &mut self.entries {
-            entries.drain(|record| put(record, sink))?;
+        let events = self.events.as_ref().map(BlockEvents::records);
+        if let Some(shared) = &mut self.shared {
+            shared.drain(|record| shared_ring::put(record, events, sink))?;
         }
         if let Some(causes) = &mut self.causes {
             causes.drain(|record| put_cause(record, self.stacks.as_mut(), sink))?;
@@ -262,9 +253,12 @@ impl Source for BpfSource<'_> {
             stream.detach(|call| operations.take(call, |record| sink.push_operation(record)))?;
             return operations.finish(|record| sink.push_operation(record));
         }
-        match (what, &mut self.events, &mut self.entries, &mut self.causes) {
-            (Provides::EVENTS, Some(events), ..) => events.stop(sink),
-            (Provides::ENTRIES, _, Some(entries), _) => entries.detach(|record| put(record, sink)),
+        match (what, &mut self.events, &mut self.shared, &mut self.causes) {
+            (Provides::EVENTS, Some(events), Some(shared), _) => events.stop(shared, sink),
+            (Provides::ENTRIES, events, Some(shared), _) => {
+                let events = events.as_ref().map(BlockEvents::records);
+                shared.detach(|record| shared_ring::put(record, events, sink))
+            }
             (Provides::CAUSES, .., Some(causes)) => {
                 causes.detach(|record| put_cause(record, self.stacks.as_mut(), sink))
             }
@@ -279,41 +273,5 @@ impl Source for BpfSource<'_> {
 
     fn remarks(&self) -> Vec<Remark> {
         remarks(&self.limits, Remark::Limit).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use mostrace_bundle::Folder;
-
-    use super::*;
-    use crate::sink::{NameFilter, Retention};
-
-    #[test]
-    fn a_record_is_split_into_its_entries() {
-        let dir = tempfile::tempdir().unwrap();
-        let folder = Folder::open(dir.path()).unwrap();
-        let names = NameFilter::parse("all").unwrap();
-        let mut sink = Sink::new(&folder, names, Retention::of(false));
-        sink.open_entries("here").unwrap();
-        let entry = |kind: u16, size: u16| {
-            let mut entry = vec![0; usize::from(size)];
-            entry[..2].copy_from_slice(&kind.to_ne_bytes());
-            entry[2..4].copy_from_slice(&size.to_ne_bytes());
-            entry
-        };
-        let record = [entry(2, 72), entry(4, 72), entry(1, 88)].concat();
-        put(&record, &mut sink).unwrap();
-        let kept: Vec<u64> = sink.entry_counts().iter().map(|(_, kept)| *kept).collect();
-        assert_eq!(kept, [1, 1, 1, 0, 0]);
-        let longer = [&record[..], &[0; 4]].concat();
-        for bad in [
-            &record[..record.len() - 8],
-            &longer,
-            &entry(99, 32),
-            &[0; 40],
-        ] {
-            assert!(put(bad, &mut sink).is_err(), "{}", bad.len());
-        }
     }
 }

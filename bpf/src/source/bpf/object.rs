@@ -8,7 +8,7 @@ use libbpf_rs::libbpf_sys::{bpf_prog_get_info_by_fd, bpf_prog_info};
 use libbpf_rs::skel::{OpenSkel, Skel};
 use libbpf_rs::{ErrorKind, Map, MapCore, MapFlags, Object, OpenMapMut, PrintLevel};
 
-use super::stream::Stream;
+use super::programs::Programs;
 use crate::error::{Error, Result};
 
 /// The prefix of the names of alternative programs. One of them is enough, and none is required: a kernel may lack the functions,
@@ -43,19 +43,19 @@ pub(super) fn events_lost(skel: &dyn Skel<'_>) -> Result<u64> {
     per_cpu_sum(&map_of(skel, "events_lost")?, 0)
 }
 
-/// Attaches the loaded programs, in the order of the source, for as long as the stream lives.
+/// Attaches the loaded programs, in the order of the source, and adds them to those that are attached.
 ///
 /// # Errors
 /// Returns an error if the kernel refuses one of them.
-pub(super) fn attach(object: &Object, mut stream: Stream) -> Result<Stream> {
+pub(super) fn attach(object: &Object, attached: &mut Programs) -> Result<()> {
     for program in object.progs_mut().filter(|p| p.autoload()) {
         let name = program.name().as_encoded_bytes();
         let is_modify = name.starts_with(MODIFY);
-        if name.starts_with(FUNCTION) || name.starts_with(ATOMIC) || is_replaced(name, &stream) {
+        if name.starts_with(FUNCTION) || name.starts_with(ATOMIC) || is_replaced(name, attached) {
             continue;
         }
         match program.attach() {
-            Ok(link) => stream.keep(program.name(), link),
+            Ok(link) => attached.keep(program.name(), link),
             Err(e) if is_of_a_filesystem(program.name()) && e.kind() == ErrorKind::NotFound => {
                 log::debug!("{}: not there", program.name().to_string_lossy());
             }
@@ -65,13 +65,13 @@ pub(super) fn attach(object: &Object, mut stream: Stream) -> Result<Stream> {
             Err(e) => return Err(Error::bpf(e)),
         }
     }
-    Ok(stream)
+    Ok(())
 }
 
 /// Returns true if programs that replace this one are attached.
-fn is_replaced(program: &[u8], stream: &Stream) -> bool {
+fn is_replaced(program: &[u8], attached: &Programs) -> bool {
     let mut rules = INSTEAD.iter();
-    rules.any(|(this, other)| program.starts_with(this) && stream.has(other))
+    rules.any(|(this, other)| program.starts_with(this) && attached.has(other))
 }
 
 /// Returns the map with this name.

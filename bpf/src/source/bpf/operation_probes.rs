@@ -225,8 +225,9 @@ impl<'o> OperationProbes<'o> {
     /// # Errors
     /// Returns an error if the kernel refuses them.
     pub fn attach(&self) -> Result<Stream> {
-        let stream = Stream::new(&map_of(&*self.skel, "operations")?)?;
-        attach(self.skel.object(), stream)
+        let mut stream = Stream::new(&map_of(&*self.skel, "operations")?)?;
+        attach(self.skel.object(), &mut stream.programs)?;
+        Ok(stream)
     }
 
     /// Returns the number of records that the probes lost.
