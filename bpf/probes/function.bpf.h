@@ -52,9 +52,9 @@ static __always_inline bool is_write_call(struct task_struct *task, __u16 how)
 
 /*
  * The filesystem is about to write at the position of `iocb`. It is not what the call writes to if the file is another
- * one: that of a core dump, or one below an overlay.
+ * one: that of a core dump, or one below an overlay. Returns true if the end of the write is of interest.
  */
-static __always_inline int begin_write(struct kiocb *iocb)
+static __always_inline bool begin_write(struct kiocb *iocb)
 {
 	struct task_struct *task = (void *)bpf_get_current_task_btf();
 	struct pt_regs *regs = callers_registers(task);
@@ -64,14 +64,14 @@ static __always_inline int begin_write(struct kiocb *iocb)
 	struct file *file;
 
 	if (!is_write_call(task, how))
-		return 0;
+		return false;
 	file = LOAD(iocb, ki_filp);
 	/* The function is that of all filesystems of its type. */
 	if (is_traced_filesystem(LOAD(file, f_inode, i_sb, s_dev)) && !is_compat(task))
 		call = remember_call(regs, how, task, &was_open);
 	if (!call) {
 		check_ended();
-		return 0;
+		return false;
 	}
 	if (was_open)
 		lose_cause(LOSS_CAUSES_TASKS);
@@ -79,7 +79,7 @@ static __always_inline int begin_write(struct kiocb *iocb)
 		call->iocb = iocb;
 	else
 		call->entry.kind = MOSTRACE_CALL_OTHER;
-	return 0;
+	return true;
 }
 
 /* With O_APPEND, and of a write at the file's position, only the filesystem knows where it wrote. */
@@ -99,6 +99,36 @@ static __always_inline int end_write(long result)
 		call->written_to = LOAD(iocb, ki_pos);
 	finish_call(call, result);
 	return 0;
+}
+
+/* The cookies of the functions of a session: those that carry out calls, and those by which filesystems write. */
+enum { FUNCTION_CALLS, FUNCTION_WRITES };
+
+extern bool bpf_session_is_return(void) __ksym __weak;
+/* It has an argument from 7.0 on. */
+extern bool bpf_session_is_return___context(void *context) __ksym __weak;
+
+static __always_inline bool is_return(void *context)
+{
+	return bpf_ksym_exists(bpf_session_is_return___context) ? bpf_session_is_return___context(context) :
+								 bpf_session_is_return();
+}
+
+/*
+ * A function of a session begins or returns. If this returns 1 at the beginning, the kernel does not follow the
+ * function to its return. To look the cookie up takes longer than all else that is done for a write.
+ */
+static __always_inline int pass_function(struct pt_regs *regs)
+{
+	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	bool returns = is_return(regs);
+
+	if (is_write_call(task, kind_of_number(call_number(callers_registers(task)))))
+		return returns ? end_write(function_result(regs)) :
+				 !begin_write((struct kiocb *)first_argument(regs));
+	if (bpf_get_attach_cookie(regs) == FUNCTION_WRITES)
+		return 1;
+	return returns ? end_function(function_result(regs)) : begin_function();
 }
 
 #endif

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use libbpf_rs::btf::types::{Enum, FuncProto, Ptr, Typedef};
+use libbpf_rs::btf::types::{Enum, Func, FuncProto, Ptr, Typedef};
 use libbpf_rs::btf::{Btf, BtfType, ReferencesType};
 use mostrace_bundle::manifest;
 
@@ -71,6 +71,13 @@ pub fn has_bpf_loop(btf: &Btf<'_>) -> bool {
                 .iter()
                 .any(|f| f.name.is_some_and(|name| name == "BPF_FUNC_loop"))
         })
+}
+
+/// Returns true if a program can be attached to both ends of a function (`kprobe.session`), which came with 6.10 (535a3692ba72). The
+/// enum may be there without the function that tells the program at which end it is.
+pub fn has_sessions(btf: &Btf<'_>) -> bool {
+    let is_return: Option<Func<'_>> = btf.type_by_name("bpf_session_is_return");
+    is_return.is_some() && enum_value(btf, "BPF_TRACE_KPROBE_SESSION").is_ok()
 }
 
 /// Returns the names of a tracepoint's argument types, such as `["request", "unsigned int"]`; None if the kernel has no such

@@ -10,10 +10,11 @@ use libbpf_rs::{Link, Object, OpenObject, PrintLevel, ProgramMut};
 
 use super::calls;
 use super::object::{
-    ATOMIC, FUNCTION, attach, log_libbpf, map_to_open, per_cpu_sum, recursion_misses,
+    ATOMIC, FUNCTION, SESSION, attach, log_libbpf, map_to_open, per_cpu_sum, recursion_misses,
 };
 use super::programs::Programs;
 use super::ring_size::{RingSize, table_entries};
+use super::session;
 use super::stream::Stream;
 use super::told::Told;
 use crate::error::{Error, Result};
@@ -78,32 +79,54 @@ struct Functions {
     calls: Vec<String>,
     /// The filesystems' functions that write.
     writes: Vec<String>,
+    /// True if the kernel has sessions: one program for both ends of a function.
+    has_sessions: bool,
 }
+
+/// `FUNCTION_CALLS` and `FUNCTION_WRITES` of function.bpf.h.
+const CALLS: u64 = 0;
+const WRITES: u64 = 1;
 
 impl Functions {
     /// Returns the functions for the filesystems on the device. None if all calls must be traced, because the functions are not
     /// known for this machine or for one of these filesystems.
-    fn of(device: &Device) -> Option<Functions> {
+    fn of(device: &Device, btf: &Btf<'_>) -> Option<Functions> {
         let kinds = filesystem::kinds(device);
         let writes: Option<Vec<String>> = kinds.iter().map(|kind| write_function(kind)).collect();
         let writes = writes.filter(|writes| !writes.is_empty())?;
         let calls = calls::functions(kinds.iter().any(|kind| kind == "f2fs"))?;
-        Some(Functions { calls, writes })
+        Some(Functions {
+            calls,
+            writes,
+            has_sessions: kernel::has_sessions(btf),
+        })
+    }
+
+    /// Returns true if a program, which is one of those at functions, is to be loaded.
+    fn include(&self, program: &[u8]) -> bool {
+        program.starts_with(SESSION) == self.has_sessions
     }
 
     /// Attaches the programs for the calls.
     ///
     /// # Errors
     /// Returns an error if the kernel has no such probes, or if it lacks one of the functions; none is attached then.
-    fn attach(&self, programs: &CausesProgs<'_>) -> libbpf_rs::Result<[(OsString, Link); 4]> {
+    fn attach(&self, programs: &CausesProgs<'_>) -> Result<Vec<(OsString, Link)>> {
+        if self.has_sessions {
+            let program = &programs.cause_session_function;
+            let calls = self.calls.iter().map(|function| (&**function, CALLS));
+            let writes = self.writes.iter().map(|function| (&**function, WRITES));
+            let link = session::attach(program, calls.chain(writes))?;
+            return Ok(vec![(program.name().to_owned(), link)]);
+        }
         let attach = |program: &ProgramMut<'_>, is_exit, functions: &[String]| {
-            let link = program.attach_kprobe_multi(is_exit, functions.to_vec())?;
-            Ok::<_, libbpf_rs::Error>((program.name().to_owned(), link))
+            let link = program.attach_kprobe_multi(is_exit, functions.to_vec());
+            Ok::<_, Error>((program.name().to_owned(), link.map_err(Error::bpf)?))
         };
         // Before 6.14, the kernel follows four returns for each function and pair of CPUs: a single function that many tasks are in
         // at once would lose calls. The program does nothing when the other functions end.
         let all = [&self.writes[..], &self.calls].concat();
-        Ok([
+        Ok(vec![
             attach(&programs.cause_function_exit, true, &self.calls)?,
             attach(&programs.cause_function_written, true, &all)?,
             attach(&programs.cause_function_enter, false, &self.calls)?,
@@ -202,29 +225,27 @@ impl<'o> CauseProbes<'o> {
                 .map_err(Error::bpf)?;
         }
         let uring = fill_uring(&mut open, &btf)?;
+        let functions = Functions::of(device, &btf);
         drop(btf);
         memory::give_back();
-        let functions = Functions::of(device);
         let told = Told::read();
         let has_atomic = functions.is_some() && told.started_inodes;
         // If a task may be preempted within a program at a tracepoint, the program at the function sees more.
         let is_told = told.modifications && !(has_atomic && kernel::preempts_probes());
         for mut program in open.open_object_mut().progs_mut() {
-            let is_function = program.name().as_encoded_bytes().starts_with(FUNCTION);
-            let is_uring = program
-                .name()
-                .as_encoded_bytes()
-                .starts_with(b"cause_uring_");
+            let name = program.name().as_encoded_bytes();
+            let is_function = name.starts_with(FUNCTION) || name.starts_with(SESSION);
+            let is_uring = name.starts_with(b"cause_uring_");
             let wanted = !is_uring || uring.iter().any(|name| program.name() == *name);
-            let is_refused = match program.name().as_encoded_bytes() {
+            let is_refused = match name {
                 b"cause_modify_told" => !is_told,
                 b"cause_modify_fentry" => !has_fentry(),
                 b"cause_atomic_modify" => is_told,
                 _ => false,
             };
-            let is_idle = program.name().as_encoded_bytes().ends_with(b"_fork") && !parts.forks;
-            let is_atomic = program.name().as_encoded_bytes().starts_with(ATOMIC);
-            let has_functions = functions.is_some() || !is_function;
+            let is_idle = name.ends_with(b"_fork") && !parts.forks;
+            let is_atomic = name.starts_with(ATOMIC);
+            let has_functions = !is_function || functions.as_ref().is_some_and(|f| f.include(name));
             let has_what_it_takes = has_atomic || !is_atomic;
             let has_all = wanted && has_functions && has_what_it_takes;
             program.set_autoload(has_all && !is_refused && !is_idle);

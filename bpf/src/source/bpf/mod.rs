@@ -38,6 +38,7 @@ mod raw_call;
 mod reader;
 mod ring;
 mod ring_size;
+mod session;
 mod shared_ring;
 mod stacks;
 mod stream;
@@ -268,7 +269,11 @@ impl Source for BpfSource<'_> {
 
     /// The probes count in maps of the kernel, independently of the streams.
     fn losses(&self) -> Result<Losses> {
-        self.loader.losses()
+        let mut losses = self.loader.losses()?;
+        if let Some(causes) = &self.causes {
+            *losses.entry("causes_misses".to_owned()).or_insert(0) += causes.programs.missed();
+        }
+        Ok(losses)
     }
 
     fn remarks(&self) -> Vec<Remark> {

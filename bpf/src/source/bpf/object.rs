@@ -18,11 +18,14 @@ pub(super) const MODIFY: &[u8] = b"cause_modify_";
 /// The prefix of the names of programs that are attached to functions chosen by user space, and not by [`attach`].
 pub(super) const FUNCTION: &[u8] = b"cause_function_";
 
+/// The prefix of the names of programs that are attached to both ends of such functions.
+pub(super) const SESSION: &[u8] = b"cause_session_";
+
 /// The prefix of the names of programs that cannot be preempted, and that replace others if they can be attached.
 pub(super) const ATOMIC: &[u8] = b"cause_atomic_";
 
 /// Programs that are left out if others, which cost the machine less, are attached: the prefixes of the names of both.
-const INSTEAD: [(&[u8], &[u8]); 10] = [
+const INSTEAD: [(&[u8], &[u8]); 11] = [
     (MODIFY, b"cause_atomic_modify"),
     (MODIFY, MODIFY),
     (b"cause_fork", b"cause_atomic_fork"),
@@ -35,6 +38,7 @@ const INSTEAD: [(&[u8], &[u8]); 10] = [
     (b"cause_ext4_forget", b"cause_atomic_forget"),
     (b"cause_jbd2_handle_", b"cause_atomic_handle_"),
     (b"cause_call_", FUNCTION),
+    (b"cause_call_", SESSION),
     (b"mostrace_drop_folio", b"mostrace_ext4_invalidate"),
 ];
 
@@ -51,7 +55,10 @@ pub(super) fn attach(object: &Object, attached: &mut Programs) -> Result<()> {
     for program in object.progs_mut().filter(|p| p.autoload()) {
         let name = program.name().as_encoded_bytes();
         let is_modify = name.starts_with(MODIFY);
-        if name.starts_with(FUNCTION) || name.starts_with(ATOMIC) || is_replaced(name, attached) {
+        let is_attached_apart = [FUNCTION, SESSION, ATOMIC]
+            .iter()
+            .any(|p| name.starts_with(p));
+        if is_attached_apart || is_replaced(name, attached) {
             continue;
         }
         match program.attach() {

@@ -4,6 +4,7 @@
 use std::ffi::{OsStr, OsString};
 
 use libbpf_rs::Link;
+use libbpf_rs::query::LinkTypeInfo;
 
 use crate::machine::kernel;
 
@@ -12,6 +13,8 @@ use crate::machine::kernel;
 pub(crate) struct Programs {
     /// The links, by the programs' names.
     links: Vec<(OsString, Link)>,
+    /// The number of runs that detached programs missed.
+    missed: u64,
 }
 
 impl Programs {
@@ -29,8 +32,28 @@ impl Programs {
     /// Detaches the programs that are not `kept`, and waits until none of them runs any more. A run may have reserved a record of a
     /// ring that it has not yet submitted.
     pub fn detach_but(&mut self, kept: &[&str]) {
-        let is_kept = |name: &OsStr| kept.iter().any(|kept| name == *kept);
-        self.links.retain(|(name, _)| is_kept(name));
+        let is_kept = |(name, _): &mut (OsString, Link)| kept.iter().any(|kept| name == *kept);
+        let ended = self.links.extract_if(.., |link| !is_kept(link));
+        self.missed += ended.map(|(name, link)| missed(&name, &link)).sum::<u64>();
         kernel::wait_for_programs();
     }
+
+    /// Returns the number of calls of functions that the programs at these missed, because the kernel could not follow more of
+    /// them to their end; it reports this from 6.7 on.
+    pub fn missed(&self) -> u64 {
+        let links = self.links.iter();
+        self.missed + links.map(|(name, link)| missed(name, link)).sum::<u64>()
+    }
+}
+
+fn missed(program: &OsStr, link: &Link) -> u64 {
+    let missed = match link.info().map(|link| link.info) {
+        Ok(LinkTypeInfo::KprobeMulti(functions)) => functions.missed,
+        _ => 0,
+    };
+    if missed > 0 {
+        let program = program.to_string_lossy();
+        log::debug!("{program}: {missed} calls missed");
+    }
+    missed
 }
