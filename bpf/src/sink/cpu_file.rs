@@ -167,13 +167,7 @@ impl CpuFile {
     /// # Errors
     /// Returns an error if the bundle cannot be written.
     pub fn write(&mut self, record: &[u8]) -> Result<()> {
-        self.append(|sequence, buffer| {
-            let at = buffer.len();
-            buffer.extend_from_slice(record);
-            if let Ok((prefix, _)) = Prefix::<LE>::mut_from_prefix(&mut buffer[at..]) {
-                prefix.sequence = sequence.into();
-            }
-        })
+        self.append(|sequence, buffer| put_numbered(record, sequence, buffer))
     }
 
     /// Appends a record, which `make` puts behind what is in the buffer, with the sequence number that it is given.
@@ -198,6 +192,15 @@ impl CpuFile {
         self.file.write_all(&self.buffer).at(&self.path)?;
         self.buffer.clear();
         Ok(())
+    }
+}
+
+/// Puts a record with this sequence number behind what is in the buffer.
+pub(super) fn put_numbered(record: &[u8], sequence: u32, buffer: &mut Vec<u8>) {
+    let at = buffer.len();
+    buffer.extend_from_slice(record);
+    if let Ok((prefix, _)) = Prefix::<LE>::mut_from_prefix(&mut buffer[at..]) {
+        prefix.sequence = sequence.into();
     }
 }
 

@@ -9,7 +9,7 @@ use zerocopy::{FromBytes, LE};
 
 use super::Retention;
 use super::completions::Completions;
-use super::cpu_file::{Comm, CpuFile, comm_of, padded};
+use super::cpu_file::{Comm, CpuFile, comm_of, padded, put_numbered};
 use super::held_back::HeldBack;
 use super::in_flight::{InFlight, Step};
 use super::recent::Recent;
@@ -98,15 +98,9 @@ impl EventFiles {
     /// Returns an error if the bundle cannot be written.
     pub fn push(&mut self, cpu: u32, pid: u32, record: &[u8]) -> Result<()> {
         let time_ns = time_of(record).unwrap_or(0);
-        if self.held.holds(time_ns) {
-            let record = record.to_vec();
-            self.held.push(Held::Record { cpu, pid, record });
-            return Ok(());
-        }
-        self.file_for(cpu, pid, time_ns)?.write(record)?;
-        self.recent.push(time_ns, record);
-        self.count += 1;
-        Ok(())
+        self.push_made(cpu, pid, time_ns, |sequence, buffer| {
+            put_numbered(record, sequence, buffer);
+        })
     }
 
     /// Appends one record like [`EventFiles::push`], which `make` puts behind a buffer's contents, with the sequence number that it
