@@ -165,9 +165,7 @@ fn entries_of(bio: &Bio) -> (Vec<u8>, Vec<u8>) {
         home_sector: NONE.into(),
         pid: bio.pid.into(),
         tgid: bio.pid.into(),
-        uid: 0.into(),
         opf: 1.into(),
-        tid: 0.into(),
         origin: if bio.journal {
             Origin::JOURNAL
         } else {
@@ -178,9 +176,8 @@ fn entries_of(bio: &Bio) -> (Vec<u8>, Vec<u8>) {
         } else {
             Jbd2::NONE
         },
-        home: Home::DISK,
-        contents: Contents::UNKNOWN,
         comm,
+        ..RawProcess::default()
     };
     let file = RawFile {
         head: head(TYPE_FILE, size),

@@ -94,13 +94,10 @@ pub(super) mod tests {
                 head: RawHead {
                     kind: TYPE_CGROUP.into(),
                     size: u16::try_from(size).unwrap().into(),
-                    dev: 0.into(),
                     time_ns: time_ns.into(),
                     sector: NONE.into(),
-                    bytes: 0.into(),
-                    cpu: 0.into(),
-                    stage: Stage::QUEUE,
                     flags: if is_cut { Flags::NAME_CUT } else { Flags(0) },
+                    ..RawHead::default()
                 },
                 id: 1.into(),
                 tgid: tgid.into(),

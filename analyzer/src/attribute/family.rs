@@ -76,13 +76,10 @@ mod tests {
                 head: RawHead {
                     kind: TYPE_FORK.into(),
                     size: 40.into(),
-                    dev: 0.into(),
                     time_ns: time_ns.into(),
                     sector: NONE.into(),
-                    bytes: 0.into(),
-                    cpu: 0.into(),
-                    stage: Stage::QUEUE,
                     flags: Flags(u8::from(is_of_it)),
+                    ..RawHead::default()
                 },
                 tgid: tgid.into(),
                 parent: 1.into(),

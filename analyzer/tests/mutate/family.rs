@@ -51,13 +51,10 @@ fn fork(tgid: u32, parent: u32, time_ns: u64, flags: Flags) -> RawFork {
         head: RawHead {
             kind: TYPE_FORK.into(),
             size: 40.into(),
-            dev: 0.into(),
             time_ns: time_ns.into(),
             sector: NONE.into(),
-            bytes: 0.into(),
-            cpu: 0.into(),
-            stage: Stage::QUEUE,
             flags,
+            ..RawHead::default()
         },
         tgid: tgid.into(),
         parent: parent.into(),

@@ -192,9 +192,8 @@ impl Scene {
             time_ns: (self.now_us * 1000 + 10_500).into(),
             sector: sector.into(),
             bytes: bytes.into(),
-            cpu: 0.into(),
             stage: Stage::INSERT,
-            flags: Flags::default(),
+            ..RawHead::default()
         }
     }
 
@@ -225,9 +224,8 @@ impl Scene {
             tid: if jbd2 == Jbd2::NONE { 0 } else { self.tid }.into(),
             origin,
             jbd2,
-            home: Home::DISK,
-            contents: Contents::UNKNOWN,
             comm,
+            ..RawProcess::default()
         };
         self.processes.push(raw.as_bytes().to_vec());
     }
@@ -337,8 +335,7 @@ impl Scene {
                 head,
                 handle: id.into(),
                 tid: self.tid.into(),
-                home: Home::DISK,
-                pad: [0; 3],
+                ..RawDirtied::default()
             };
             let record = raw.as_bytes().to_vec();
             self.dirtied.get_or_insert_default().push(record);
@@ -455,10 +452,7 @@ fn head_at(kind: u16, size: u16, time_us: u64) -> RawHead {
         dev: DEVICE.into(),
         time_ns: (time_us * 1000).into(),
         sector: NONE.into(),
-        bytes: 0.into(),
-        cpu: 0.into(),
-        stage: Stage::QUEUE,
-        flags: Flags::default(),
+        ..RawHead::default()
     }
 }
 
