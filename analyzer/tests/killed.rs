@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use mostrace_bundle::manifest::State;
 use mostrace_bundle::{Bundle, layout};
 use test_support::loopdev::{LoopExt4, LoopOptions};
-use test_support::{Need, run_one_by_one, tests, wait};
+use test_support::{Need, run_one_by_one, tests, tool, wait};
 
 const FIO: Need = Need::Tool("fio", "fio");
 const NEEDS: [Need; 4] = [Need::Loop, Need::Btf, Need::BlkTracer, FIO];
@@ -474,8 +474,6 @@ fn a_guard_killed_with_its_recorder() {
 }
 
 fn stop(mut recorder: Child) {
-    let pid = recorder.id().to_string();
-    let asked = Command::new("kill").args(["-INT", &pid]).status();
-    assert!(asked.unwrap().success());
+    tool::kill("-INT", &recorder.id().to_string());
     assert!(recorder.wait().unwrap().success());
 }

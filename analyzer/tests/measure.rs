@@ -13,7 +13,7 @@ use std::process::{Command, ExitCode, Stdio};
 use mostrace_bundle::Bundle;
 use run::say;
 use test_support::loopdev::{LoopExt4, LoopOptions};
-use test_support::{Need, run_one_by_one, tests, wait};
+use test_support::{Need, run_one_by_one, tests, tool, wait};
 
 const LIVE: [Need; 2] = [Need::Loop, Need::Btf];
 /// A duration that no other sleep uses.
@@ -580,14 +580,7 @@ fn an_interrupted_one_says_so() {
         .spawn()
         .unwrap();
     wait::until("the command begins", || begun.exists());
-    let id = measured.id().to_string();
-    assert!(
-        Command::new("kill")
-            .args(["-INT", &id])
-            .status()
-            .unwrap()
-            .success()
-    );
+    tool::kill("-INT", &measured.id().to_string());
     let said = measured.wait_with_output().unwrap();
     let err = String::from_utf8_lossy(&said.stderr);
     assert_eq!(said.status.code(), Some(130), "{err}");

@@ -13,7 +13,7 @@ use std::time::Duration;
 use mostrace_bundle::entry::Origin;
 use mostrace_bundle::{Bundle, Entry, Manifest, layout};
 use test_support::loopdev::{LoopExt4, LoopOptions};
-use test_support::{Need, run_one_by_one, tests, wait};
+use test_support::{Need, run_one_by_one, tests, tool, wait};
 
 const FIO: Need = Need::Tool("fio", "fio");
 const SFDISK: Need = Need::Tool("sfdisk", "fdisk");
@@ -103,6 +103,22 @@ fn succeeds(command: &mut Command) -> String {
     text
 }
 
+/// Runs a command and returns its exit status.
+fn code_of(command: &mut Command) -> Option<i32> {
+    command.output().unwrap().status.code()
+}
+
+/// Returns the number of direct requests that have an entry for the file f.
+fn direct_entries(bundle: &Path) -> usize {
+    let entries = Bundle::open(bundle).unwrap();
+    let entries = entries.table(layout::FILE, false).unwrap().unwrap();
+    let named = entries.filter(|entry| match entry.as_ref().unwrap() {
+        Entry::File(file) => file.name == b"/f" && file.raw.origin == Origin::DIRECT,
+        _ => false,
+    });
+    named.count()
+}
+
 fn manifest(bundle: &Path) -> Manifest {
     Bundle::open(bundle).unwrap().manifest().clone()
 }
@@ -163,12 +179,8 @@ fn wrong_devices_and_commands() {
         "--files [",
     );
     assert!(!out.exists(), "nothing is left behind");
-    let status = record(disk.device())
-        .args(["-w", "-3"])
-        .output()
-        .unwrap()
-        .status;
-    assert_eq!(status.code(), Some(2), "usage");
+    let usage = code_of(record(disk.device()).args(["-w", "-3"]));
+    assert_eq!(usage, Some(2), "usage");
 }
 
 fn wrong_names_and_a_missing_dash() {
@@ -313,8 +325,7 @@ fn what_a_killed_recorder_left_goes() {
     while_running(&mut recorder, "no temporary folder", || {
         out.join("manifest.json").exists() && left() > 0
     });
-    let kill = ["-KILL", "--", &group];
-    assert!(Command::new("kill").args(kill).status().unwrap().success());
+    tool::kill("-KILL", &group);
     recorder.wait().unwrap();
     assert_tracer_is_free();
     assert_eq!(left(), 1);
@@ -329,8 +340,7 @@ fn what_a_killed_recorder_left_goes() {
 
 fn a_command_of_another_user() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
-    let dir = tempfile::tempdir_in("/tmp").unwrap();
-    fs::set_permissions(dir.path(), Permissions::from_mode(0o777)).unwrap();
+    let dir = open_folder();
     let said = dir.path().join("said");
     let payload = r#"{"workload": "w", "payload_bytes": 7, "file_bytes": 8, "transactions": 1,
         "elapsed_ns": 2, "settings": {}}"#;
@@ -340,15 +350,11 @@ fn a_command_of_another_user() {
     );
     let out = dir.path().join("t.most");
     succeeds(record(disk.device(), &out).args(["-u", "nobody", "--", "sh", "-ec", &script]));
-    let id = |args: &[&str]| {
-        let out = Command::new("id")
-            .args(args)
-            .arg("nobody")
-            .output()
-            .unwrap();
-        String::from_utf8(out.stdout).unwrap().trim().to_owned()
+    let id = |option: &str| {
+        let id = tool::text(tool::command("id").args([option, "nobody"]));
+        id.trim().to_owned()
     };
-    let expected = [id(&["-u"]), id(&["-g"]), id(&["-G"]), "nobody".into()].join(" ");
+    let expected = [id("-u"), id("-g"), id("-G"), "nobody".into()].join(" ");
     let said = fs::read_to_string(said).unwrap();
     assert!(
         said.starts_with(&expected) && !said.contains("/root"),
@@ -502,9 +508,7 @@ fn an_interrupt_reaches_another_users_command() {
         .spawn()
         .unwrap();
     while_running(&mut recorder, "no command", || begun.exists());
-    let id = recorder.id().to_string();
-    let kill = Command::new("kill").args(["-INT", &id]).status();
-    assert!(kill.unwrap().success());
+    tool::kill("-INT", &recorder.id().to_string());
     assert_eq!(recorder.wait().unwrap().code(), Some(7));
     assert_eq!(manifest(&out).command.unwrap().exit_status, Some(7));
 }
@@ -598,13 +602,10 @@ fn what_is_waited_for_has_no_more_time_than_the_recording() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("t.most");
-    let status = record(disk.device(), &out)
-        .args(["--no-snapshot", "--source", "bpf", "-w", "1", "--"])
-        .args(["sh", "-c", "sleep 15 </dev/null >/dev/null 2>&1 & exit 3"])
-        .output()
-        .unwrap()
-        .status;
-    assert_eq!(status.code(), Some(3));
+    let mut waiting = record(disk.device(), &out);
+    waiting.args(["--no-snapshot", "--source", "bpf", "-w", "1", "--"]);
+    waiting.args(["sh", "-c", "sleep 15 </dev/null >/dev/null 2>&1 & exit 3"]);
+    assert_eq!(code_of(&mut waiting), Some(3));
     let clock = manifest(&out).clock;
     let recorded = Duration::from_nanos(clock.stop_mono_ns - clock.start_mono_ns);
     assert!(recorded < Duration::from_secs(6), "{recorded:?}");
@@ -714,12 +715,7 @@ fn without_root() {
     let dir = tempfile::tempdir_in("/tmp").unwrap();
     let copy = dir.path().join("mostrace");
     fs::copy(env!("CARGO_BIN_EXE_mostrace"), &copy).unwrap();
-    let chmod = Command::new("chmod")
-        .args(["-R", "a+rx"])
-        .arg(dir.path())
-        .status()
-        .unwrap();
-    assert!(chmod.success());
+    tool::run(tool::command("chmod").args(["-R", "a+rx"]).arg(dir.path()));
     assert_complains(
         Command::new(&copy)
             .uid(65534)
@@ -731,12 +727,7 @@ fn without_root() {
 fn a_device_without_filesystem() {
     let mut disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     disk.unmount().unwrap();
-    let wipe = Command::new("wipefs")
-        .args(["-aq"])
-        .arg(disk.device())
-        .status()
-        .unwrap();
-    assert!(wipe.success());
+    tool::run(tool::command("wipefs").arg("-aq").arg(disk.device()));
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("t.most");
     let other = dir.path().join("other.most");
@@ -745,35 +736,11 @@ fn a_device_without_filesystem() {
         text.contains("no snapshot: ") && text.contains("no filesystem recognised"),
         "{text}"
     );
-    let record = || record(disk.device(), &out);
     let idle = dir.path().join("idle.most");
-    let text = succeeds(
-        mostrace()
-            .args(["record", "--no-snapshot", "-d"])
-            .arg(disk.device())
-            .arg("-o")
-            .arg(&idle)
-            .args(["--", "true"]),
-    );
+    let text = succeeds(record(disk.device(), &idle).args(["--no-snapshot", "--", "true"]));
     assert!(text.contains("was seen: was this the device?"), "{text}");
-    let raw = record()
-        .args([
-            "--no-snapshot",
-            "--",
-            "dd",
-            "if=/dev/zero",
-            "bs=64k",
-            "count=4",
-            "oflag=direct",
-        ])
-        .arg(format!("of={}", disk.device().display()))
-        .output()
-        .unwrap();
-    assert!(
-        raw.status.success(),
-        "{}",
-        String::from_utf8_lossy(&raw.stderr)
-    );
+    let raw = dd(disk.device());
+    succeeds(record(disk.device(), &out).args(["--no-snapshot", "--", "sh", "-c", &raw]));
 }
 
 /// Runs in a mount namespace in which the kernel's BTF is hidden.
@@ -794,9 +761,7 @@ fn a_kernel_without_btf() {
     };
     let probes = &["--entries", "bpf", "--", "true"];
     assert_complains(&mut hidden(probes), "no BTF");
-    let plain = hidden(&["--", "true"]).output().unwrap();
-    let said = String::from_utf8_lossy(&plain.stderr);
-    assert!(plain.status.success(), "{said}");
+    succeeds(&mut hidden(&["--", "true"]));
     let out = dir.path().join("t.most");
     let recorded = manifest(&out);
     assert_eq!(recorded.sources.entries, "tracefs");
@@ -821,22 +786,9 @@ fn a_kernel_without_btf() {
     assert_complains(&mut by(&file), "f: No such file");
     assert_complains(&mut by(&disk.image()), "disk.img: no BTF");
     succeeds(&mut by(&btf));
-    let entries = Bundle::open(&out).unwrap();
-    let entries = entries.table(layout::FILE, false).unwrap().unwrap();
-    let named = entries.filter(|entry| match entry.as_ref().unwrap() {
-        Entry::File(file) => file.name == b"/f" && file.raw.origin == Origin::DIRECT,
-        _ => false,
-    });
-    assert_eq!(named.count(), 8);
+    assert_eq!(direct_entries(&out), 8);
     fs::remove_dir_all(&out).unwrap();
-    let without = hidden(&["--entries", "none", "--", "true"])
-        .output()
-        .unwrap();
-    assert!(
-        without.status.success(),
-        "{}",
-        String::from_utf8_lossy(&without.stderr)
-    );
+    succeeds(&mut hidden(&["--entries", "none", "--", "true"]));
 }
 
 /// Each ring is mapped once, because everything mapped counts as the recorder's memory; filled several times over, its
@@ -879,13 +831,7 @@ fn rings_are_as_small_as_asked_and_lose_nothing() {
     );
     let lost: u64 = manifest(&out).losses.values().sum();
     assert_eq!(lost, 0, "{:?}", manifest(&out).losses);
-    let entries = Bundle::open(&out).unwrap();
-    let entries = entries.table(layout::FILE, false).unwrap().unwrap();
-    let of_the_file = entries.filter(|entry| match entry.as_ref().unwrap() {
-        Entry::File(file) => file.name == b"/f" && file.raw.origin == Origin::DIRECT,
-        _ => false,
-    });
-    assert_eq!(of_the_file.count(), WRITES);
+    assert_eq!(direct_entries(&out), WRITES);
 }
 
 fn the_exit_status_of_the_command_passes_through() {
@@ -893,12 +839,8 @@ fn the_exit_status_of_the_command_passes_through() {
     let dir = tempfile::tempdir().unwrap();
     for (script, code) in [("exit 0", 0), ("exit 7", 7), ("kill -TERM $$", 143)] {
         let out = dir.path().join(format!("{code}.most.tar.zst"));
-        let status = record(disk.device(), &out)
-            .args(["--", "sh", "-c", script])
-            .output()
-            .unwrap()
-            .status;
-        assert_eq!(status.code(), Some(code), "{script}");
+        let ended = code_of(record(disk.device(), &out).args(["--", "sh", "-c", script]));
+        assert_eq!(ended, Some(code), "{script}");
         assert!(out.is_file());
         assert!(
             !dir.path().join(format!("{code}.most")).exists(),
@@ -918,26 +860,9 @@ fn until_interrupted() {
     while_running(&mut recorder, "no manifest", || {
         out.join("manifest.json").exists()
     });
-    let written = Command::new("dd")
-        .args([
-            "if=/dev/zero",
-            "bs=4k",
-            "count=8",
-            "oflag=direct",
-            "status=none",
-        ])
-        .arg(format!("of={}", disk.mount_point().join("f").display()))
-        .status()
-        .unwrap();
-    assert!(written.success());
-    let id = recorder.id().to_string();
-    assert!(
-        Command::new("kill")
-            .args(["-INT", &id])
-            .status()
-            .unwrap()
-            .success()
-    );
+    let written = dd(&disk.mount_point().join("f"));
+    tool::run(tool::command("sh").args(["-c", &written]));
+    tool::kill("-INT", &recorder.id().to_string());
     assert_eq!(recorder.wait().unwrap().code(), Some(0));
     let manifest = fs::read_to_string(out.join("manifest.json")).unwrap();
     assert!(manifest.contains("\"complete\""), "{manifest}");
@@ -947,27 +872,20 @@ fn until_interrupted() {
 fn a_command_that_does_not_end_is_asked_to() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let dir = tempfile::tempdir().unwrap();
-    let status = mostrace()
-        .args(["record", "-w", "1", "-o"])
-        .arg(dir.path().join("w.most"))
-        .arg("-d")
-        .arg(disk.device())
-        .args(["--", "sleep", "infinity"])
-        .output()
-        .unwrap()
-        .status;
-    assert_eq!(status.code(), Some(143));
+    let mut endless = record(disk.device(), &dir.path().join("w.most"));
+    endless.args(["-w", "1", "--", "sleep", "infinity"]);
+    assert_eq!(code_of(&mut endless), Some(143));
 }
 
 fn disk_full_while_recording() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let small = tempfile::tempdir().unwrap();
-    let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=256k", "none"])
-        .arg(small.path())
-        .status()
-        .unwrap();
-    assert!(mounted.success());
+    let mut mount = tool::command("mount");
+    tool::run(
+        mount
+            .args(["-t", "tmpfs", "-o", "size=256k", "none"])
+            .arg(small.path()),
+    );
     let out = small.path().join("t.most");
     let script = format!(
         "exec fio --name=x --filename={}/f --size=32m --rw=randwrite --bs=4k --direct=1 --time_based --runtime=1d",
@@ -981,8 +899,7 @@ fn disk_full_while_recording() {
         .args(["analyze", "--by", "class"])
         .arg(&out)
         .output();
-    let unmounted = Command::new("umount").arg(small.path()).status().unwrap();
-    assert!(unmounted.success());
+    tool::run(tool::command("umount").arg(small.path()));
     let output = output.unwrap();
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     let line = text.lines().last().unwrap_or_default();
@@ -1045,13 +962,7 @@ fn killed_while_recording() {
             .unwrap()
             .set_len(len - 13)
             .unwrap();
-        let output = mostrace().arg("analyze").arg(&out).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        let said = tool::text(mostrace().arg("analyze").arg(&out));
         let first = said.lines().next().unwrap_or_default().to_lowercase();
         assert!(
             first.contains("cut short") || first.contains("killed"),
@@ -1069,14 +980,7 @@ fn assert_tracer_is_free() {
 }
 
 fn doctor_says_what_auto_would_take() {
-    let output = mostrace().arg("doctor").output().unwrap();
-    assert!(output.status.success());
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(
-        text.lines()
-            .last()
-            .unwrap()
-            .starts_with("auto takes: events from "),
-        "{text}"
-    );
+    let text = tool::text(mostrace().arg("doctor"));
+    let last = text.lines().last().unwrap();
+    assert!(last.starts_with("auto takes: events from "), "{text}");
 }
