@@ -5,6 +5,7 @@
 //! The tests run one at a time, because ftrace has one user.
 
 mod judged;
+mod run;
 mod scene;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use mostrace::attribute::Op;
 use mostrace::causes::Known;
 use mostrace_bundle::entry::{CallKind, Flags, Jbd2, NONE, Origin, handle_flags};
 use mostrace_map::class::{Class, Kind};
+use run::{record, succeeds};
 use scene::{DEVICE, HandleOf, JBD2, READ, SQLITE, SYNC, Scene, Thread, WRITE};
 use test_support::{Need, run_one_by_one, tests};
 
@@ -280,14 +282,13 @@ impl Disk {
     /// Records `script`, which runs beside the image with `$D` for the device; returns what was caused by whom.
     fn record(&self, script: &str) -> Vec<Share> {
         let bundle = self.folder.path().join("run.most");
-        let mut mostrace = Command::new(env!("CARGO_BIN_EXE_mostrace"));
-        mostrace.args(["record", "-q", "-o"]).arg(&bundle);
-        mostrace.arg("-d").arg(&self.device);
-        mostrace.args(["--", "sh", "-ec", script]);
-        mostrace.env("D", &self.device);
-        let output = mostrace.current_dir(self.folder.path()).output().unwrap();
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{stderr}");
+        let mut record = record(&self.device, &bundle);
+        record.args(["-q", "--", "sh", "-ec", script]);
+        succeeds(
+            record
+                .env("D", &self.device)
+                .current_dir(self.folder.path()),
+        );
         let shares = shares(&bundle);
         tell(script, &shares);
         shares
@@ -303,11 +304,7 @@ impl Drop for Disk {
 
 fn sh(script: &str, folder: &Path) -> String {
     let mut command = Command::new("sh");
-    let output = command.args(["-ec", script]).current_dir(folder).output();
-    let output = output.unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{script}: {stderr}");
-    String::from_utf8(output.stdout).unwrap()
+    succeeds(command.args(["-ec", script]).current_dir(folder)).out
 }
 
 /// Prints the bytes that were written by cause; of each class all bytes, and those with an unknown cause.

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use mostrace_bundle::Bundle;
-use run::say;
+use run::{program, say, succeeds};
 use serde_json::Value;
 use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, run_one_by_one, tests};
@@ -24,10 +24,6 @@ fn main() -> ExitCode {
         what_is_in_use_is_not_written needs [Need::Loop],
         a_bare_trace_is_replayed_in_a_file needs [Need::Loop],
     ])
-}
-
-fn mostrace() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_mostrace"))
 }
 
 /// A block event as blkparse prints it.
@@ -127,15 +123,16 @@ fn lost_something(bundle: &Path) -> bool {
 
 fn recorded(disk: &LoopExt4, output: &Path) {
     let database = disk.mount_point().join("x.db");
-    let recorded = say(mostrace()
-        .args(["record", "-q", "-d"])
-        .arg(disk.mount_point())
-        .arg("-o")
-        .arg(output)
-        .args(["--", env!("CARGO_BIN_EXE_mostrace"), "workload", "sqlite"])
-        .args(["--transactions", "100"])
-        .arg(database));
-    assert_eq!(recorded.status, Some(0), "{}", recorded.err);
+    succeeds(
+        program()
+            .args(["record", "-q", "-d"])
+            .arg(disk.mount_point())
+            .arg("-o")
+            .arg(output)
+            .args(["--", env!("CARGO_BIN_EXE_mostrace"), "workload", "sqlite"])
+            .args(["--transactions", "100"])
+            .arg(database),
+    );
 }
 
 /// A disk that nobody but the program under test writes to: the kernel does not go on to initialise it after the mount.
@@ -163,18 +160,19 @@ fn requests_are_the_same_if_none_is_lost() -> bool {
     let (source, mut target) = (disk(), disk());
     target.unmount().unwrap();
     recorded(&source, &first);
-    let again = say(mostrace()
-        .args(["record", "-q", "-d"])
-        .arg(target.disk())
-        .arg("-o")
-        .arg(&second)
-        .args(["--", env!("CARGO_BIN_EXE_mostrace"), "replay", "--json"])
-        .arg(&first)
-        .arg("--blocks")
-        .arg(target.disk())
-        .arg("--yes")
-        .arg(target.disk()));
-    assert_eq!(again.status, Some(0), "{}", again.err);
+    let again = succeeds(
+        program()
+            .args(["record", "-q", "-d"])
+            .arg(target.disk())
+            .arg("-o")
+            .arg(&second)
+            .args(["--", env!("CARGO_BIN_EXE_mostrace"), "replay", "--json"])
+            .arg(&first)
+            .arg("--blocks")
+            .arg(target.disk())
+            .arg("--yes")
+            .arg(target.disk()),
+    );
     let told: Value = serde_json::from_str(&again.out).unwrap();
     assert_eq!(told["blocks"]["failed"], serde_json::json!({}));
     if lost_something(&first) || lost_something(&second) {
@@ -228,7 +226,7 @@ fn what_is_in_use_is_not_written() {
     let mut source = disk();
     recorded(&source, &recording);
     let replay = |target: &Path, more: &[&str]| {
-        let mut replay = mostrace();
+        let mut replay = program();
         replay
             .arg("replay")
             .arg(&recording)
@@ -269,7 +267,7 @@ fn what_is_in_use_is_not_written() {
     source.unmount().unwrap();
     let before = fs::read(source.image()).unwrap();
     let only = |yes: &[&str]| {
-        let mut replay = mostrace();
+        let mut replay = program();
         replay.arg("replay").arg(&recording).arg("--blocks");
         say(replay.arg(source.disk()).args(yes))
     };
@@ -289,15 +287,16 @@ fn a_bare_trace_is_replayed_in_a_file() {
         .unwrap()
         .set_len(64 << 20)
         .unwrap();
-    let replayed = say(mostrace()
-        .arg("replay")
-        .arg(recording.join("trace"))
-        .arg("--blocks")
-        .arg(&target)
-        .arg("--yes")
-        .arg(&target)
-        .args(["--fast", "--json"]));
-    assert_eq!(replayed.status, Some(0), "{}", replayed.err);
+    let replayed = succeeds(
+        program()
+            .arg("replay")
+            .arg(recording.join("trace"))
+            .arg("--blocks")
+            .arg(&target)
+            .arg("--yes")
+            .arg(&target)
+            .args(["--fast", "--json"]),
+    );
     let told: Value = serde_json::from_str(&replayed.out).unwrap();
     assert_eq!(told["blocks"]["failed"], serde_json::json!({}));
     let written = &told["blocks"]["requests"]["write"];

@@ -2,14 +2,17 @@
 //! Causes: bundles made by hand, whose causes are known.
 #![cfg(feature = "analyze")]
 
+mod run;
 mod scene;
 
 use std::collections::BTreeMap;
-use std::process::Command;
 
 use mostrace_bundle::entry::{CallKind, Jbd2, NONE, Origin};
 use proptest::prelude::*;
-use scene::{CallOf, DEVICE, HandleOf, JBD2, KWORKER, READ, SQLITE, SYNC, Scene, Thread, WRITE};
+use run::{json, mostrace, program, say};
+use scene::{
+    CallOf, DEVICE, HandleOf, JBD2, KWORKER, READ, SQLITE, SYNC, Scene, Thread, WRITE, saved,
+};
 use serde_json::Value;
 
 const OTHER: Thread = Thread {
@@ -57,22 +60,10 @@ fn scene() -> Scene {
     s
 }
 
-fn mostrace(args: &[&str]) -> Value {
-    let output = Command::new(env!("CARGO_BIN_EXE_mostrace"))
-        .args(args)
-        .arg("--json")
-        .output()
-        .unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{args:?}: {stderr}");
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
 fn run(scene: &Scene, verb: &[&str]) -> Vec<Value> {
-    let tmp = tempfile::tempdir().unwrap();
-    let path = scene.save(tmp.path());
-    let args = [verb, &[path.to_str().unwrap()]].concat();
-    mostrace(&args).as_array().unwrap().clone()
+    let (_tmp, path) = saved(scene);
+    let args = [verb, &[&path, "--json"]].concat();
+    json(&args).as_array().unwrap().clone()
 }
 
 /// Returns kind, cause's comm, operation, inode, certainty and number of causers of the rows that were written.
@@ -641,13 +632,8 @@ fn without_its_tables_a_bundle_knows_who_dirtied_and_who_read() {
 #[test]
 fn events_have_the_causes_side_by_side() {
     let rows = run(&scene::transaction(), &["events"]);
-    let tmp = tempfile::tempdir().unwrap();
-    let path = scene::transaction().save(tmp.path());
-    let output = Command::new(env!("CARGO_BIN_EXE_mostrace"))
-        .args(["events", path.to_str().unwrap(), "--format", "csv"])
-        .output()
-        .unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
+    let (_tmp, path) = saved(&scene::transaction());
+    let text = mostrace(&["events", &path, "--format", "csv"]);
     let header = text.lines().next().unwrap();
     let causes = "cause_pid,cause_tgid,cause_uid,cause_comm,cause_op,cause_inode,cause_path,cause_known,causes,\
                   cause_latency_ns";
@@ -700,22 +686,16 @@ fn a_condition_is_on_the_whole_row_also_where_it_is_cut_into_shares() {
 /// Calls are not rows: if a filter selects rows, no transactions are reported and nothing is divided by them.
 #[test]
 fn a_tree_of_some_rows_has_no_transactions() {
-    let tmp = tempfile::tempdir().unwrap();
-    let path = two_databases().save(tmp.path());
-    let path = path.to_str().unwrap();
-    let some = ["analyze", "--tree", "--where", "bytes > 0", path];
-    let tree = mostrace(&some);
+    let (_tmp, path) = saved(&two_databases());
+    let some = ["analyze", "--tree", "--where", "bytes > 0", &path];
+    let tree = json(&[&some[..], &["--json"]].concat());
     assert_eq!(tree["device_bytes"], 4 * 4096);
     assert!(tree["transactions"].is_null(), "{tree}");
     for owner in tree["owners"].as_array().unwrap() {
         assert!(owner["transactions"].is_null(), "{owner}");
         assert_eq!(owner["write_calls"].as_array().unwrap().len(), 0);
     }
-    let text = Command::new(env!("CARGO_BIN_EXE_mostrace"))
-        .args(some)
-        .output()
-        .unwrap();
-    let text = String::from_utf8(text.stdout).unwrap();
+    let text = mostrace(&some);
     assert!(
         text.contains("the database") && !text.contains("write()"),
         "{text}"
@@ -799,9 +779,8 @@ fn two_databases() -> Scene {
 #[test]
 fn transactions_are_told_apart_by_process_and_database() {
     let s = two_databases();
-    let tmp = tempfile::tempdir().unwrap();
-    let path = s.save(tmp.path());
-    let tree = mostrace(&["analyze", "--tree", path.to_str().unwrap()]);
+    let (_tmp, path) = saved(&s);
+    let tree = json(&["analyze", "--tree", &path, "--json"]);
     let owners = tree["owners"].as_array().unwrap();
     let owner = |process: &str, database: Value| {
         let is_it = |owner: &&Value| owner["process"] == process && owner["database"] == database;
@@ -855,15 +834,10 @@ fn transactions_are_told_apart_by_process_and_database() {
 #[test]
 fn an_analysis_begins_with_what_it_found() {
     let finding = |s: &Scene| {
-        let tmp = tempfile::tempdir().unwrap();
-        let path = s.save(tmp.path());
-        let path = path.to_str().unwrap();
-        let output = Command::new(env!("CARGO_BIN_EXE_mostrace"))
-            .args(["analyze", path])
-            .output()
-            .unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        let finding = mostrace(&["analyze", path])["finding"]
+        let (_tmp, path) = saved(s);
+        let path = path.as_str();
+        let text = mostrace(&["analyze", path]);
+        let finding = json(&["analyze", path, "--json"])["finding"]
             .as_str()
             .unwrap()
             .to_owned();
@@ -917,10 +891,9 @@ fn an_analysis_begins_with_what_it_found() {
     let mut quiet = Scene::new();
     quiet.request(READ, 800, 4096, SQLITE);
     quiet.process(800, 4096, SQLITE, Origin::FILE);
-    let tmp = tempfile::tempdir().unwrap();
-    let path = quiet.save(tmp.path());
+    let (_tmp, path) = saved(&quiet);
     assert_eq!(
-        mostrace(&["analyze", path.to_str().unwrap()])["finding"],
+        json(&["analyze", &path, "--json"])["finding"],
         "Nothing was written, and 4.1 KB were read, 100 % by sqlite3:100"
     );
     assert_eq!(
@@ -931,11 +904,10 @@ fn an_analysis_begins_with_what_it_found() {
 
 /// The tree, a comparison, a limit and the page have the same number.
 fn one_number_of_transactions(s: &Scene, transactions: u64) {
-    let tmp = tempfile::tempdir().unwrap();
-    let path = s.save(tmp.path());
-    let path = path.to_str().unwrap();
-    let tree = mostrace(&["analyze", "--tree", path]);
-    let diff = mostrace(&["diff", path, path]);
+    let (tmp, path) = saved(s);
+    let path = path.as_str();
+    let tree = json(&["analyze", "--tree", path, "--json"]);
+    let diff = json(&["diff", path, path, "--json"]);
     for side in [&tree, &diff["a"]] {
         assert_eq!(side["transactions"], transactions);
         assert_eq!(side["transactions_sure"], "exact");
@@ -943,23 +915,16 @@ fn one_number_of_transactions(s: &Scene, transactions: u64) {
     let written = tree["device_bytes"].as_f64().unwrap();
     let each = (written / transactions as f64).ceil();
     let check = |limit: f64| {
-        let mut check = Command::new(env!("CARGO_BIN_EXE_mostrace"));
         let limit = format!("{limit:.0}");
-        check.args(["check", path, "--max-bytes-per-transaction", &limit]);
-        check.output().unwrap().status.success()
+        let check = ["check", path, "--max-bytes-per-transaction", &limit];
+        say(program().args(check)).status == Some(0)
     };
     assert_eq!([check(each), check(each - 1.0)], [true, false]);
     let page = tmp.path().join("page.html");
-    mostrace_page(path, page.to_str().unwrap());
+    mostrace(&["report", path, "-o", page.to_str().unwrap()]);
     let page = std::fs::read_to_string(page).unwrap();
     let number = format!(r#""transactions":{transactions},"#);
     assert!(page.contains(&number), "{number}");
-}
-
-fn mostrace_page(path: &str, page: &str) {
-    let mut report = Command::new(env!("CARGO_BIN_EXE_mostrace"));
-    let output = report.args(["report", path, "-o", page]).output().unwrap();
-    assert!(output.status.success(), "{output:?}");
 }
 
 /// A step of a random scene.

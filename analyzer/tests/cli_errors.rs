@@ -2,6 +2,7 @@
 //! Errors are one line that names the file, with the right exit status.
 #![cfg(feature = "analyze")]
 
+mod run;
 mod scene;
 
 use std::fs;
@@ -11,13 +12,10 @@ use std::process::{Command, Output, Stdio};
 
 use mostrace_bundle::manifest::State;
 use mostrace_bundle::{layout, table};
-
-fn mostrace() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_mostrace"))
-}
+use run::program;
 
 fn run(args: &[&str]) -> Output {
-    mostrace().args(args).stdin(Stdio::null()).output().unwrap()
+    program().args(args).stdin(Stdio::null()).output().unwrap()
 }
 
 /// Returns status, stdout and stderr.
@@ -371,7 +369,7 @@ fn a_full_disk_is_an_error_that_names_it() {
         assert_eq!(stderr.lines().count(), 1, "{stderr}");
     }
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
-    let output = mostrace()
+    let output = program()
         .args(["events", path])
         .stdout(full)
         .output()
@@ -393,7 +391,7 @@ fn a_closed_pipe_is_no_error() {
     }
     let path = scene.save(tmp.path());
     for format in ["table", "csv", "json", "parquet"] {
-        let mut child = mostrace()
+        let mut child = program()
             .args(["events", path.to_str().unwrap(), "--format", format])
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -2,42 +2,19 @@
 //! `map`, and the map within `analyze` and `events`, on an image that mke2fs filled; compared with debugfs.
 #![cfg(feature = "analyze")]
 
+mod run;
 mod scene;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 
 use mostrace_bundle::entry::Origin;
 use mostrace_bundle::layout;
 use mostrace_bundle::manifest::Snapshot;
 use mostrace_bundle::sparse::SparseWriter;
+use run::{json, mostrace};
 use serde_json::Value;
-
-fn run(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_mostrace"))
-        .args(args)
-        .output()
-        .unwrap()
-}
-
-fn mostrace(args: &[&str]) -> String {
-    let output = run(args);
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{args:?}: {stderr}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-fn json(args: &[&str]) -> Vec<Value> {
-    serde_json::from_str(&mostrace(args)).unwrap()
-}
-
-fn tool(name: &str) -> Command {
-    let mut command = Command::new(name);
-    let path = std::env::var("PATH").unwrap_or_default();
-    command.env("PATH", format!("{path}:/usr/sbin:/sbin"));
-    command
-}
+use test_support::tool;
 
 /// Makes 8 MiB of ext4 with 4 KiB blocks: `/dir/data` of 20,000 bytes and a name that is not text.
 fn image(dir: &Path) -> PathBuf {
@@ -51,21 +28,16 @@ fn image(dir: &Path) -> PathBuf {
     )
     .unwrap();
     let image = dir.join("image");
-    let mut make = tool("mke2fs");
+    let mut make = tool::command("mke2fs");
     make.args(["-q", "-F", "-t", "ext4", "-b", "4096", "-d"])
         .args([&tree, &image])
         .arg("8M");
-    assert!(make.output().unwrap().status.success());
+    tool::run(&mut make);
     image
 }
 
 fn debugfs(image: &Path, request: &str) -> String {
-    let output = tool("debugfs")
-        .args(["-R", request])
-        .arg(image)
-        .output()
-        .unwrap();
-    String::from_utf8(output.stdout).unwrap()
+    tool::text(tool::command("debugfs").args(["-R", request]).arg(image))
 }
 
 /// Returns first sector, inode and generation of `/dir/data` according to debugfs.

@@ -3,7 +3,6 @@
 #![cfg(feature = "analyze")]
 
 mod run;
-
 mod scene;
 mod support;
 
@@ -14,19 +13,9 @@ use mostrace::causes::Sharing;
 use mostrace::facts::catalogue;
 use mostrace_bundle::entry::Origin;
 use mostrace_bundle::{Counter, Counters};
-use run::mostrace;
-use scene::Scene;
+use run::{json, mostrace};
+use scene::{Scene, saved};
 use serde_json::Value;
-
-fn json(args: &[&str]) -> Value {
-    serde_json::from_str(&mostrace(args)).unwrap()
-}
-
-fn saved(scene: &Scene) -> (tempfile::TempDir, String) {
-    let tmp = tempfile::tempdir().unwrap();
-    let path = scene.save(tmp.path());
-    (tmp, path.to_str().unwrap().to_owned())
-}
 
 fn sum(table: &Value, column: &str) -> u64 {
     table

@@ -11,7 +11,7 @@ use std::os::unix::fs::{chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-use run::say;
+use run::{program, say, succeeds};
 use test_support::{Need, run_one_by_one, tests, wait};
 
 const LIVE: [Need; 2] = [Need::Loop, Need::Btf];
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
 }
 
 fn experiment(file: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mostrace"));
+    let mut command = program();
     command.arg("experiment").arg(file);
     command
 }
@@ -68,8 +68,7 @@ fn syncs_are_those_that_were_published() {
         "--format=json",
         "--keep",
     ];
-    let said = say(experiment(&file).args(options).arg(&kept));
-    assert_eq!(said.status, Some(0), "{}", said.err);
+    let said = succeeds(experiment(&file).args(options).arg(&kept));
     let claims: Vec<BTreeMap<String, serde_json::Value>> = serde_json::from_str(&said.out).unwrap();
     let syncs: Vec<_> = claims.iter().filter(|c| c["figure"] == "syncs").collect();
     let of = |c: &&BTreeMap<String, serde_json::Value>| {
@@ -110,8 +109,7 @@ fn the_trace_of_updates_holds_them_alone() {
     fs::write(&file, small).unwrap();
     let before = largest_requests();
     let only = ["--only=tables=3", "--only=op=1", "--format=json"];
-    let said = say(experiment(&file).args(only));
-    assert_eq!(said.status, Some(0), "{}", said.err);
+    let said = succeeds(experiment(&file).args(only));
     assert_eq!(largest_requests(), before);
     let cells: Vec<BTreeMap<String, serde_json::Value>> = serde_json::from_str(&said.out).unwrap();
     let of = |name: &str| -> Vec<f64> {
@@ -184,8 +182,7 @@ fn what_is_killed_goes_on_where_it_was() {
         let mut end = OpenOptions::new().append(true).open(&results).unwrap();
         end.write_all(b"{\"cell\":\"n=").unwrap();
     }
-    let said = say(&mut experiment(&file));
-    assert_eq!(said.status, Some(0), "{}", said.err);
+    let said = succeeds(&mut experiment(&file));
     let all = lines(&results);
     assert!(all.starts_with(&killed));
     let mut seen: Vec<(String, u64)> = Vec::new();
@@ -346,8 +343,7 @@ fn what_is_no_file_of_results_stays_as_it_is() {
     // This is what a process leaves that was killed while writing its first line.
     let line = serde_json::to_string(&header).unwrap();
     fs::write(&notes, &line[..20]).unwrap();
-    let listed = say(experiment(&file).arg("--list").arg("--results").arg(&notes));
-    assert_eq!(listed.status, Some(0), "{}", listed.err);
+    succeeds(experiment(&file).arg("--list").arg("--results").arg(&notes));
 }
 
 /// Root measures in folders of others, who can plant a link.

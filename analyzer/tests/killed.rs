@@ -5,6 +5,8 @@
 //!
 //! The tests run one at a time, because ftrace has one user.
 
+mod run;
+
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
@@ -13,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use mostrace_bundle::manifest::State;
 use mostrace_bundle::{Bundle, layout};
+use run::program;
 use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, run_one_by_one, tests, tool, wait};
 
@@ -75,7 +78,7 @@ impl Drop for Load {
 }
 
 fn record(device: &Path, output: &Path, source: &str, temporary: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mostrace"));
+    let mut command = program();
     command
         .args([
             "record",
@@ -128,7 +131,7 @@ fn read(dir: &Path) -> (usize, u64) {
         // The one before it may have been about to be finished.
         assert!(manifest.state == State::Complete || index + 2 >= all.len());
         if cfg!(feature = "analyze") {
-            let read = Command::new(env!("CARGO_BIN_EXE_mostrace"))
+            let read = program()
                 .args(["analyze", "--by", "op"])
                 .arg(path)
                 .output()
@@ -363,7 +366,7 @@ fn started(disk: &LoopExt4, output: &Path, source: &str) -> Child {
 
 /// Returns None if ftrace is in use.
 fn start(disk: &LoopExt4, output: &Path, source: &str) -> Option<Child> {
-    let mut recorder = Command::new(env!("CARGO_BIN_EXE_mostrace"))
+    let mut recorder = program()
         .args(["record", "--no-snapshot", "--entries", "tracefs"])
         .args(["-w", "3600", "--source", source, "-d"])
         .arg(disk.device())
@@ -441,7 +444,7 @@ fn a_guard_killed_with_its_recorder() {
         );
         assert_are(&disk, &as_before, next);
         let bundle = dir.path().join(format!("{next}-next.most"));
-        let ended = Command::new(env!("CARGO_BIN_EXE_mostrace"))
+        let ended = program()
             .args([
                 "record",
                 "--no-snapshot",

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use mostrace_bundle::Bundle;
-use run::say;
+use run::{program, say, succeeds};
 use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, run_one_by_one, tests, tool, wait};
 
@@ -45,13 +45,9 @@ fn main() -> ExitCode {
     ])
 }
 
-fn mostrace() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_mostrace"))
-}
-
 /// Runs CMD in the root folder of the fresh filesystem.
 fn measure(arguments: &[&str]) -> Command {
-    let mut command = mostrace();
+    let mut command = program();
     command.arg("measure");
     let elsewhere = ["--in", "--guest"];
     if !arguments.iter().any(|word| elsewhere.contains(word)) {
@@ -72,8 +68,7 @@ fn limits_that_are_kept_and_passed() {
         line.starts_with("OVER bytes written: ") && line.contains("/f 1048576"),
         "{line}"
     );
-    let kept = say(measure(&["--max-write-bytes", "3000000"]).args(MIB));
-    assert_eq!(kept.status, Some(0), "{}{}", kept.out, kept.err);
+    let kept = succeeds(measure(&["--max-write-bytes", "3000000"]).args(MIB));
     assert!(kept.out.contains("ok   bytes written: "), "{}", kept.out);
     // The application may print anything.
     let dir = tempfile::tempdir().unwrap();
@@ -140,12 +135,10 @@ fn a_baseline_is_an_earlier_recording() {
         ];
         words.map(str::to_owned)
     };
-    let before = say(measure(&["-o"]).arg(&old).args(workload("60")));
-    assert_eq!(before.status, Some(0), "{}", before.err);
+    succeeds(measure(&["-o"]).arg(&old).args(workload("60")));
     let options = ["--tolerance", "25%", "--baseline"];
-    let again = say(measure(&options).arg(&old).args(workload("90")));
-    assert_eq!(again.status, Some(0), "{}{}", again.out, again.err);
-    let other = say(mostrace().arg("check").arg(&old).args(options).arg(&old));
+    succeeds(measure(&options).arg(&old).args(workload("90")));
+    let other = say(program().arg("check").arg(&old).args(options).arg(&old));
     assert_eq!(
         (other.status, other.out.matches("ok ").count()),
         (Some(0), 2),
@@ -163,13 +156,13 @@ fn a_baseline_is_an_earlier_recording() {
     );
     assert_eq!((copied.status, said), (Some(1), vec![&*why]));
     let options = ["--max-amplification", "20", "--format", "github"];
-    let over = say(mostrace().arg("check").arg(&old).args(options));
+    let over = say(program().arg("check").arg(&old).args(options));
     assert_eq!(over.status, Some(3));
     assert!(
         over.out
             .starts_with("::error title=mostrace::bytes written per byte stored: ")
     );
-    let none = say(mostrace().arg("check").arg(&old));
+    let none = say(program().arg("check").arg(&old));
     assert_eq!(
         (none.status, none.err.as_str()),
         (Some(2), "mostrace: no limit is given\n")
@@ -184,10 +177,11 @@ fn several_runs_say_how_much_they_differ() {
         ["--".into(), "sh".into(), "-ec".into(), script]
     };
     let runs = |name: &str| [1, 2, 3].map(|run| dir.path().join(format!("{name}-{run}.most")));
-    let main = say(measure(&["--runs", "3", "-o"])
-        .arg(dir.path().join("main.most"))
-        .args(script("1")));
-    assert_eq!(main.status, Some(0), "{}{}", main.out, main.err);
+    let main = succeeds(
+        measure(&["--runs", "3", "-o"])
+            .arg(dir.path().join("main.most"))
+            .args(script("1")),
+    );
     let first = main.out.lines().next().unwrap();
     assert!(
         first.starts_with("bytes written: ") && first.contains(", the median of 3 runs from "),
@@ -196,7 +190,7 @@ fn several_runs_say_how_much_they_differ() {
     assert!(main.out.contains("\nThe median run:\n"), "{}", main.out);
     let bytes = |path| {
         let check = ["check", "--max-write-bytes", "1"];
-        let said = say(mostrace().args(check).arg(path)).out;
+        let said = say(program().args(check).arg(path)).out;
         let figure = said.strip_prefix("OVER bytes written: ").unwrap();
         figure.split(',').next().unwrap().parse::<u64>().unwrap()
     };
@@ -222,7 +216,7 @@ fn several_runs_say_how_much_they_differ() {
         .args(script("3")));
     assert_eq!(more.status, Some(3), "{}", more.out);
     let check = |options: &[&str]| {
-        let mut check = mostrace();
+        let mut check = program();
         check.arg("check").args(runs("more")).arg("--baseline");
         say(check.args(runs("main")).args(options))
     };
@@ -240,12 +234,7 @@ fn several_runs_say_how_much_they_differ() {
     assert_eq!(given.status, Some(0), "{}", given.out);
     // With one run on each side, the spread is unknown.
     let [one, ..] = runs("main");
-    let one = say(mostrace()
-        .arg("check")
-        .arg(&one)
-        .arg("--baseline")
-        .arg(&one));
-    assert_eq!(one.status, Some(0), "{}", one.err);
+    let one = succeeds(program().arg("check").arg(&one).arg("--baseline").arg(&one));
     assert!(
         one.out.contains("one run of each does not tell"),
         "{}",
@@ -268,7 +257,7 @@ fn what_failed_or_wrote_nothing_is_not_ok() {
     let (idle, nothing) = record("nothing.most", "true");
     assert_eq!(idle.status, Some(0), "{}", idle.err);
     let check = |bundle: &Path, baseline: &Path| {
-        let mut check = mostrace();
+        let mut check = program();
         check
             .arg("check")
             .arg(bundle)
@@ -308,10 +297,11 @@ fn several_workloads_are_added_up() {
     let program = env!("CARGO_BIN_EXE_mostrace");
     let sqlite = |n: u64| format!("{program} workload sqlite --transactions {n} {n}.db");
     let script = format!("{} & {}; wait", sqlite(20), sqlite(30));
-    let said = say(measure(&["-o"])
-        .arg(&output)
-        .args(["--", "sh", "-c", &script]));
-    assert_eq!(said.status, Some(0), "{}{}", said.out, said.err);
+    succeeds(
+        measure(&["-o"])
+            .arg(&output)
+            .args(["--", "sh", "-c", &script]),
+    );
     let manifest = Bundle::open(&output).unwrap().manifest().clone();
     let payload = manifest.payload.unwrap();
     assert_eq!(
@@ -336,7 +326,7 @@ fn the_command_runs_where_it_is_called() {
         chown(&path, Some(65534), Some(65534)).unwrap();
     }
     let run = |options: &[&str]| {
-        let mut measure = mostrace();
+        let mut measure = program();
         measure.current_dir(&here).arg("measure").args(options);
         measure.args(["--before", "test -e app", "--", "./app"]);
         say(measure.env("SUDO_UID", NOBODY).env("SUDO_GID", NOBODY))
@@ -369,7 +359,7 @@ fn a_folder_that_cannot_be_copied_is_one_line() {
     let here = tempfile::tempdir().unwrap();
     fs::write(here.path().join("large"), vec![1; 20 << 20]).unwrap();
     let run = |folder: &Path, temporary: &Path| {
-        let mut measure = mostrace();
+        let mut measure = program();
         measure.env("TMPDIR", temporary);
         let options = ["measure", "--size", "32M", "--", "true"];
         say(measure.current_dir(folder).args(options))
@@ -399,12 +389,13 @@ fn the_command_runs_in_the_filesystem_as_who_called_sudo() {
     let dir = tempfile::tempdir().unwrap();
     let output = dir.path().join("o.most");
     let script = "id -u; : >mine; : >\"$PWD/too\"; stat -c %u mine .; df . | tail -n 1";
-    let said = say(measure(&["-o"])
-        .arg(&output)
-        .args(["--", "sh", "-ec", script])
-        .env("SUDO_UID", NOBODY)
-        .env("SUDO_GID", NOBODY));
-    assert_eq!(said.status, Some(0), "{}", said.err);
+    let said = succeeds(
+        measure(&["-o"])
+            .arg(&output)
+            .args(["--", "sh", "-ec", script])
+            .env("SUDO_UID", NOBODY)
+            .env("SUDO_GID", NOBODY),
+    );
     let lines: Vec<&str> = said.out.lines().collect();
     assert_eq!(lines[..3], [NOBODY; 3]);
     assert!(lines[3].starts_with("/dev/loop"), "{}", lines[3]);
@@ -496,10 +487,11 @@ fn on_a_filesystem_that_is_there() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let folder = disk.mount_point().join("folder");
     fs::create_dir(&folder).unwrap();
-    let said = say(measure(&["--max-write-bytes", "3000000", "--in"])
-        .arg(&folder)
-        .args(MIB));
-    assert_eq!(said.status, Some(0), "{}{}", said.out, said.err);
+    succeeds(
+        measure(&["--max-write-bytes", "3000000", "--in"])
+            .arg(&folder)
+            .args(MIB),
+    );
     assert_eq!(fs::metadata(folder.join("f")).unwrap().len(), 1 << 20);
 }
 
@@ -514,8 +506,7 @@ fn a_filesystem_is_made_as_asked_for() {
         "--mount-options",
         "noatime",
     ];
-    let said = say(measure(&options).arg("-o").arg(&output).args(MIB));
-    assert_eq!(said.status, Some(0), "{}", said.err);
+    succeeds(measure(&options).arg("-o").arg(&output).args(MIB));
     let manifest = Bundle::open(&output).unwrap().manifest().clone();
     assert_eq!(manifest.device.sectors, 48 << 11);
     let filesystem = manifest.filesystem.unwrap();
@@ -533,8 +524,7 @@ fn requests_are_as_large_as_asked_for_or_as_the_kernel_has_it() {
     let limit = |options: &[&str]| {
         let dir = tempfile::tempdir().unwrap();
         let output = dir.path().join("o.most");
-        let said = say(measure(options).arg("-o").arg(&output).args(MIB));
-        assert_eq!(said.status, Some(0), "{}", said.err);
+        succeeds(measure(options).arg("-o").arg(&output).args(MIB));
         let device = Bundle::open(&output).unwrap().manifest().device.clone();
         device.max_sectors_kb
     };
@@ -549,13 +539,12 @@ fn requests_are_as_large_as_asked_for_or_as_the_kernel_has_it() {
 fn what_is_made_before_is_not_measured() {
     let before = "head -c 8388608 /dev/zero >'a b'; id -u >who";
     let script = "test -s 'a b'; cat who; head -c 1048576 /dev/zero >f; sync f";
-    let said = say(
+    let said = succeeds(
         measure(&["--max-write-bytes", "3000000", "--before", before])
             .args(["--", "sh", "-ec", script])
             .env("SUDO_UID", NOBODY)
             .env("SUDO_GID", NOBODY),
     );
-    assert_eq!(said.status, Some(0), "{}{}", said.out, said.err);
     assert_eq!(said.out.lines().next(), Some(NOBODY));
 }
 
@@ -706,8 +695,7 @@ fn nothing_is_left_of_a_killed_one() {
         .status();
     assert!(ended.unwrap().success());
     wait::until("the loop device lets go", || !attached().contains(&name));
-    let again = say(measure(&["--", "true"]).env("TMPDIR", &temporary));
-    assert_eq!(again.status, Some(0), "{}", again.err);
+    succeeds(measure(&["--", "true"]).env("TMPDIR", &temporary));
     let left: Vec<_> = fs::read_dir(&temporary).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
 }

@@ -11,7 +11,7 @@ use std::process::{Command, ExitCode};
 
 use mostrace_bundle::entry::{Entry, fork_flags};
 use mostrace_bundle::{Bundle, layout};
-use run::{Said, mostrace, say};
+use run::{Said, mostrace, program, say, succeeds};
 use serde_json::Value;
 use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, run_one_by_one, tests};
@@ -43,10 +43,6 @@ fn disk() -> LoopExt4 {
         ..LoopOptions::default()
     })
     .unwrap()
-}
-
-fn program() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_mostrace"))
 }
 
 /// Forks, leaves a daemon that writes after its parents have ended, and writes itself: 2 MiB in all.
@@ -195,16 +191,17 @@ fn the_tree_is_what_strace_sees() {
 for i in range(20):
     t = threading.Thread(target=lambda: subprocess.run([\"/bin/true\"])); t.start(); t.join()'
         (setsid sh -c 'sleep 0.3; /bin/true' &)";
-    let said = say(program()
-        .args(["record", "-q", "-d"])
-        .arg(disk.device())
-        .arg("-o")
-        .arg(&bundle)
-        .args(["--", "strace", "-f", "-q", "-e", "trace=none", "-o"])
-        .arg(&traced)
-        .args(["sh", "-c", script])
-        .current_dir(disk.mount_point()));
-    assert_eq!(said.status, Some(0), "{}", said.err);
+    succeeds(
+        program()
+            .args(["record", "-q", "-d"])
+            .arg(disk.device())
+            .arg("-o")
+            .arg(&bundle)
+            .args(["--", "strace", "-f", "-q", "-e", "trace=none", "-o"])
+            .arg(&traced)
+            .args(["sh", "-c", script])
+            .current_dir(disk.mount_point()),
+    );
     let (found, command) = recorded(&bundle);
     // There is a line for each thread's end. Threads are those whose number is not a process's.
     let text = fs::read_to_string(&traced).unwrap();
@@ -231,13 +228,14 @@ fn a_later_segment_knows_the_processes_of_before() {
         "sh -c 'sleep 2.5; head -c 1048576 /dev/zero >{0}; sync {0}'",
         file.display()
     );
-    let said = say(program()
-        .args(["record", "-q", "--segment", "1s", "-d"])
-        .arg(disk.device())
-        .arg("-o")
-        .arg(dir.path().join("o.most"))
-        .args(["--", "sh", "-c", &script]));
-    assert_eq!(said.status, Some(0), "{}", said.err);
+    succeeds(
+        program()
+            .args(["record", "-q", "--segment", "1s", "-d"])
+            .arg(disk.device())
+            .arg("-o")
+            .arg(dir.path().join("o.most"))
+            .args(["--", "sh", "-c", &script]),
+    );
     let segments = (1..).map(|number| dir.path().join(format!("o.{number:04}.most")));
     let segments: Vec<_> = segments.take_while(|path| path.exists()).collect();
     assert!(segments.len() >= 3, "{segments:?}");
@@ -298,11 +296,12 @@ fn without_a_table_everything_counts_and_is_said() {
 fn alone_everything_counts() {
     let dir = tempfile::tempdir().unwrap();
     let bundle = dir.path().join("o.most");
-    let said = say(program()
-        .args(["measure", "--empty", "--max-write-bytes", "5M", "-o"])
-        .arg(&bundle)
-        .args(["--", "sh", "-c", APP]));
-    assert_eq!(said.status, Some(0), "{}{}", said.out, said.err);
+    let said = succeeds(
+        program()
+            .args(["measure", "--empty", "--max-write-bytes", "5M", "-o"])
+            .arg(&bundle)
+            .args(["--", "sh", "-c", APP]),
+    );
     assert!(!said.out.contains("counted"), "{}", said.out);
     let total: u64 = written(&bundle).values().sum();
     assert_eq!(judged(&bundle), total);

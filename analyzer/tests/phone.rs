@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use mostrace_bundle::Bundle;
-use run::{Said, say};
+use run::{Said, program, say};
 use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, run_one_by_one, tests, tool, wait};
 
@@ -62,7 +62,7 @@ impl Stand {
     }
 
     fn phone(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_mostrace"));
+        let mut command = program();
         command
             .arg("phone")
             .arg("--adb")
@@ -274,7 +274,7 @@ fn what_is_not_of_the_filesystem_is_no_tree_of_it() {
         (Path::new("/no/such"), "No such file"),
     ] {
         let out = dir.path().join("t.most");
-        let mut record = Command::new(env!("CARGO_BIN_EXE_mostrace"));
+        let mut record = program();
         record.args(["record", "-d"]).arg(disk.device());
         record.arg("-o").arg(&out).arg("--names").arg(names);
         let ran = say(record.args(["--", "true"]));

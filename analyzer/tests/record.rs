@@ -2,6 +2,8 @@
 //! `mostrace record` as a user runs it: errors, exit codes, and what a killed recorder leaves behind. The tests run one at a
 //! time, because ftrace has one user.
 
+mod run;
+
 use std::fs::{self, Permissions};
 use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -12,6 +14,7 @@ use std::time::Duration;
 
 use mostrace_bundle::entry::Origin;
 use mostrace_bundle::{Bundle, Entry, Manifest, layout};
+use run::{program, record, succeeds};
 use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, run_one_by_one, tests, tool, wait};
 
@@ -54,21 +57,6 @@ fn main() -> ExitCode {
     ])
 }
 
-fn mostrace() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_mostrace"))
-}
-
-fn record(device: &Path, out: &Path) -> Command {
-    let mut command = mostrace();
-    command
-        .arg("record")
-        .arg("-d")
-        .arg(device)
-        .arg("-o")
-        .arg(out);
-    command
-}
-
 /// Waits until the condition holds, as long as the recorder runs.
 fn while_running(recorder: &mut Child, what: &str, is_so: impl Fn() -> bool) {
     wait::until(what, || {
@@ -93,14 +81,6 @@ fn assert_complains_with(status: i32, command: &mut Command, wanted: &str) {
     let (line, code) = complaint(&command.output().unwrap());
     assert!(line.contains(wanted), "`{line}` lacks `{wanted}`");
     assert_eq!(code, Some(status), "{line}");
-}
-
-/// Runs a command that must succeed; returns its stderr.
-fn succeeds(command: &mut Command) -> String {
-    let output = command.output().unwrap();
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{text}");
-    text
 }
 
 /// Runs a command and returns its exit status.
@@ -301,7 +281,7 @@ fn tools_are_the_systems_own() {
             .args(["--", "/bin/true"]),
     );
     if cfg!(feature = "analyze") {
-        succeeds(mostrace().arg("analyze").arg(&out).env("PATH", &hostile));
+        succeeds(program().arg("analyze").arg(&out).env("PATH", &hostile));
     }
     assert!(!marker.exists(), "{}", fs::read_to_string(marker).unwrap());
     assert!(manifest(&out).snapshot.is_some());
@@ -619,7 +599,8 @@ fn a_path_names_its_device() {
     for (name, path) in [("mount.most", &disk.mount_point()), ("file.most", &file)] {
         let out = dir.path().join(name);
         let mut command = record(path, &out);
-        let text = succeeds(command.args(["--label", "first try", "--", "sh", "-c", &dd(&file)]));
+        let text =
+            succeeds(command.args(["--label", "first try", "--", "sh", "-c", &dd(&file)])).err;
         let is_on = format!(
             "{} is on {}, which is traced",
             path.display(),
@@ -674,7 +655,7 @@ fn a_whole_disk_names_its_partitions() {
         disk.device().display(),
         disk.mount_point().display()
     );
-    let text = succeeds(record(disk.disk(), &dir.path().join("t.most")).args(["--", "true"]));
+    let text = succeeds(record(disk.disk(), &dir.path().join("t.most")).args(["--", "true"])).err;
     assert!(text.contains(&wanted), "{text}");
 }
 
@@ -731,13 +712,13 @@ fn a_device_without_filesystem() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("t.most");
     let other = dir.path().join("other.most");
-    let text = succeeds(record(disk.device(), &other).args(["--", "true"]));
+    let text = succeeds(record(disk.device(), &other).args(["--", "true"])).err;
     assert!(
         text.contains("no snapshot: ") && text.contains("no filesystem recognised"),
         "{text}"
     );
     let idle = dir.path().join("idle.most");
-    let text = succeeds(record(disk.device(), &idle).args(["--no-snapshot", "--", "true"]));
+    let text = succeeds(record(disk.device(), &idle).args(["--no-snapshot", "--", "true"])).err;
     assert!(text.contains("was seen: was this the device?"), "{text}");
     let raw = dd(disk.device());
     succeeds(record(disk.device(), &out).args(["--no-snapshot", "--", "sh", "-c", &raw]));
@@ -895,7 +876,7 @@ fn disk_full_while_recording() {
     let output = record(disk.device(), &out)
         .args(["--", "sh", "-c", &script])
         .output();
-    let bundle_read = mostrace()
+    let bundle_read = program()
         .args(["analyze", "--by", "class"])
         .arg(&out)
         .output();
@@ -962,7 +943,7 @@ fn killed_while_recording() {
             .unwrap()
             .set_len(len - 13)
             .unwrap();
-        let said = tool::text(mostrace().arg("analyze").arg(&out));
+        let said = tool::text(program().arg("analyze").arg(&out));
         let first = said.lines().next().unwrap_or_default().to_lowercase();
         assert!(
             first.contains("cut short") || first.contains("killed"),
@@ -980,7 +961,7 @@ fn assert_tracer_is_free() {
 }
 
 fn doctor_says_what_auto_would_take() {
-    let text = tool::text(mostrace().arg("doctor"));
+    let text = tool::text(program().arg("doctor"));
     let last = text.lines().last().unwrap();
     assert!(last.starts_with("auto takes: events from "), "{text}");
 }

@@ -6,8 +6,9 @@ mod run;
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
+use run::{json, record, succeeds};
 use rustix::fs::OFlags;
 use serde_json::Value;
 use test_support::loopdev::{LoopExt4, LoopOptions};
@@ -26,27 +27,12 @@ fn main() -> ExitCode {
     ])
 }
 
-fn record(device: &Path, out: &Path, command: &[&str]) {
-    let recorded = Command::new(env!("CARGO_BIN_EXE_mostrace"))
-        .args(["record", "-d", device.to_str().unwrap(), "-o"])
-        .args([out.as_os_str(), "--".as_ref()])
-        .args(command)
-        .output()
-        .unwrap();
-    let stderr = String::from_utf8_lossy(&recorded.stderr);
-    assert!(recorded.status.success(), "{stderr}");
-}
-
 /// Returns true if no filesystem is mounted on it. A process with its own mounts may keep one for longer than we do.
 fn is_free(device: &Path) -> bool {
     let exclusive = OFlags::EXCL.bits().cast_signed();
     let mut options = OpenOptions::new();
     options.read(true).custom_flags(exclusive);
     options.open(device).is_ok()
-}
-
-fn json(args: &[&str]) -> Value {
-    serde_json::from_str(&run::mostrace(args)).unwrap()
 }
 
 /// Returns a total over all rows.

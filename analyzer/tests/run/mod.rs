@@ -2,14 +2,19 @@
 //! Runs the program.
 #![allow(dead_code)] // each test binary uses its own share
 
+use std::path::Path;
 use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// The program, without arguments as yet.
+pub fn program() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_mostrace"))
+}
 
 /// Returns the output of a run, which must succeed.
 pub fn bytes(args: &[&str]) -> Vec<u8> {
-    let output = Command::new(env!("CARGO_BIN_EXE_mostrace"))
-        .args(args)
-        .output()
-        .unwrap();
+    let output = program().args(args).output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{args:?}: {stderr}");
     output.stdout
@@ -18,6 +23,25 @@ pub fn bytes(args: &[&str]) -> Vec<u8> {
 /// Returns the output as text.
 pub fn mostrace(args: &[&str]) -> String {
     String::from_utf8(bytes(args)).unwrap()
+}
+
+/// Returns the output of a run that answers in JSON.
+pub fn json(args: &[&str]) -> Value {
+    serde_json::from_slice(&bytes(args)).unwrap()
+}
+
+/// The path of a recording that comes with the repository.
+pub fn sample(name: &str) -> String {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../sample-traces");
+    format!("{folder}/{name}.most.tar.zst")
+}
+
+/// Records a device, or the device below a path; more options and the command can follow.
+pub fn record(place: &Path, out: &Path) -> Command {
+    let mut command = program();
+    command.args(["record".as_ref(), "-d".as_ref(), place]);
+    command.arg("-o").arg(out);
+    command
 }
 
 /// The result of a command, however it ends.
@@ -40,4 +64,11 @@ pub fn say(command: &mut Command) -> Said {
         out: text(stdout),
         err: text(stderr),
     }
+}
+
+/// Runs a command, which must succeed.
+pub fn succeeds(command: &mut Command) -> Said {
+    let said = say(command);
+    assert_eq!(said.status, Some(0), "{}{}", said.out, said.err);
+    said
 }

@@ -117,6 +117,13 @@ pub struct CallOf {
     pub lasted_us: u64,
 }
 
+/// Saves a scene in a folder of its own, which goes with the first value.
+pub fn saved(scene: &Scene) -> (tempfile::TempDir, String) {
+    let tmp = tempfile::tempdir().unwrap();
+    let path = scene.save(tmp.path()).to_str().unwrap().to_owned();
+    (tmp, path)
+}
+
 impl Scene {
     pub fn new() -> Scene {
         let manifest = Manifest {
