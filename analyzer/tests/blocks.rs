@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use mostrace_bundle::Bundle;
-use run::{program, say, succeeds};
+use run::{program, record, say, succeeds};
 use serde_json::Value;
 use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, run_one_by_one, tests};
@@ -123,16 +123,10 @@ fn lost_something(bundle: &Path) -> bool {
 
 fn recorded(disk: &LoopExt4, output: &Path) {
     let database = disk.mount_point().join("x.db");
-    succeeds(
-        program()
-            .args(["record", "-q", "-d"])
-            .arg(disk.mount_point())
-            .arg("-o")
-            .arg(output)
-            .args(["--", env!("CARGO_BIN_EXE_mostrace"), "workload", "sqlite"])
-            .args(["--transactions", "100"])
-            .arg(database),
-    );
+    let workload = ["workload", "sqlite", "--transactions", "100"];
+    let mut record = record(disk.mount_point(), output);
+    record.args(["-q", "--", env!("CARGO_BIN_EXE_mostrace")]);
+    succeeds(record.args(workload).arg(database));
 }
 
 /// A disk that nobody but the program under test writes to: the kernel does not go on to initialise it after the mount.
@@ -161,12 +155,14 @@ fn requests_are_the_same_if_none_is_lost() -> bool {
     target.unmount().unwrap();
     recorded(&source, &first);
     let again = succeeds(
-        program()
-            .args(["record", "-q", "-d"])
-            .arg(target.disk())
-            .arg("-o")
-            .arg(&second)
-            .args(["--", env!("CARGO_BIN_EXE_mostrace"), "replay", "--json"])
+        record(target.disk(), &second)
+            .args([
+                "-q",
+                "--",
+                env!("CARGO_BIN_EXE_mostrace"),
+                "replay",
+                "--json",
+            ])
             .arg(&first)
             .arg("--blocks")
             .arg(target.disk())

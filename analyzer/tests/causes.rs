@@ -36,10 +36,9 @@ const UNLINK: HandleOf = HandleOf {
     ..CREATE
 };
 const FLUSHER: HandleOf = HandleOf {
-    thread: KWORKER,
     function: "ext4_do_writepages",
     call: CallKind::Other,
-    ..CREATE
+    ..CREATE.by(KWORKER)
 };
 
 const FSYNC: CallOf = CallOf {
@@ -100,9 +99,8 @@ fn a_copy_is_its_handles_and_a_descriptor_everybodys_in_proportion() {
     let mut s = scene();
     s.handle(CREATE, &[8, 16, 24]);
     let unlink = HandleOf {
-        thread: OTHER,
         inode: 13,
-        ..UNLINK
+        ..UNLINK.by(OTHER)
     };
     s.handle(unlink, &[32]);
     s.commit(2000, &[8, 16, 24, 32, 40]);
@@ -167,13 +165,7 @@ fn of_a_transaction_of_one_process_the_process_is_known() {
     );
     let mut s = scene();
     s.handle(CREATE, &[8]);
-    s.handle(
-        HandleOf {
-            thread: OTHER,
-            ..UNLINK
-        },
-        &[16],
-    );
+    s.handle(UNLINK.by(OTHER), &[16]);
     s.commit(2000, &[8, 16]);
     assert_eq!(known(&s)[0], "descriptor proportional proportional");
     let mut s = scene();
@@ -187,9 +179,8 @@ fn of_a_transaction_of_one_process_the_process_is_known() {
 #[test]
 fn the_blocks_of_two_journals_are_told_apart() {
     let elsewhere = HandleOf {
-        thread: OTHER,
         s_dev: DEVICE + 1,
-        ..CREATE
+        ..CREATE.by(OTHER)
     };
     let mut s = scene();
     s.tid -= 1;
@@ -225,10 +216,7 @@ fn the_blocks_of_two_journals_are_told_apart() {
 /// second may have been made by anybody who took part.
 #[test]
 fn whoever_changes_a_block_after_the_first_is_not_left_out() {
-    let unlink = HandleOf {
-        thread: OTHER,
-        ..UNLINK
-    };
+    let unlink = UNLINK.by(OTHER);
     let copies = |s: &Scene| {
         let mut lines = written(s, &[]);
         lines.retain(|line| line.starts_with("metadata_copy"));
@@ -324,10 +312,9 @@ fn in_a_large_folio_each_block_is_its_writers() {
 fn a_block_that_two_calls_changed_is_shared_until_it_is_written() {
     let mut s = scene();
     let other = CallOf {
-        thread: OTHER,
         offset: 1,
         bytes: 1,
-        ..WRITER
+        ..WRITER.by(OTHER)
     };
     s.call(WRITER);
     s.call(other);
@@ -374,9 +361,8 @@ fn a_change_that_may_be_unseen_leaves_the_first() {
     s.call(WRITER);
     write_out(&mut s, 0, 4096, SQLITE, 1100);
     s.call(CallOf {
-        thread: OTHER,
         lasted_us: 1500,
-        ..WRITER
+        ..WRITER.by(OTHER)
     });
     assert_eq!(written(&s, &[]), ["regular sqlite3 write 12 set 2"]);
 }
@@ -386,14 +372,10 @@ fn what_was_cut_off_is_nobodys_change_any_more() {
     let mut s = scene();
     s.call(WRITER);
     s.call(CallOf {
-        thread: OTHER,
         kind: CallKind::Truncate,
-        ..WRITER
+        ..WRITER.by(OTHER)
     });
-    s.call(CallOf {
-        thread: THIRD,
-        ..WRITER
-    });
+    s.call(WRITER.by(THIRD));
     write_out(&mut s, 0, 4096, THIRD, 1100);
     assert_eq!(written(&s, &[]), ["regular third write 12 exact 1"]);
 }
@@ -442,9 +424,8 @@ fn a_flusher_allocates_for_who_wrote_the_pages() {
 fn an_eviction_is_whose_unlink_it_was() {
     let mut s = scene();
     s.call(CallOf {
-        thread: OTHER,
         kind: CallKind::Unlink,
-        ..FSYNC
+        ..FSYNC.by(OTHER)
     });
     let evict = HandleOf {
         function: "ext4_evict_inode",
@@ -455,9 +436,8 @@ fn an_eviction_is_whose_unlink_it_was() {
     s.handle(HandleOf { inode: 13, ..evict }, &[16]);
     s.handle(
         HandleOf {
-            thread: KWORKER,
             inode: 14,
-            ..evict
+            ..evict.by(KWORKER)
         },
         &[24],
     );
@@ -479,10 +459,7 @@ fn of_handles_that_overlapped_it_is_one_of_a_set() {
         lasted_us: 5000,
         ..CREATE
     };
-    let others = HandleOf {
-        thread: OTHER,
-        ..overlapping
-    };
+    let others = overlapping.by(OTHER);
     let mut s = scene();
     s.handle(overlapping, &[8]);
     s.handle(others, &[16]);
@@ -492,13 +469,7 @@ fn of_handles_that_overlapped_it_is_one_of_a_set() {
         tgid: 301,
         comm: "third",
     };
-    s.handle(
-        HandleOf {
-            thread: third,
-            ..overlapping
-        },
-        &[],
-    );
+    s.handle(overlapping.by(third), &[]);
     s.commit(2000, &[8, 16]);
     assert_eq!(
         written(&s, &[])[1..3],
@@ -523,13 +494,7 @@ fn a_block_written_home_is_who_changed_it_first_or_all_theirs() {
     let mut s = scene();
     s.handle(CREATE, &[8]);
     s.commit(2000, &[8]);
-    s.handle(
-        HandleOf {
-            thread: OTHER,
-            ..UNLINK
-        },
-        &[8, 16],
-    );
+    s.handle(UNLINK.by(OTHER), &[8, 16]);
     s.commit(2100, &[8, 16]);
     let home = |s: &mut Scene| {
         s.request(WRITE, 8, 8192, KWORKER);
@@ -570,9 +535,8 @@ fn a_commit_and_its_flush_are_the_first_fsyncs_that_waited() {
     s.commit(2000, &[8]);
     // The first call is by a process that had no part in it, and the second began when the commit was in flight.
     s.call(CallOf {
-        thread: OTHER,
         lasted_us: 9000,
-        ..FSYNC
+        ..FSYNC.by(OTHER)
     });
     s.call(CallOf {
         lasted_us: 7000,
@@ -645,13 +609,7 @@ fn events_have_the_causes_side_by_side() {
 fn shared_by_two() -> Scene {
     let mut s = scene();
     s.handle(CREATE, &[8]);
-    s.handle(
-        HandleOf {
-            thread: OTHER,
-            ..UNLINK
-        },
-        &[16],
-    );
+    s.handle(UNLINK.by(OTHER), &[16]);
     s.commit(2000, &[8, 16]);
     s.request(WRITE, 8, 8192, KWORKER);
     s.process(8, 8192, KWORKER, Origin::BDEV);
@@ -872,11 +830,10 @@ fn an_analysis_begins_with_what_it_found() {
     let mut busy = two_databases();
     for at in 0..20 {
         let commit = CallOf {
-            thread: OTHER,
             kind: CallKind::Write,
             inode: 31,
             bytes: 24,
-            ..FSYNC
+            ..FSYNC.by(OTHER)
         };
         busy.call(CallOf {
             offset: frame(3 + at),

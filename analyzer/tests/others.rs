@@ -11,7 +11,7 @@ use std::process::{Command, ExitCode};
 
 use mostrace_bundle::entry::{Entry, fork_flags};
 use mostrace_bundle::{Bundle, layout};
-use run::{Said, mostrace, program, say, succeeds};
+use run::{Said, mostrace, program, record, say, succeeds};
 use serde_json::Value;
 use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, run_one_by_one, tests};
@@ -192,12 +192,8 @@ for i in range(20):
     t = threading.Thread(target=lambda: subprocess.run([\"/bin/true\"])); t.start(); t.join()'
         (setsid sh -c 'sleep 0.3; /bin/true' &)";
     succeeds(
-        program()
-            .args(["record", "-q", "-d"])
-            .arg(disk.device())
-            .arg("-o")
-            .arg(&bundle)
-            .args(["--", "strace", "-f", "-q", "-e", "trace=none", "-o"])
+        record(disk.device(), &bundle)
+            .args(["-q", "--", "strace", "-f", "-q", "-e", "trace=none", "-o"])
             .arg(&traced)
             .args(["sh", "-c", script])
             .current_dir(disk.mount_point()),
@@ -228,14 +224,8 @@ fn a_later_segment_knows_the_processes_of_before() {
         "sh -c 'sleep 2.5; head -c 1048576 /dev/zero >{0}; sync {0}'",
         file.display()
     );
-    succeeds(
-        program()
-            .args(["record", "-q", "--segment", "1s", "-d"])
-            .arg(disk.device())
-            .arg("-o")
-            .arg(dir.path().join("o.most"))
-            .args(["--", "sh", "-c", &script]),
-    );
+    let mut record = record(disk.device(), &dir.path().join("o.most"));
+    succeeds(record.args(["-q", "--segment", "1s", "--", "sh", "-c", &script]));
     let segments = (1..).map(|number| dir.path().join(format!("o.{number:04}.most")));
     let segments: Vec<_> = segments.take_while(|path| path.exists()).collect();
     assert!(segments.len() >= 3, "{segments:?}");

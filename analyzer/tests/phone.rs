@@ -274,10 +274,8 @@ fn what_is_not_of_the_filesystem_is_no_tree_of_it() {
         (Path::new("/no/such"), "No such file"),
     ] {
         let out = dir.path().join("t.most");
-        let mut record = program();
-        record.args(["record", "-d"]).arg(disk.device());
-        record.arg("-o").arg(&out).arg("--names").arg(names);
-        let ran = say(record.args(["--", "true"]));
+        let mut record = run::record(disk.device(), &out);
+        let ran = say(record.arg("--names").arg(names).args(["--", "true"]));
         assert_eq!(ran.status, Some(1));
         assert!(ran.err.contains(says), "{}", ran.err);
         assert!(!out.exists());

@@ -131,12 +131,7 @@ fn the_times_are_those_of_strace() {
     let folder = tempfile::tempdir().unwrap();
     let [bundle, log] = ["run.most", "strace"].map(|name| folder.path().join(name));
     let program = env!("CARGO_BIN_EXE_mostrace");
-    let mut record = Command::new(program);
-    record
-        .args(["record", "-d"])
-        .arg(disk.disk())
-        .arg("-o")
-        .arg(&bundle);
+    let mut record = run::record(disk.disk(), &bundle);
     record
         .args([
             "--",

@@ -11,12 +11,6 @@ use zerocopy::LE;
 
 use crate::archive::Cut;
 use crate::blk_io_trace::BlkIoTrace;
-use crate::entry::operation::RawOperation;
-use crate::entry::stack::RawStack;
-use crate::entry::{
-    RawCall, RawCgroup, RawDirtied, RawDirtier, RawF2fs, RawFile, RawFork, RawFreed, RawHandle,
-    RawProcess,
-};
 use crate::layout;
 use crate::length::as_u64;
 use crate::manifest::Manifest;
@@ -112,17 +106,9 @@ fn by_sizes<'a>(dir: &'a Path, manifest: &'a Manifest) -> impl Iterator<Item = S
 
 fn by_counts<'a>(dir: &'a Path, manifest: &'a Manifest) -> impl Iterator<Item = Shortfall> + 'a {
     let count = |name: &str| manifest.counts.get(name).copied().unwrap_or(0);
-    let tables = layout::TABLES
-        .into_iter()
-        .chain(layout::CAUSES)
-        .chain([
-            layout::FREED,
-            layout::FORK,
-            layout::CGROUP,
-            layout::STACK,
-            layout::OPERATION,
-        ])
-        .filter_map(move |name| entries(dir, name, count(&layout::count_of(name))));
+    let tables = layout::COUNTED.into_iter();
+    let tables = tables
+        .filter_map(move |(name, len)| entries(dir, name, len, count(&layout::count_of(name))));
     let snapshot = manifest.snapshot.is_some() && size(dir, layout::SNAPSHOT).is_none();
     let snapshot = snapshot.then(|| Shortfall::Missing {
         name: layout::SNAPSHOT.into(),
@@ -141,7 +127,7 @@ fn events(dir: &Path, of: u64) -> Option<Shortfall> {
         .iter()
         .filter(|name| layout::cpu_of(name).is_some())
         .filter_map(|name| size(dir, name))
-        .map(room_for::<BlkIoTrace<LE>>)
+        .map(|bytes| room_for(bytes, size_of::<BlkIoTrace<LE>>()))
         .fold(0, u64::saturating_add);
     (at_most < of).then(|| {
         let last = names.iter().filter_map(|name| layout::cpu_of(name)).max();
@@ -157,31 +143,17 @@ fn events(dir: &Path, of: u64) -> Option<Shortfall> {
     })
 }
 
-fn entries(dir: &Path, name: &'static str, of: u64) -> Option<Shortfall> {
+fn entries(dir: &Path, name: &'static str, len: usize, of: u64) -> Option<Shortfall> {
     let Some(bytes) = size(dir, name) else {
         return (of > 0).then(|| Shortfall::Missing { name: name.into() });
     };
-    let records = bytes.saturating_sub(as_u64(HEADER_LEN));
-    let at_most = match name {
-        layout::PROCESS => room_for::<RawProcess>(records),
-        layout::FILE => room_for::<RawFile>(records),
-        layout::HANDLE => room_for::<RawHandle>(records),
-        layout::DIRTIED => room_for::<RawDirtied>(records),
-        layout::CALL => room_for::<RawCall>(records),
-        layout::F2FS => room_for::<RawF2fs>(records),
-        layout::FREED => room_for::<RawFreed>(records),
-        layout::FORK => room_for::<RawFork>(records),
-        layout::CGROUP => room_for::<RawCgroup>(records),
-        layout::STACK => room_for::<RawStack>(records),
-        layout::OPERATION => room_for::<RawOperation>(records),
-        _ => room_for::<RawDirtier>(records),
-    };
+    let at_most = room_for(bytes.saturating_sub(as_u64(HEADER_LEN)), len);
     (at_most < of).then_some(Shortfall::Entries { name, at_most, of })
 }
 
-/// Returns the most records of type `T`, plus any payload, that fit into `bytes`.
-fn room_for<T>(bytes: u64) -> u64 {
-    bytes.checked_div(as_u64(size_of::<T>())).unwrap_or(0)
+/// Returns the most records of a length, plus any payload, that fit into `bytes`.
+fn room_for(bytes: u64, len: usize) -> u64 {
+    bytes.checked_div(as_u64(len)).unwrap_or(0)
 }
 
 /// Returns the length of a file in bytes; None if it is not there.

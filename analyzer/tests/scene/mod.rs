@@ -104,6 +104,13 @@ pub struct HandleOf {
     pub s_dev: u32,
 }
 
+impl HandleOf {
+    /// The same by another thread.
+    pub const fn by(self, thread: Thread) -> HandleOf {
+        HandleOf { thread, ..self }
+    }
+}
+
 /// The fields of a system call that differ between tests.
 #[derive(Clone, Copy)]
 pub struct CallOf {
@@ -115,6 +122,13 @@ pub struct CallOf {
     pub first_bytes: Option<[u8; 8]>,
     /// Its duration, µs.
     pub lasted_us: u64,
+}
+
+impl CallOf {
+    /// The same by another thread.
+    pub const fn by(self, thread: Thread) -> CallOf {
+        CallOf { thread, ..self }
+    }
 }
 
 /// Saves a scene in a folder of its own, which goes with the first value.

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use mostrace_bundle::entry::stack::{RawStack, TYPE_STACK};
 use mostrace_bundle::entry::{
-    CallKind, Contents, Flags, Home, Jbd2, NONE, Origin, RawCall, RawCgroup, RawDirtied,
-    RawDirtier, RawF2fs, RawFile, RawFork, RawFreed, RawHandle, RawHead, RawProcess, Stage, Step,
-    TYPE_CALL, TYPE_CGROUP, TYPE_DIRTIED, TYPE_DIRTIER, TYPE_F2FS, TYPE_FILE, TYPE_FORK,
-    TYPE_FREED, TYPE_HANDLE, TYPE_PROCESS, What, cp, fork_flags,
+    CallKind, Flags, NONE, Origin, RawCall, RawCgroup, RawDirtied, RawDirtier, RawF2fs, RawFile,
+    RawFork, RawFreed, RawHandle, RawHead, RawProcess, Stage, Step, TYPE_CALL, TYPE_CGROUP,
+    TYPE_DIRTIED, TYPE_DIRTIER, TYPE_F2FS, TYPE_FILE, TYPE_FORK, TYPE_FREED, TYPE_HANDLE,
+    TYPE_PROCESS, What, cp, fork_flags,
 };
 use mostrace_bundle::manifest::{SCHEMA, State};
 use mostrace_bundle::operation::{OperationKind, OperationRef, RawOperation, TYPE_OPERATION};
