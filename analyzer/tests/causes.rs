@@ -11,25 +11,13 @@ use mostrace_bundle::entry::{CallKind, Jbd2, NONE, Origin};
 use proptest::prelude::*;
 use run::{json, mostrace, program, say};
 use scene::{
-    CallOf, DEVICE, HandleOf, JBD2, KWORKER, READ, SQLITE, SYNC, Scene, Thread, WRITE, saved,
+    CREATE, CallOf, DEVICE, HandleOf, JBD2, KWORKER, READ, SQLITE, SYNC, Scene, Thread, WRITE,
+    saved,
 };
 use serde_json::Value;
 
-const OTHER: Thread = Thread {
-    pid: 201,
-    tgid: 200,
-    comm: "other",
-};
+const OTHER: Thread = Thread::new(201, 200, "other");
 
-const CREATE: HandleOf = HandleOf {
-    thread: SQLITE,
-    function: "__ext4_new_inode",
-    inode: 12,
-    call: CallKind::Open,
-    lasted_us: 50,
-    overlaps: false,
-    s_dev: DEVICE,
-};
 const UNLINK: HandleOf = HandleOf {
     function: "__ext4_unlink",
     call: CallKind::Unlink,
@@ -50,14 +38,6 @@ const FSYNC: CallOf = CallOf {
     first_bytes: None,
     lasted_us: 100,
 };
-
-/// Makes a scene with a first transaction, within which the recording may have begun.
-fn scene() -> Scene {
-    let mut s = Scene::new();
-    s.handle(CREATE, &[]);
-    s.tid += 1;
-    s
-}
 
 fn run(scene: &Scene, verb: &[&str]) -> Vec<Value> {
     let (_tmp, path) = saved(scene);
@@ -96,7 +76,7 @@ fn bytes_by(scene: &Scene, column: &str, more: &[&str]) -> BTreeMap<String, u64>
 
 #[test]
 fn a_copy_is_its_handles_and_a_descriptor_everybodys_in_proportion() {
-    let mut s = scene();
+    let mut s = Scene::begun();
     s.handle(CREATE, &[8, 16, 24]);
     let unlink = HandleOf {
         inode: 13,
@@ -149,7 +129,7 @@ fn of_a_transaction_of_one_process_the_process_is_known() {
             .filter(|row| !row.starts_with("null"))
             .collect::<Vec<_>>()
     };
-    let mut s = scene();
+    let mut s = Scene::begun();
     s.handle(CREATE, &[8]);
     s.handle(UNLINK, &[16]);
     s.commit(2000, &[8, 16]);
@@ -163,12 +143,12 @@ fn of_a_transaction_of_one_process_the_process_is_known() {
             "commit proportional exact"
         ]
     );
-    let mut s = scene();
+    let mut s = Scene::begun();
     s.handle(CREATE, &[8]);
     s.handle(UNLINK.by(OTHER), &[16]);
     s.commit(2000, &[8, 16]);
     assert_eq!(known(&s)[0], "descriptor proportional proportional");
-    let mut s = scene();
+    let mut s = Scene::begun();
     s.handle(CREATE, &[8]);
     s.commit(2000, &[8]);
     assert_eq!(known(&s)[0], "descriptor exact exact");
@@ -182,7 +162,7 @@ fn the_blocks_of_two_journals_are_told_apart() {
         s_dev: DEVICE + 1,
         ..CREATE.by(OTHER)
     };
-    let mut s = scene();
+    let mut s = Scene::begun();
     s.tid -= 1;
     s.handle(elsewhere, &[]);
     s.tid += 1;
@@ -222,7 +202,7 @@ fn whoever_changes_a_block_after_the_first_is_not_left_out() {
         lines.retain(|line| line.starts_with("metadata_copy"));
         lines
     };
-    let mut s = scene();
+    let mut s = Scene::begun();
     s.handle(CREATE, &[8]);
     s.handle(unlink, &[8, 16]);
     s.commit(2000, &[8, 16]);
@@ -233,7 +213,7 @@ fn whoever_changes_a_block_after_the_first_is_not_left_out() {
             "metadata_copy other unlink 12 exact 1"
         ]
     );
-    let mut s = scene();
+    let mut s = Scene::begun();
     s.tells_each = false;
     s.handle(CREATE, &[8]);
     s.handle(unlink, &[16]);
@@ -269,17 +249,12 @@ const WRITER: CallOf = CallOf {
     lasted_us: 500,
     ..FSYNC
 };
-const THIRD: Thread = Thread {
-    pid: 301,
-    tgid: 301,
-    comm: "third",
-};
+const THIRD: Thread = Thread::new(301, 301, "third");
 
 /// Writes `bytes` of inode 12 from `offset` on out; the first page was made dirty `ago_us` µs before the request.
 fn write_out(s: &mut Scene, offset: u64, bytes: u32, dirtier: Thread, ago_us: u64) {
     let sector = 8000 + offset / 512;
-    s.request(WRITE, sector, bytes, KWORKER);
-    s.process(sector, bytes, KWORKER, Origin::FILE);
+    s.owned(WRITE, sector, bytes, KWORKER, Origin::FILE);
     s.file(sector, bytes, 12, offset, b"a.db");
     s.dirtier_since(sector, bytes, dirtier, ago_us);
 }
@@ -287,7 +262,7 @@ fn write_out(s: &mut Scene, offset: u64, bytes: u32, dirtier: Thread, ago_us: u6
 /// A large folio became dirty once, when the first of three tasks wrote to it; each wrote a block of its own.
 #[test]
 fn in_a_large_folio_each_block_is_its_writers() {
-    let mut s = scene();
+    let mut s = Scene::begun();
     for (thread, offset) in [(SQLITE, 0), (OTHER, 64 << 10), (THIRD, 128 << 10)] {
         s.call(CallOf {
             thread,
@@ -310,7 +285,7 @@ fn in_a_large_folio_each_block_is_its_writers() {
 
 #[test]
 fn a_block_that_two_calls_changed_is_shared_until_it_is_written() {
-    let mut s = scene();
+    let mut s = Scene::begun();
     let other = CallOf {
         offset: 1,
         bytes: 1,
@@ -337,7 +312,7 @@ fn a_block_that_two_calls_changed_is_shared_until_it_is_written() {
 /// A change that no call explains is not exact: a page dirtied by somebody without a call, a call in progress, lost entries.
 #[test]
 fn a_change_that_may_be_unseen_leaves_the_first() {
-    let mut s = scene();
+    let mut s = Scene::begun();
     s.call(WRITER);
     // Made dirty through a mapping, before the call.
     write_out(&mut s, 0, 4096, THIRD, 5000);
@@ -351,13 +326,13 @@ fn a_change_that_may_be_unseen_leaves_the_first() {
             "regular third write 12 first 1"
         ]
     );
-    let mut s = scene();
+    let mut s = Scene::begun();
     s.call(WRITER);
     write_out(&mut s, 0, 4096, SQLITE, 1100);
     s.manifest.losses.insert("causes_ring".into(), 1);
     assert_eq!(written(&s, &[]), ["regular sqlite3 write 12 first 1"]);
     // A call of another task was in progress when the page was queued.
-    let mut s = scene();
+    let mut s = Scene::begun();
     s.call(WRITER);
     write_out(&mut s, 0, 4096, SQLITE, 1100);
     s.call(CallOf {
@@ -369,7 +344,7 @@ fn a_change_that_may_be_unseen_leaves_the_first() {
 
 #[test]
 fn what_was_cut_off_is_nobodys_change_any_more() {
-    let mut s = scene();
+    let mut s = Scene::begun();
     s.call(WRITER);
     s.call(CallOf {
         kind: CallKind::Truncate,
@@ -397,10 +372,9 @@ fn of_a_transaction_that_may_have_begun_before_the_recording_only_what_was_seen_
 
 #[test]
 fn a_flusher_allocates_for_who_wrote_the_pages() {
-    let mut s = scene();
+    let mut s = Scene::begun();
     s.handle(FLUSHER, &[8]);
-    s.request(WRITE, 800, 4096, KWORKER);
-    s.process(800, 4096, KWORKER, Origin::FILE);
+    s.owned(WRITE, 800, 4096, KWORKER, Origin::FILE);
     s.file(800, 4096, 12, 0, b"a.db");
     s.dirtier(800, 4096, OTHER);
     s.commit(2000, &[8]);
@@ -414,7 +388,7 @@ fn a_flusher_allocates_for_who_wrote_the_pages() {
         ]
     );
     // The flusher is not the cause of pages whose cause is unknown.
-    let mut s = scene();
+    let mut s = Scene::begun();
     s.handle(FLUSHER, &[8]);
     s.commit(2000, &[8]);
     assert_eq!(written(&s, &[])[1], "metadata_copy - - - unknown 0");
@@ -422,7 +396,7 @@ fn a_flusher_allocates_for_who_wrote_the_pages() {
 
 #[test]
 fn an_eviction_is_whose_unlink_it_was() {
-    let mut s = scene();
+    let mut s = Scene::begun();
     s.call(CallOf {
         kind: CallKind::Unlink,
         ..FSYNC.by(OTHER)
@@ -460,15 +434,11 @@ fn of_handles_that_overlapped_it_is_one_of_a_set() {
         ..CREATE
     };
     let others = overlapping.by(OTHER);
-    let mut s = scene();
+    let mut s = Scene::begun();
     s.handle(overlapping, &[8]);
     s.handle(others, &[16]);
     // This handle was the first to modify nothing, so it cannot be meant.
-    let third = Thread {
-        pid: 301,
-        tgid: 301,
-        comm: "third",
-    };
+    let third = Thread::new(301, 301, "third");
     s.handle(overlapping.by(third), &[]);
     s.commit(2000, &[8, 16]);
     assert_eq!(
@@ -491,14 +461,13 @@ fn of_handles_that_overlapped_it_is_one_of_a_set() {
 
 #[test]
 fn a_block_written_home_is_who_changed_it_first_or_all_theirs() {
-    let mut s = scene();
+    let mut s = Scene::begun();
     s.handle(CREATE, &[8]);
     s.commit(2000, &[8]);
     s.handle(UNLINK.by(OTHER), &[8, 16]);
     s.commit(2100, &[8, 16]);
     let home = |s: &mut Scene| {
-        s.request(WRITE, 8, 8192, KWORKER);
-        s.process(8, 8192, KWORKER, Origin::BDEV);
+        s.owned(WRITE, 8, 8192, KWORKER, Origin::BDEV);
     };
     home(&mut s);
     // Nobody has changed it since.
@@ -530,7 +499,7 @@ fn a_block_written_home_is_who_changed_it_first_or_all_theirs() {
 
 #[test]
 fn a_commit_and_its_flush_are_the_first_fsyncs_that_waited() {
-    let mut s = scene();
+    let mut s = Scene::begun();
     s.handle(CREATE, &[8]);
     s.commit(2000, &[8]);
     // The first call is by a process that had no part in it, and the second began when the commit was in flight.
@@ -566,15 +535,12 @@ fn a_commit_and_its_flush_are_the_first_fsyncs_that_waited() {
 #[test]
 fn without_its_tables_a_bundle_knows_who_dirtied_and_who_read() {
     let mut s = scene::transaction();
-    s.request(WRITE, 9000, 4096, KWORKER);
-    s.process(9000, 4096, KWORKER, Origin::FILE);
+    s.owned(WRITE, 9000, 4096, KWORKER, Origin::FILE);
     s.file(9000, 4096, 13, 0, b"a.db");
     s.dirtier(9000, 4096, SQLITE);
-    s.request(WRITE | SYNC, 9100, 4096, OTHER);
-    s.process(9100, 4096, OTHER, Origin::DIRECT);
+    s.owned(WRITE | SYNC, 9100, 4096, OTHER, Origin::DIRECT);
     s.file(9100, 4096, 13, 4096, b"a.db");
-    s.request(READ, 9100, 4096, KWORKER);
-    s.process(9100, 4096, KWORKER, Origin::FILE);
+    s.owned(READ, 9100, 4096, KWORKER, Origin::FILE);
     let by = bytes_by(&s, "cause_op", &["--where", "cause_known = 'exact'"]);
     assert_eq!(
         by,
@@ -607,12 +573,11 @@ fn events_have_the_causes_side_by_side() {
 
 /// Two processes each changed one of two blocks that one request writes home.
 fn shared_by_two() -> Scene {
-    let mut s = scene();
+    let mut s = Scene::begun();
     s.handle(CREATE, &[8]);
     s.handle(UNLINK.by(OTHER), &[16]);
     s.commit(2000, &[8, 16]);
-    s.request(WRITE, 8, 8192, KWORKER);
-    s.process(8, 8192, KWORKER, Origin::BDEV);
+    s.owned(WRITE, 8, 8192, KWORKER, Origin::BDEV);
     s
 }
 
@@ -666,8 +631,7 @@ fn a_tree_of_some_rows_has_no_transactions() {
 
 /// Writes a page of a file, so that the file has a name.
 fn named(s: &mut Scene, sector: u64, inode: u64, name: &[u8]) {
-    s.request(WRITE | SYNC, sector, 4096, SQLITE);
-    s.process(sector, 4096, SQLITE, Origin::FILE);
+    s.owned(WRITE | SYNC, sector, 4096, SQLITE, Origin::FILE);
     s.file(sector, 4096, inode, 0, name);
     s.dirtier(sector, 4096, SQLITE);
 }
@@ -680,7 +644,7 @@ fn frame(nth: u64) -> u64 {
 /// A transaction in DELETE mode of `thread` in a.db (inode 21, its journal 20), with one in WAL mode of another process in
 /// b.db (32, its WAL 31) between its calls.
 fn two_databases() -> Scene {
-    let mut s = scene();
+    let mut s = Scene::begun();
     for (sector, inode, name) in [
         (800, 20, &b"a.db-journal"[..]),
         (900, 21, b"a.db"),
@@ -846,8 +810,7 @@ fn an_analysis_begins_with_what_it_found() {
     one_number_of_transactions(&busy, 26);
     one_number_of_transactions(&s, 6);
     let mut quiet = Scene::new();
-    quiet.request(READ, 800, 4096, SQLITE);
-    quiet.process(800, 4096, SQLITE, Origin::FILE);
+    quiet.owned(READ, 800, 4096, SQLITE, Origin::FILE);
     let (_tmp, path) = saved(&quiet);
     assert_eq!(
         json(&["analyze", &path, "--json"])["finding"],
@@ -958,16 +921,14 @@ fn play(steps: &[Step]) -> Scene {
                 homes.clear();
             }
             Step::Home { block, blocks } => {
-                s.request(WRITE, block * 8, blocks * 4096, KWORKER);
-                s.process(block * 8, blocks * 4096, KWORKER, Origin::BDEV);
+                s.owned(WRITE, block * 8, blocks * 4096, KWORKER, Origin::BDEV);
             }
             Step::Data {
                 who: by,
                 block,
                 dirtied,
             } => {
-                s.request(WRITE, block * 8, 4096, who[*by]);
-                s.process(block * 8, 4096, who[*by], Origin::FILE);
+                s.owned(WRITE, block * 8, 4096, who[*by], Origin::FILE);
                 s.file(block * 8, 4096, 12, 0, b"a.db");
                 if *dirtied {
                     s.dirtier(block * 8, 4096, who[*by]);

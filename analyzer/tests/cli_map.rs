@@ -127,8 +127,7 @@ fn the_snapshot_names_what_no_probe_named() {
     let at = sector + start;
     // The file is nameless, first with the snapshot's generation, then with another one.
     for generation in [generation, generation.wrapping_add(1)] {
-        s.request(scene::WRITE, at, 4096, scene::SQLITE);
-        s.process(at, 4096, scene::SQLITE, Origin::FILE);
+        s.owned(scene::WRITE, at, 4096, scene::SQLITE, Origin::FILE);
         s.file(at, 4096, inode, 0, b"");
         let entry = s.files.last_mut().unwrap();
         entry[56..60].copy_from_slice(&generation.to_le_bytes());
@@ -144,8 +143,7 @@ fn the_snapshot_names_what_no_probe_named() {
             .unwrap()
     };
     for sector in [table * 8 + start, at] {
-        s.request(scene::WRITE, sector, 4096, scene::KWORKER);
-        s.process(sector, 4096, scene::KWORKER, Origin::BDEV);
+        s.owned(scene::WRITE, sector, 4096, scene::KWORKER, Origin::BDEV);
     }
     let path = bundle(tmp.path(), &image, start, s);
     let rows = json(&["events", &path, "--json"]);

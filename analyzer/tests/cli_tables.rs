@@ -485,8 +485,7 @@ fn what_is_not_asked_for_is_ten_lines() {
 #[test]
 fn entries_without_a_completion_are_told_where_something_is_missing() {
     let mut scene = Scene::new();
-    scene.request(scene::WRITE, 8, 4096, scene::SQLITE);
-    scene.process(8, 4096, scene::SQLITE, Origin::FILE);
+    scene.owned(scene::WRITE, 8, 4096, scene::SQLITE, Origin::FILE);
     scene.process(800, 4096, scene::SQLITE, Origin::FILE);
     let says = "1 process entries found no completion";
     let (_tmp, path) = saved(&scene);

@@ -619,8 +619,13 @@ fn made_up(dir: &Path) -> PathBuf {
         (1200, 24, "zyqtext.zyqext"),
         (1300, 25, "zyqa.db-mj0123ABCDE"),
     ] {
-        scene.request(scene::WRITE | scene::SYNC, sector, 4096, app);
-        scene.process(sector, 4096, app, mostrace_bundle::entry::Origin::FILE);
+        scene.owned(
+            scene::WRITE | scene::SYNC,
+            sector,
+            4096,
+            app,
+            mostrace_bundle::entry::Origin::FILE,
+        );
         scene.file(sector, 4096, inode, 0, name.as_bytes());
         scene.dirtier(sector, 4096, thread("zyqdirtier"));
         let call = |kind, offset, bytes| CallOf {

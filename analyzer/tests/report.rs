@@ -198,8 +198,7 @@ fn the_page_has_every_byte_once() {
     }
     // Without the tables of causes, the causes of jbd2's writes are unknown.
     let mut untold = Scene::new();
-    untold.request(WRITE | SYNC, 800, 8192, JBD2);
-    untold.process(800, 8192, JBD2, Origin::JOURNAL);
+    untold.owned(WRITE | SYNC, 800, 8192, JBD2, Origin::JOURNAL);
     let (_tmp, path) = saved(&untold);
     has_every_byte_once(&path);
     let who = Packed::of(&page(&[&path]), 0).word(0, "who", "whos");
@@ -267,8 +266,7 @@ fn a_hostile_name_is_text() {
         comm: "<svg/onload=x>",
         ..SQLITE
     };
-    s.request(WRITE | SYNC, 800, 4096, comm);
-    s.process(800, 4096, comm, Origin::FILE);
+    s.owned(WRITE | SYNC, 800, 4096, comm, Origin::FILE);
     s.file(800, 4096, 12, 0, NAME.as_bytes());
     s.dirtier(800, 4096, comm);
     let page = page_of(&s);
