@@ -17,8 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use mostrace_bundle::entry::{
-    Contents, Flags, Home, Jbd2, NONE, Origin, RawFile, RawHead, RawProcess, Stage, TYPE_FILE,
-    TYPE_PROCESS, What,
+    Flags, Jbd2, NONE, Origin, RawFile, RawHead, RawProcess, Stage, TYPE_FILE, TYPE_PROCESS, What,
 };
 use mostrace_bundle::manifest::{SCHEMA, State};
 use mostrace_bundle::table::TableWriter;

@@ -18,7 +18,7 @@ use mostrace::causes::Known;
 use mostrace_bundle::entry::{CallKind, Flags, Jbd2, NONE, Origin, handle_flags};
 use mostrace_map::class::{Class, Kind};
 use run::{record, succeeds};
-use scene::{CREATE, DEVICE, HandleOf, JBD2, READ, SQLITE, SYNC, Scene, Thread, WRITE};
+use scene::{CREATE, HandleOf, JBD2, READ, SQLITE, SYNC, Scene, Thread, WRITE};
 use test_support::{Need, run_one_by_one, tests};
 
 const PROBES: [Need; 2] = [Need::Loop, Need::Btf];

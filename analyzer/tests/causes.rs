@@ -730,7 +730,7 @@ fn transactions_are_told_apart_by_process_and_database() {
     assert_eq!(owner("other:200", "b.db".into())["device"]["bytes"], 0);
     // Another process wrote to the device: what was asked and what was written are reported for those who did it.
     let options = mostrace::analysis::Options::default();
-    let analysis = mostrace::analysis::Analysis::open(&path, &options).unwrap();
+    let analysis = mostrace::analysis::Analysis::open(path.as_ref(), &options).unwrap();
     let databases = analysis.databases().unwrap();
     let found: Vec<_> = databases
         .iter()

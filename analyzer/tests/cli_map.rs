@@ -65,17 +65,16 @@ fn the_map_is_as_debugfs_has_it() {
     let row = format!("{sector},40,data,regular,{inode},0,/dir/data");
     assert!(csv.lines().any(|line| line == row), "{row}\n{csv}");
     assert!(csv.contains(",/odd\\x0a\\xff\n"), "{csv}");
-    let sectors: u64 = json(&["map", path, "--json"])
-        .iter()
-        .map(|r| r["sectors"].as_u64().unwrap())
-        .sum();
+    let map = json(&["map", path, "--json"]);
+    let pieces = map.as_array().unwrap().iter();
+    let sectors: u64 = pieces.map(|r| r["sectors"].as_u64().unwrap()).sum();
     assert_eq!(sectors * 512, 8 << 20);
 
     let third = (sector + 17).to_string();
     let rows = json(&[
         "map", path, "--sector", &third, "--sector", "99999999", "--json",
     ]);
-    assert_eq!(rows.len(), 2);
+    assert_eq!(rows.as_array().unwrap().len(), 2);
     assert_eq!(
         (&rows[0]["sector"], &rows[0]["sectors"]),
         (&(sector + 17).into(), &1.into())
@@ -147,8 +146,8 @@ fn the_snapshot_names_what_no_probe_named() {
     }
     let path = bundle(tmp.path(), &image, start, s);
     let rows = json(&["events", &path, "--json"]);
+    let rows = rows.as_array().unwrap().iter();
     let found: Vec<_> = rows
-        .iter()
         .map(|r| ["kind", "path", "provenance"].map(|c| r[c].as_str().unwrap_or("-")))
         .collect();
     assert_eq!(

@@ -19,7 +19,6 @@ use polars_io::SerReader;
 use polars_io::parquet::read::ParquetReader;
 use run::{bytes as mostrace, json, program, sample, say, succeeds};
 use scene::{CallOf, HandleOf, SQLITE, Scene, Thread};
-use serde_json::Value;
 
 fn export(name: &str, format: &str, more: &[&str]) -> Vec<u8> {
     mostrace(&[&["export", &sample(name), "--format", format], more].concat())

@@ -424,7 +424,7 @@ fn a_guard_killed_with_its_recorder() {
         let bundle = dir.path().join(format!("{next}-next.most"));
         let mut again = run::record(disk.device(), &bundle);
         again.args(["--no-snapshot", "--entries=none", "--source", next]);
-        succeeds(again.args(["--", "true"]));
+        let said = succeeds(again.args(["--", "true"])).err;
         assert_are(&disk, &as_before, next);
         assert_eq!((instances(recorder.id()), instances(other.id())), (0, 2));
         stop(other);

@@ -224,7 +224,7 @@ fn a_later_segment_knows_the_processes_of_before() {
         "sh -c 'sleep 2.5; head -c 1048576 /dev/zero >{0}; sync {0}'",
         file.display()
     );
-    let mut record = record(disk.device(), &dir.path().join("o.most"));
+    let mut record = record(disk.device(), dir.path().join("o.most"));
     succeeds(record.args(["-q", "--segment", "1s", "--", "sh", "-c", &script]));
     let segments = (1..).map(|number| dir.path().join(format!("o.{number:04}.most")));
     let segments: Vec<_> = segments.take_while(|path| path.exists()).collect();

@@ -140,7 +140,7 @@ fn a_recording_comes_back() {
         "{}/mostrace/mostrace workload sqlite --transactions 3 \"$0\"",
         stand.dir.path().display()
     );
-    let mut record = stand.record(mount, "a.most.tar.zst");
+    let mut record = stand.record(&mount, "a.most.tar.zst");
     record.args(["--quiet", "--", "sh", "-c", &workload]);
     tool::run(record.arg(&database));
     assert!(database.exists());
@@ -154,7 +154,7 @@ fn an_interrupt_ends_the_phones_side() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let mount = disk.mount_point();
     let mut desktop = stand
-        .record(mount, "b.most.tar.zst")
+        .record(&mount, "b.most.tar.zst")
         .args(["--label", "mine"])
         .stderr(Stdio::null())
         .spawn()
@@ -170,7 +170,7 @@ fn a_phone_that_goes_away_loses_nothing() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let mount = disk.mount_point();
     let mut desktop = stand
-        .record(mount, "c.most.tar.zst")
+        .record(&mount, "c.most.tar.zst")
         .stderr(Stdio::null())
         .spawn()
         .unwrap();

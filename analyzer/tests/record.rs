@@ -196,7 +196,7 @@ fn links_are_not_followed() {
         ] {
             symlink(at(target), at(link)).unwrap();
             assert_complains(
-                record(disk.device(), &at(name)).args(["--", "true"]),
+                record(disk.device(), at(name)).args(["--", "true"]),
                 "exists already",
             );
             fs::remove_file(at(link)).unwrap();
@@ -655,7 +655,7 @@ fn a_whole_disk_names_its_partitions() {
         disk.device().display(),
         disk.mount_point().display()
     );
-    let text = succeeds(record(disk.disk(), &dir.path().join("t.most")).args(["--", "true"])).err;
+    let text = succeeds(record(disk.disk(), dir.path().join("t.most")).args(["--", "true"])).err;
     assert!(text.contains(&wanted), "{text}");
 }
 
@@ -853,7 +853,7 @@ fn until_interrupted() {
 fn a_command_that_does_not_end_is_asked_to() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let dir = tempfile::tempdir().unwrap();
-    let mut endless = record(disk.device(), &dir.path().join("w.most"));
+    let mut endless = record(disk.device(), dir.path().join("w.most"));
     endless.args(["-w", "1", "--", "sleep", "infinity"]);
     assert_eq!(code_of(&mut endless), Some(143));
 }

@@ -75,7 +75,7 @@ fn a_replay_makes_the_same_requests_in_the_same_time() {
         file.display(),
         PAUSE_US as f64 / 1e6
     );
-    record(&device, &first, &["sh", "-ec", &script]);
+    succeeds(record(&device, &first).args(["--", "sh", "-ec", &script]));
     disk.unmount().unwrap();
     wait::until("nobody has the disk mounted", || is_free(&device));
 
@@ -102,7 +102,7 @@ fn a_replay_makes_the_same_requests_in_the_same_time() {
         "--runtime=60",
         "--output=/dev/null",
     ];
-    record(&device, &second, &fio);
+    succeeds(record(&device, &second).arg("--").args(fio));
 
     let [logged, replayed] = [&first, &second].map(|bundle| writes(bundle));
     let what = |writes: &[Write]| -> Vec<(u64, u64)> {

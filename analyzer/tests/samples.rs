@@ -220,7 +220,7 @@ fn the_kinds_are_those_of_the_filesystem() {
 fn homes_in_the_journal_are_those_that_were_seen() {
     for name in ["delete", "truncate", "persist", "wal"] {
         let path = sample(name);
-        let bundle = mostrace_bundle::Bundle::open(&path).unwrap();
+        let bundle = mostrace_bundle::Bundle::open(path.as_ref()).unwrap();
         let snapshot = bundle.snapshot().unwrap().unwrap();
         let image = mostrace_map::fs::Image::open(snapshot.path()).unwrap();
         let start = bundle.manifest().snapshot.as_ref().unwrap().start_sector;

@@ -366,7 +366,7 @@ fn recorded_twice(disk: &LoopExt4) -> Option<tempfile::TempDir> {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
     let record = |name: &str, arguments: &[&str]| {
-        let mut command = run::record(disk.device(), &at(name));
+        let mut command = run::record(disk.device(), at(name));
         command
             .args(arguments)
             .stderr(Stdio::null())

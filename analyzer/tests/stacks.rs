@@ -40,7 +40,7 @@ impl Recorded {
         let folder = tempfile::tempdir().unwrap();
         let program = compile(&folder.path().join("program"), "");
         let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
-        let mut record = run::record(disk.disk(), &folder.path().join("run.most"));
+        let mut record = run::record(disk.disk(), folder.path().join("run.most"));
         record.arg("-q").args(options).arg("--").arg(&program);
         record.args(["letter", "picture", "diary"].map(|name| disk.mount_point().join(name)));
         Recorded {
@@ -226,7 +226,7 @@ fn without_the_option_there_are_no_stacks() {
         ["--entries", "none"],
     ] {
         let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
-        let mut record = run::record(disk.disk(), recorded.path("no.most").as_ref());
+        let mut record = run::record(disk.disk(), recorded.path("no.most"));
         record.arg("--stacks").args(options);
         let said = run::say(record.args(["--", "true"]));
         assert_eq!(said.status, Some(1), "{options:?}: {}", said.err);

@@ -83,7 +83,7 @@ fn recorded(options: &[&str], cases: &[&str]) -> Recorded {
     let folder = tempfile::tempdir().unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transactions/cases.py");
     let truth = folder.path().join("truth.json");
-    let mut record = run::record(disk.device(), &folder.path().join("run.most"));
+    let mut record = run::record(disk.device(), folder.path().join("run.most"));
     record.args(["--causes=bpf", "--entries=bpf", "--source=bpf"]);
     record.args(options).args(["--", "python3"]).arg(script);
     run::succeeds(record.arg(disk.mount_point()).arg(&truth).args(cases));

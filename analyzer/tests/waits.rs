@@ -4,10 +4,9 @@
 
 mod run;
 
-use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
-use run::{json, program, sample};
+use run::{json, program, sample, say};
 use serde_json::Value;
 use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, run_one_by_one, tests, tool};
@@ -49,7 +48,7 @@ fn main() -> ExitCode {
 fn rows_cannot_be_chosen() {
     let mut analyze = program();
     let analyze = analyze.args(["analyze", &sample("wal"), "--waits"]);
-    let said = run::say(analyze.args(["--where", "bytes > 0"]));
+    let said = say(analyze.args(["--where", "bytes > 0"]));
     assert_eq!(said.status, Some(2), "{}", said.err);
     assert!(said.err.contains("--where"), "{}", said.err);
 }

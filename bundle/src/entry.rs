@@ -3,7 +3,7 @@
 //!
 //! A sector is 512 bytes, counted from the start of the whole disk.
 
-use strum::{EnumTryAs, FromRepr, IntoStaticStr};
+use strum::{FromRepr, IntoStaticStr};
 use zerocopy::{FromBytes, I64, Immutable, IntoBytes, KnownLayout, LE, U16, U32, U64};
 
 pub mod operation;
@@ -724,7 +724,7 @@ impl<'a> CgroupRef<'a> {
 macro_rules! entries {
     ($($(#[$doc:meta])* $name:ident($raw:ident) = $kind:ident,)+) => {
         /// One row of a table, borrowed from a buffer.
-        #[derive(Clone, Copy, Debug, EnumTryAs)]
+        #[derive(Clone, Copy, Debug)]
         pub enum EntryRef<'a> {
             $($(#[$doc])* $name(&'a $raw),)+
             /// The file to which a run of a bio belongs.

@@ -73,7 +73,7 @@ impl Cgroups {
 pub(super) mod tests {
     use std::path::Path;
 
-    use mostrace_bundle::entry::{Flags, NONE, RawCgroup, RawHead, Stage, TYPE_CGROUP};
+    use mostrace_bundle::entry::{Flags, NONE, RawCgroup, RawHead, TYPE_CGROUP};
     use mostrace_bundle::table::header;
     use zerocopy::IntoBytes;
 

@@ -63,7 +63,7 @@ impl Family {
 mod tests {
     use std::path::Path;
 
-    use mostrace_bundle::entry::{Flags, NONE, RawFork, RawHead, Stage, TYPE_FORK};
+    use mostrace_bundle::entry::{Flags, NONE, RawFork, RawHead, TYPE_FORK};
     use mostrace_bundle::table::header;
     use zerocopy::IntoBytes;
 

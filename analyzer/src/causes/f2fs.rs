@@ -252,7 +252,7 @@ impl Commits {
 
 #[cfg(test)]
 mod tests {
-    use mostrace_bundle::entry::{NONE, RawHead, Stage, TYPE_F2FS, cp};
+    use mostrace_bundle::entry::{NONE, RawHead, TYPE_F2FS, cp};
 
     use super::*;
 

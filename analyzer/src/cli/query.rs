@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `mostrace query`: SQL over the rows and over the tables beside them.
 
+use mostrace::tables::calls;
 use mostrace::tables::query::{self, Asked};
-use mostrace::tables::{Table, calls};
 
 use super::out::OutArgs;
 use super::source::SourceArgs;

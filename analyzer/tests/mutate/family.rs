@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use mostrace_bundle::entry::{Entry, Flags, NONE, RawFork, RawHead, Stage, TYPE_FORK, fork_flags};
+use mostrace_bundle::entry::{Entry, Flags, NONE, RawFork, RawHead, TYPE_FORK, fork_flags};
 use mostrace_bundle::layout;
 use mostrace_bundle::table::{TableReader, header};
 use serde_json::Value;

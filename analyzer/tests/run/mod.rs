@@ -37,10 +37,10 @@ pub fn sample(name: &str) -> String {
 }
 
 /// Records a device, or the device below a path; more options and the command can follow.
-pub fn record(place: &Path, out: &Path) -> Command {
+pub fn record(place: impl AsRef<Path>, out: impl AsRef<Path>) -> Command {
     let mut command = program();
-    command.args(["record".as_ref(), "-d".as_ref(), place]);
-    command.arg("-o").arg(out);
+    command.args(["record", "-d"]).arg(place.as_ref());
+    command.arg("-o").arg(out.as_ref());
     command
 }
 

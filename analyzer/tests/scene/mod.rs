@@ -5,9 +5,9 @@
 use std::path::{Path, PathBuf};
 
 use mostrace_bundle::entry::{
-    CallKind, Contents, Flags, Home, Jbd2, NONE, Origin, RawCall, RawDirtied, RawDirtier, RawFile,
-    RawHandle, RawHead, RawProcess, Stage, TYPE_CALL, TYPE_DIRTIED, TYPE_DIRTIER, TYPE_FILE,
-    TYPE_HANDLE, TYPE_PROCESS, What, call_flags, dirtied_flags, handle_flags,
+    CallKind, Flags, Jbd2, NONE, Origin, RawCall, RawDirtied, RawDirtier, RawFile, RawHandle,
+    RawHead, RawProcess, Stage, TYPE_CALL, TYPE_DIRTIED, TYPE_DIRTIER, TYPE_FILE, TYPE_HANDLE,
+    TYPE_PROCESS, What, call_flags, dirtied_flags, handle_flags,
 };
 use mostrace_bundle::manifest::{Device, Filesystem, SCHEMA, State};
 use mostrace_bundle::table::TableWriter;
