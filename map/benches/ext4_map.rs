@@ -9,7 +9,7 @@ mod common;
 use std::fs;
 use std::hint::black_box;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use common::{median, path_of, peak_memory, seconds, some_sectors};
 use mostrace_map::fs::ext4;
