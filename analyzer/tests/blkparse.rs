@@ -273,11 +273,7 @@ fn what_has_no_line_is_counted() {
         said.out,
         "  8,0    0        0     0.000000000     1  Q   W 8 + 8 [(null)]\n"
     );
-    assert!(
-        said.err.contains("5 events are of a kind that blkparse"),
-        "{}",
-        said.err
-    );
+    said.complains("5 events are of a kind that blkparse");
 }
 
 /// blkparse reads up to the last whole record; so do we, and we say so.
@@ -319,5 +315,5 @@ fn nothing_tells_a_name_if_they_are_hidden() {
         "{}",
         said.out
     );
-    assert!(said.err.contains("1 messages are left out"), "{}", said.err);
+    said.complains("1 messages are left out");
 }

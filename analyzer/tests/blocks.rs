@@ -230,34 +230,17 @@ fn what_is_in_use_is_not_written() {
             .arg(target);
         say(replay.arg("--yes").arg(target).args(more))
     };
-    let mounted = replay(source.disk(), &[]);
-    assert_eq!(mounted.status, Some(1));
-    assert!(
-        mounted
-            .err
-            .contains("is mounted, or in use by another device"),
-        "{}",
-        mounted.err
-    );
-    let backing = replay(&source.image(), &[]);
-    assert_eq!(backing.status, Some(1));
-    assert!(backing.err.contains("is in use as loop"), "{}", backing.err);
+    let mounted = replay(source.disk(), &[]).ended(1);
+    mounted.complains("is mounted, or in use by another device");
+    let backing = replay(&source.image(), &[]).ended(1);
+    backing.complains("is in use as loop");
     let folder = replay(dir.path(), &[]);
-    assert!(
-        folder.err.contains("is neither a block device nor a file"),
-        "{}",
-        folder.err
-    );
+    folder.complains("is neither a block device nor a file");
     let small = dir.path().join("small");
     fs::write(&small, [7; 4096]).unwrap();
     let small = replay(&small, &[]);
-    assert!(
-        small.err.contains("has 4096 bytes, but the requests reach"),
-        "{}",
-        small.err
-    );
-    let speed = replay(source.disk(), &["--speed", "0"]);
-    assert_eq!(speed.status, Some(2), "{}", speed.err);
+    small.complains("has 4096 bytes, but the requests reach");
+    let speed = replay(source.disk(), &["--speed", "0"]).ended(2);
 
     // Nothing is written unless --yes names the target.
     source.unmount().unwrap();
@@ -267,9 +250,8 @@ fn what_is_in_use_is_not_written() {
         replay.arg("replay").arg(&recording).arg("--blocks");
         say(replay.arg(source.disk()).args(yes))
     };
-    let dry = only(&[]);
-    assert_eq!(dry.status, Some(0), "{}", dry.err);
-    assert!(dry.out.contains("Nothing was written"), "{}", dry.out);
+    let dry = only(&[]).ended(0);
+    dry.prints("Nothing was written");
     assert_eq!(only(&["--yes", "/dev/null"]).status, Some(1));
     assert!(before == fs::read(source.image()).unwrap());
 }

@@ -208,8 +208,7 @@ fn a_cell_that_cannot_be_measured_stops_no_other() {
     let file = folder.path().join("x.toml");
     let text = "name = 'x'\ncommand = 'touch f'\n[matrix]\nmkfs = ['-b 77', '-b 4096']\n[repeat]\nmost = 1\n";
     fs::write(&file, text).unwrap();
-    let said = say(experiment(&file).args(["--format", "csv"]));
-    assert_eq!(said.status, Some(1));
+    let said = say(experiment(&file).args(["--format", "csv"])).ended(1);
     let rows: Vec<&str> = said.out.lines().skip(1).collect();
     assert!(
         rows.len() == 1 && rows[0].starts_with("-b 4096,1,"),
@@ -246,7 +245,7 @@ fn a_guest_has_what_this_kernel_lacks() {
         let said = say(experiment(&file).args(guest).args(["--only", only]));
         assert_eq!((said.status, &*said.out), (Some(1), rows), "{}", said.err);
         let told = format!("mostrace: error: {only} mkfs=--no-such: mkfs.");
-        assert!(said.err.contains(&told), "{}", said.err);
+        said.complains(&told);
     }
     let results = lines(&folder.path().join("x.6.12.jsonl"));
     assert_eq!(results.len(), 3, "{results:?}");
@@ -385,19 +384,9 @@ fn what_is_kept_takes_the_place_of_a_bundle_alone() {
     }
     symlink(&victim, kept.join("n=1.most")).unwrap();
     let only = ["--only=n=1", "--only=n=2", "--only=n=3", "--keep"];
-    let said = say(experiment(&file).args(only).arg(&kept));
-    assert_eq!(said.status, Some(1), "{}", said.err);
-    assert!(
-        said.err
-            .contains("n=2.most: is not a bundle, and is not overwritten"),
-        "{}",
-        said.err
-    );
-    assert!(
-        said.err.contains("2 cells could not be measured"),
-        "{}",
-        said.err
-    );
+    let said = say(experiment(&file).args(only).arg(&kept)).ended(1);
+    said.complains("n=2.most: is not a bundle, and is not overwritten");
+    said.complains("2 cells could not be measured");
     for folder in [&victim, &kept.join("n=2.most")] {
         let text = fs::read_to_string(folder.join("process.entries"));
         assert_eq!(text.unwrap(), "precious");
@@ -419,8 +408,8 @@ fn the_shipped_ones_are_sound() {
         let said = say(experiment(&path)
             .arg("--list")
             .arg("--results")
-            .arg(&results));
-        assert_eq!(said.status, Some(0), "{}: {}", path.display(), said.err);
+            .arg(&results))
+        .ended(0);
         // Earlier results still belong to the definition.
         let kept = path.with_extension("jsonl");
         if kept.exists() {

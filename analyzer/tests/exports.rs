@@ -453,8 +453,7 @@ fn a_recording_is_in_a_data_set_once() {
         say(program().args(args))
     };
     let add = |bundle: &str| {
-        let said = export(bundle);
-        assert_eq!(said.status, Some(0), "{}", said.err);
+        let said = export(bundle).ended(0);
         said.err
     };
     // A copy of another name, as a folder instead of an archive.

@@ -67,11 +67,7 @@ impl Drop for Mounted {
 fn recorded(place: &Path, out: &Path) -> String {
     let script = format!("cd {}; {WORK}", place.display());
     let said = succeeds(record(place, out).args(["--", "sh", "-c", &script]));
-    assert!(
-        said.err.contains("the kernel's counters agree"),
-        "{}",
-        said.err
-    );
+    said.complains("the kernel's counters agree");
     said.err
 }
 
@@ -200,5 +196,5 @@ fn what_lies_in_memory_has_no_disk() {
         say(record(Path::new("/dev/shm"), Path::new("/nowhere/x.most")).args(["--", "true"]));
     assert_eq!(said.status, Some(1), "{}", said.err);
     let why = "/dev/shm: on tmpfs, which has no block device of its own";
-    assert!(said.err.contains(why), "{}", said.err);
+    said.complains(why);
 }

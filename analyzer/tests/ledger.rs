@@ -280,13 +280,12 @@ fn what_is_no_ledger_is_one_line() {
         ("[[limit]]\nmost = 1", vec!["check", path, &limits], "most"),
     ] {
         fs::write(&limits, text).unwrap();
-        let refused = say(program().arg("ledger").args(&args));
-        assert_eq!(refused.status, Some(1), "{}", refused.err);
-        assert!(refused.err.contains(what), "{}", refused.err);
+        let refused = say(program().arg("ledger").args(&args)).ended(1);
+        refused.complains(what);
         assert_eq!(refused.err.lines().count(), 1, "{}", refused.err);
     }
-    let usage = say(program().args(["ledger", "start", path, "-d", path, "--every", "7h"]));
-    assert_eq!(usage.status, Some(2), "{}", usage.err);
+    let usage =
+        say(program().args(["ledger", "start", path, "-d", path, "--every", "7h"])).ended(2);
 }
 
 /// The unified hierarchy, mounted for this test alone, with two cgroups in it.

@@ -61,21 +61,19 @@ fn measure(arguments: &[&str]) -> Command {
 const MIB: [&str; 4] = ["--", "sh", "-c", "head -c 1048576 /dev/zero >f; sync f"];
 
 fn limits_that_are_kept_and_passed() {
-    let over = say(measure(&["--max-write-bytes", "1048576"]).args(MIB));
-    assert_eq!(over.status, Some(3), "{}", over.err);
+    let over = say(measure(&["--max-write-bytes", "1048576"]).args(MIB)).ended(3);
     let line = over.out.lines().last().unwrap();
     assert!(
         line.starts_with("OVER bytes written: ") && line.contains("/f 1048576"),
         "{line}"
     );
     let kept = succeeds(measure(&["--max-write-bytes", "3000000"]).args(MIB));
-    assert!(kept.out.contains("ok   bytes written: "), "{}", kept.out);
+    kept.prints("ok   bytes written: ");
     // The application may print anything.
     let dir = tempfile::tempdir().unwrap();
     let junit = dir.path().join("junit.xml");
     let options = ["--max-write-bytes", "1M", "--junit"];
-    let over = say(measure(&options).arg(&junit).args(MIB));
-    assert_eq!(over.status, Some(3), "{}", over.err);
+    let over = say(measure(&options).arg(&junit).args(MIB)).ended(3);
     let xml = fs::read_to_string(&junit).unwrap();
     assert!(
         xml.contains("tests=\"1\" failures=\"1\"")
@@ -84,8 +82,7 @@ fn limits_that_are_kept_and_passed() {
     );
     // The command's output is not mixed with the results.
     let loud = ["--", "sh", "-c", "echo loud; echo x >f; sync f"];
-    let json = say(measure(&["--json", "--max-write-bytes", "1"]).args(loud));
-    assert_eq!(json.status, Some(3), "{}", json.err);
+    let json = say(measure(&["--json", "--max-write-bytes", "1"]).args(loud)).ended(3);
     let said: serde_json::Value = serde_json::from_str(&json.out).unwrap();
     let limit = &said["limits"][0];
     assert_eq!(
@@ -96,7 +93,7 @@ fn limits_that_are_kept_and_passed() {
         limit["value"].as_f64(),
         said["runs"][0]["tree"]["device_bytes"].as_f64()
     );
-    assert!(json.err.contains("loud"), "{}", json.err);
+    json.complains("loud");
     let quiet = say(measure(&["-q", "--max-write-bytes", "5M"]).args(MIB));
     assert_eq!(
         (quiet.status, quiet.out.as_str()),
@@ -111,13 +108,8 @@ fn limits_that_are_kept_and_passed() {
         full.out
     );
     // A limit per transaction fails if the command reports none.
-    let untold = say(measure(&["--max-flushes-per-transaction", "1000"]).args(MIB));
-    assert_eq!(untold.status, Some(3));
-    assert!(
-        untold.out.contains("the trace does not tell"),
-        "{}",
-        untold.out
-    );
+    let untold = say(measure(&["--max-flushes-per-transaction", "1000"]).args(MIB)).ended(3);
+    untold.prints("the trace does not tell");
 }
 
 fn a_baseline_is_an_earlier_recording() {
@@ -156,8 +148,7 @@ fn a_baseline_is_an_earlier_recording() {
     );
     assert_eq!((copied.status, said), (Some(1), vec![&*why]));
     let options = ["--max-amplification", "20", "--format", "github"];
-    let over = say(program().arg("check").arg(&old).args(options));
-    assert_eq!(over.status, Some(3));
+    let over = say(program().arg("check").arg(&old).args(options)).ended(3);
     assert!(
         over.out
             .starts_with("::error title=mostrace::bytes written per byte stored: ")
@@ -187,7 +178,7 @@ fn several_runs_say_how_much_they_differ() {
         first.starts_with("bytes written: ") && first.contains(", the median of 3 runs from "),
         "{first}"
     );
-    assert!(main.out.contains("\nThe median run:\n"), "{}", main.out);
+    main.prints("\nThe median run:\n");
     let bytes = |path| {
         let check = ["check", "--max-write-bytes", "1"];
         let said = say(program().args(check).arg(path)).out;
@@ -204,24 +195,19 @@ fn several_runs_say_how_much_they_differ() {
     let same = say(measure(&["--runs", "3", "--baseline"])
         .args(runs("main"))
         .args(script("1")));
-    assert!(
-        same.out.contains(": by so much runs differ"),
-        "{}",
-        same.out
-    );
+    same.prints(": by so much runs differ");
     let more = say(measure(&["--runs", "3", "-o"])
         .arg(dir.path().join("more.most"))
         .arg("--baseline")
         .args(runs("main"))
-        .args(script("3")));
-    assert_eq!(more.status, Some(3), "{}", more.out);
+        .args(script("3")))
+    .ended(3);
     let check = |options: &[&str]| {
         let mut check = program();
         check.arg("check").args(runs("more")).arg("--baseline");
         say(check.args(runs("main")).args(options))
     };
-    let over = check(&[]);
-    assert_eq!(over.status, Some(3), "{}", over.err);
+    let over = check(&[]).ended(3);
     assert!(
         over.out
             .starts_with("OVER bytes written, to the baseline: ")
@@ -230,16 +216,11 @@ fn several_runs_say_how_much_they_differ() {
         over.out,
         more.out
     );
-    let given = check(&["--tolerance", "1000%"]);
-    assert_eq!(given.status, Some(0), "{}", given.out);
+    let given = check(&["--tolerance", "1000%"]).ended(0);
     // With one run on each side, the spread is unknown.
     let [one, ..] = runs("main");
     let one = succeeds(program().arg("check").arg(&one).arg("--baseline").arg(&one));
-    assert!(
-        one.out.contains("one run of each does not tell"),
-        "{}",
-        one.out
-    );
+    one.prints("one run of each does not tell");
 }
 
 fn what_failed_or_wrote_nothing_is_not_ok() {
@@ -266,23 +247,19 @@ fn what_failed_or_wrote_nothing_is_not_ok() {
         say(check.args(["--tolerance", "50%"]))
     };
     assert_eq!(check(&good, &good).status, Some(0));
-    let said = check(&failed, &good);
-    assert_eq!(said.status, Some(3), "{}", said.out);
+    let said = check(&failed, &good).ended(3);
     let line = "FAIL the command ended with 7, so that nothing can be said of it\n";
     assert!(said.out.starts_with(line), "{}", said.out);
-    let said = check(&nothing, &good);
-    assert_eq!(said.status, Some(3), "{}", said.out);
+    let said = check(&nothing, &good).ended(3);
     let line = "FAIL bytes written: 0, where the baseline has ";
     assert!(said.out.starts_with(line), "{}", said.out);
     assert_eq!(check(&nothing, &nothing).status, Some(0));
-    let said = check(&good, &failed);
-    assert_eq!(said.status, Some(1), "{}", said.out);
+    let said = check(&good, &failed).ended(1);
     let line = "failed.most: its command ended with 7, so it cannot be a baseline\n";
     assert!(said.err.ends_with(line), "{}", said.err);
     // The first run that fails is the last.
     let runs = ["--runs", "3", "--", "sh", "-c", "exit 7"];
-    let runs = say(&mut measure(&runs));
-    assert_eq!(runs.status, Some(7), "{}", runs.err);
+    let runs = say(&mut measure(&runs)).ended(7);
     assert_eq!(
         runs.err.matches("sh ended with 7").count(),
         1,
@@ -331,11 +308,10 @@ fn the_command_runs_where_it_is_called() {
         measure.args(["--before", "test -e app", "--", "./app"]);
         say(measure.env("SUDO_UID", NOBODY).env("SUDO_GID", NOBODY))
     };
-    let said = run(&["-o", "run.most"]);
-    assert_eq!(said.status, Some(0), "{}{}", said.out, said.err);
+    let said = run(&["-o", "run.most"]).ended(0);
     let lines: Vec<&str> = said.out.lines().collect();
     assert_eq!(lines[..2], [here.to_str().unwrap(), NOBODY]);
-    assert!(said.out.contains("/it's mine/output"), "{}", said.out);
+    said.prints("/it's mine/output");
     let names = || {
         let names = fs::read_dir(&here).unwrap().map(|e| e.unwrap().file_name());
         let mut names: Vec<String> = names.map(|name| name.into_string().unwrap()).collect();
@@ -347,10 +323,8 @@ fn the_command_runs_where_it_is_called() {
     assert_eq!(fs::metadata(here.join("run.most")).unwrap().uid(), 65534);
     assert!(!Bundle::open(&here.join("run.most")).unwrap().is_cut());
     // Each of several runs finds the folder unchanged.
-    let said = run(&["--runs", "2"]);
-    assert_eq!(said.status, Some(0), "{}{}", said.out, said.err);
-    let said = run(&["-o", "run.most"]);
-    assert_eq!(said.status, Some(1), "{}", said.err);
+    let said = run(&["--runs", "2"]).ended(0);
+    let said = run(&["-o", "run.most"]).ended(1);
     let line = format!("mostrace: {}/run.most: exists already", here.display());
     assert!(said.err.starts_with(&line), "{}", said.err);
 }
@@ -367,22 +341,10 @@ fn a_folder_that_cannot_be_copied_is_one_line() {
     let elsewhere = tempfile::tempdir().unwrap();
     let large = run(here.path(), elsewhere.path());
     assert_eq!((large.status, large.err.lines().count()), (Some(1), 1));
-    assert!(
-        large
-            .err
-            .contains(" holds 20 MiB: a copy of it, in which CMD would run, may have 16 MiB"),
-        "{}",
-        large.err
-    );
+    large.complains(" holds 20 MiB: a copy of it, in which CMD would run, may have 16 MiB");
     let hidden = run(elsewhere.path(), elsewhere.path());
     assert_eq!((hidden.status, hidden.err.lines().count()), (Some(1), 1));
-    assert!(
-        hidden
-            .err
-            .contains(", which holds the folder of temporary files; "),
-        "{}",
-        hidden.err
-    );
+    hidden.complains(", which holds the folder of temporary files; ");
 }
 
 fn the_command_runs_in_the_filesystem_as_who_called_sudo() {
@@ -412,8 +374,7 @@ fn who_called_sudo_is_never_root() {
         command.env("SUDO_UID", uid).env("SUDO_GID", "99998");
         say(&mut command)
     };
-    let said = called("99999");
-    assert_eq!(said.status, Some(0), "{}", said.err);
+    let said = called("99999").ended(0);
     let lines: Vec<&str> = said.out.lines().take(5).collect();
     assert_eq!(lines, ["99999", "99998", "99998", "99999 /", "99999 99998"]);
     for uid in ["", "me", "-1"] {
@@ -532,8 +493,7 @@ fn requests_are_as_large_as_asked_for_or_as_the_kernel_has_it() {
     assert!(own >= 512, "{own}");
     assert_eq!(limit(&["--max-sectors-kb", "4"]), 4);
     assert_eq!(limit(&[]), own);
-    let refused = say(measure(&["--max-sectors-kb", "1"]).args(MIB));
-    assert_eq!(refused.status, Some(2), "{}", refused.err);
+    let refused = say(measure(&["--max-sectors-kb", "1"]).args(MIB)).ended(2);
 }
 
 fn what_is_made_before_is_not_measured() {
@@ -552,7 +512,7 @@ fn the_exit_status_of_the_command_passes_through() {
     let said =
         say(measure(&["--max-write-bytes", "0"]).args(["--", "sh", "-c", "echo a >f; exit 7"]));
     assert_eq!(said.status, Some(7), "{}", said.err);
-    assert!(said.err.contains("sh ended with 7"), "{}", said.err);
+    said.complains("sh ended with 7");
 }
 
 /// The command exits properly when it is interrupted: its exit status is not the one that it would have had.
@@ -600,13 +560,9 @@ fn the_action_measures_with_the_program_of_a_release() {
             ("OPTIONS", "--max-write-bytes 1"),
             ("RUN", "echo a >'a b'\nsync 'a b'"),
         ],
-    );
-    assert_eq!(over.status, Some(3), "{}", over.err);
-    assert!(
-        over.out.contains("::error title=mostrace::bytes written: "),
-        "{}",
-        over.out
-    );
+    )
+    .ended(3);
+    over.prints("::error title=mostrace::bytes written: ");
 
     // These are a release's files, and a curl that serves them.
     let (program, release) = ("mostrace-0.9", here.path().join("release"));

@@ -114,13 +114,11 @@ fn what_others_write_is_not_counted() {
     let dir = tempfile::tempdir().unwrap();
     let [quiet, busy] = ["quiet.most", "busy.most"].map(|name| dir.path().join(name));
     let limits = ["--max-write-bytes", "3500000"];
-    let alone = measured(&disk(), &quiet, &limits, false);
-    assert_eq!(alone.status, Some(0), "{}{}", alone.out, alone.err);
+    let alone = measured(&disk(), &quiet, &limits, false).ended(0);
     let disk = disk();
-    let kept = measured(&disk, &busy, &limits, true);
-    assert_eq!(kept.status, Some(0), "{}{}", kept.out, kept.err);
-    assert!(kept.out.contains("\nothers wrote "), "{}", kept.out);
-    assert!(kept.out.contains(": not counted\n"), "{}", kept.out);
+    let kept = measured(&disk, &busy, &limits, true).ended(0);
+    kept.prints("\nothers wrote ");
+    kept.prints(": not counted\n");
 
     let [before, beside] = [&quiet, &busy].map(|bundle| written(bundle));
     let all: Vec<Value> = serde_json::from_str(&mostrace(&[
@@ -149,8 +147,7 @@ fn what_others_write_is_not_counted() {
 fn a_limit_per_byte_passed_to_write_is_of_the_command() {
     let dir = tempfile::tempdir().unwrap();
     let bundle = dir.path().join("o.most");
-    let said = measured(&disk(), &bundle, &["--max-amplification", "1.7"], true);
-    assert_eq!(said.status, Some(0), "{}{}", said.out, said.err);
+    let said = measured(&disk(), &bundle, &["--max-amplification", "1.7"], true).ended(0);
     let json = ["check", "--max-amplification", "1.7", "--format", "json"];
     let told = say(program().args(json).arg(&bundle)).out;
     let told: Value = serde_json::from_str(&told).unwrap();
@@ -250,8 +247,7 @@ fn a_later_segment_knows_the_processes_of_before() {
 fn without_a_table_everything_counts_and_is_said() {
     let dir = tempfile::tempdir().unwrap();
     let bundle = dir.path().join("o.most");
-    let said = measured(&disk(), &bundle, &["--max-write-bytes", "5M"], true);
-    assert_eq!(said.status, Some(0), "{}{}", said.out, said.err);
+    let said = measured(&disk(), &bundle, &["--max-write-bytes", "5M"], true).ended(0);
     let total: u64 = written(&bundle).values().sum();
     // This is what an older recorder, or one without our probes of causes, leaves.
     fs::remove_file(bundle.join(layout::FORK)).unwrap();
@@ -264,21 +260,14 @@ fn without_a_table_everything_counts_and_is_said() {
             .args(["check", "--max-write-bytes", "5M"])
             .arg(bundle))
     };
-    let over = check(&bundle);
-    assert_eq!(over.status, Some(3), "{}{}", over.out, over.err);
-    assert!(
-        over.out
-            .contains("the recording does not tell what the command's processes caused"),
-        "{}",
-        over.out
-    );
+    let over = check(&bundle).ended(3);
+    over.prints("the recording does not tell what the command's processes caused");
     assert_eq!(written(&bundle), BTreeMap::from([(None, total)]));
     // An older manifest does not say whether others could write to the filesystem.
     let command = value["command"].as_object_mut().unwrap();
     command.retain(|name, _| ["argv", "exit_status"].contains(&name.as_str()));
     fs::write(&manifest, value.to_string()).unwrap();
-    let before = check(&bundle);
-    assert_eq!(before.status, Some(3), "{}", before.err);
+    let before = check(&bundle).ended(3);
     assert_eq!(before.out.lines().count(), 1, "{}", before.out);
 }
 
@@ -316,16 +305,9 @@ fn the_recording_is_kept_off_the_measured_disk() {
             .args(["--", "sh", "-c", look])
             .env("TMPDIR", &temporary))
     };
-    let aside = measure(None);
-    assert_eq!(aside.status, Some(0), "{}{}", aside.out, aside.err);
-    assert!(aside.out.contains("/measured.most"), "{}", aside.out);
+    let aside = measure(None).ended(0);
+    aside.prints("/measured.most");
     assert!(!aside.err.contains("its own writes"), "{}", aside.err);
     let asked = measure(Some(&temporary.join("o.most")));
-    assert!(
-        asked
-            .err
-            .contains("note: the bundle is on the traced disk: its own writes"),
-        "{}",
-        asked.err
-    );
+    asked.complains("note: the bundle is on the traced disk: its own writes");
 }

@@ -107,9 +107,8 @@ impl Stand {
 
 fn without_root_nothing_is_pushed() {
     let stand = Stand::new("2000");
-    let out = say(&mut stand.phone(&["doctor"]));
-    assert_eq!(out.status, Some(1));
-    assert!(out.err.contains("the phone gives no root"), "{}", out.err);
+    let out = say(&mut stand.phone(&["doctor"])).ended(1);
+    out.complains("the phone gives no root");
     assert!(!stand.on_phone("mostrace").exists());
 }
 
@@ -119,8 +118,7 @@ fn what_has_the_name_of_a_part_is_not_written_to() {
     let at = |name: &str| stand.dir.path().join(name);
     fs::write(at("victim"), "precious").unwrap();
     symlink(at("victim"), at("x.most.tar.zst.part")).unwrap();
-    let out = stand.pull("x.most.tar.zst");
-    assert_eq!(out.status, Some(1), "{}", out.err);
+    let out = stand.pull("x.most.tar.zst").ended(1);
     assert_eq!(fs::read_to_string(at("victim")).unwrap(), "precious");
     let part = fs::symlink_metadata(at("x.most.tar.zst.part")).unwrap();
     assert!(part.is_file());
@@ -134,7 +132,7 @@ fn a_recording_comes_back() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let mount = disk.mount_point();
     let doctor = say(&mut stand.phone(&["doctor", "-d", mount.to_str().unwrap()]));
-    assert!(doctor.out.contains("auto takes:"), "{}", doctor.err);
+    doctor.prints("auto takes:");
     let database = mount.join("it's a test.db");
     let workload = format!(
         "{}/mostrace/mostrace workload sqlite --transactions 3 \"$0\"",
@@ -180,8 +178,7 @@ fn a_phone_that_goes_away_loses_nothing() {
     desktop.kill().unwrap();
     desktop.wait().unwrap();
     tool::kill("-HUP", pid().trim());
-    let out = stand.pull("d.most.tar.zst");
-    assert_eq!(out.status, Some(0), "{}", out.err);
+    let out = stand.pull("d.most.tar.zst").ended(0);
     stand.check_bundle("d.most.tar.zst", "phone 0123456789");
 }
 
@@ -275,9 +272,8 @@ fn what_is_not_of_the_filesystem_is_no_tree_of_it() {
     ] {
         let out = dir.path().join("t.most");
         let mut record = run::record(disk.device(), &out);
-        let ran = say(record.arg("--names").arg(names).args(["--", "true"]));
-        assert_eq!(ran.status, Some(1));
-        assert!(ran.err.contains(says), "{}", ran.err);
+        let ran = say(record.arg("--names").arg(names).args(["--", "true"])).ended(1);
+        ran.complains(says);
         assert!(!out.exists());
     }
 }

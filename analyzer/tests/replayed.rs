@@ -349,9 +349,8 @@ fn what_cannot_be_replayed_is_one_line() {
         (vec![broken, "--root", "/"], "broken.strace:2: "),
         (vec!["/nosuch"], "/nosuch: No such file"),
     ] {
-        let said = say(program().arg("replay").args(&arguments));
-        assert_eq!(said.status, Some(1), "{arguments:?}: {}", said.err);
+        let said = say(program().arg("replay").args(&arguments)).ended(1);
         assert_eq!(said.err.lines().count(), 1, "{}", said.err);
-        assert!(said.err.contains(line), "{}", said.err);
+        said.complains(line);
     }
 }

@@ -127,9 +127,8 @@ fn a_glob_is_expanded_and_a_name_counts_once() {
     let dir = tempfile::tempdir().unwrap();
     let copy = dir.path().join("copy.most.tar.zst");
     fs::copy(sample("wal"), &copy).unwrap();
-    let said = say(program().args(["analyze", &sample("wal")]).arg(&copy));
-    assert_eq!(said.status, Some(1));
-    assert!(said.err.contains("the same recording as"), "{}", said.err);
+    let said = say(program().args(["analyze", &sample("wal")]).arg(&copy)).ended(1);
+    said.complains("the same recording as");
     let none = say(program().args(["analyze", &sample("none*")]));
     assert_eq!(
         (none.status, none.err.lines().count()),
@@ -186,10 +185,9 @@ fn the_tables_of_a_query_come_to_what_events_do() {
         let requests = one("SELECT sum(events) AS n FROM requests");
         assert_eq!(requests, one("SELECT count(*) AS n FROM events"));
     }
-    let wrong = say(program().args(["query", &a, "SELECT nosuch FROM files"]));
-    assert_eq!(wrong.status, Some(2));
+    let wrong = say(program().args(["query", &a, "SELECT nosuch FROM files"])).ended(2);
     let known = "no column nosuch; the columns of files are inode, generation, path";
-    assert!(wrong.err.contains(known), "{}", wrong.err);
+    wrong.complains(known);
 }
 
 fn several_are_held_against_the_first() {
@@ -244,9 +242,8 @@ fn what_is_of_one_recording_refuses_several() {
         &["export", &a, &b, "--format", "iolog"][..],
         &["export", &a, &b, "--format", "blkparse"],
     ] {
-        let said = say(program().args(args));
-        assert_eq!(said.status, Some(2), "{}", said.err);
-        assert!(said.err.contains(several), "{}", said.err);
+        let said = say(program().args(args)).ended(2);
+        said.complains(several);
     }
     // Sums are added up, and a data set has files for each recording.
     let weight = |bundles: &[&str]| -> u64 {
@@ -353,12 +350,7 @@ fn segments_come_to_what_one_piece_does() {
     assert_eq!(count(&named), count(&[cut]));
     fs::remove_dir_all(&apart[1]).unwrap();
     let gap = succeeds(program().args(["analyze", "--by", "class", cut]));
-    assert!(
-        gap.err
-            .contains("INCOMPLETE: the recording began earlier: segment 3"),
-        "{}",
-        gap.err
-    );
+    gap.complains("INCOMPLETE: the recording began earlier: segment 3");
 }
 
 /// Records the same work with both at once; None if one of them lost something.

@@ -228,9 +228,8 @@ fn without_the_option_there_are_no_stacks() {
         let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
         let mut record = run::record(disk.disk(), recorded.path("no.most"));
         record.arg("--stacks").args(options);
-        let said = run::say(record.args(["--", "true"]));
-        assert_eq!(said.status, Some(1), "{options:?}: {}", said.err);
-        assert!(said.err.contains("--stacks: "), "{options:?}: {}", said.err);
+        let said = run::say(record.args(["--", "true"])).ended(1);
+        said.complains("--stacks: ");
         assert!(
             !Path::new(&recorded.path("no.most")).exists(),
             "{options:?}"

@@ -48,9 +48,8 @@ fn main() -> ExitCode {
 fn rows_cannot_be_chosen() {
     let mut analyze = program();
     let analyze = analyze.args(["analyze", &sample("wal"), "--waits"]);
-    let said = say(analyze.args(["--where", "bytes > 0"]));
-    assert_eq!(said.status, Some(2), "{}", said.err);
-    assert!(said.err.contains("--where"), "{}", said.err);
+    let said = say(analyze.args(["--where", "bytes > 0"])).ended(2);
+    said.complains("--where");
 }
 
 /// Returns the calls of a bundle.

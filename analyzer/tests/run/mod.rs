@@ -51,6 +51,27 @@ pub struct Said {
     pub err: String,
 }
 
+impl Said {
+    /// Checks the exit status.
+    #[track_caller]
+    pub fn ended(self, status: i32) -> Said {
+        assert_eq!(self.status, Some(status), "{}{}", self.out, self.err);
+        self
+    }
+
+    /// Checks that a text is in the output.
+    #[track_caller]
+    pub fn prints(&self, text: &str) {
+        assert!(self.out.contains(text), "{text}: {}", self.out);
+    }
+
+    /// Checks that a text is in the messages.
+    #[track_caller]
+    pub fn complains(&self, text: &str) {
+        assert!(self.err.contains(text), "{text}: {}", self.err);
+    }
+}
+
 /// Runs a command to its end.
 pub fn say(command: &mut Command) -> Said {
     let Output {
@@ -67,8 +88,7 @@ pub fn say(command: &mut Command) -> Said {
 }
 
 /// Runs a command, which must succeed.
+#[track_caller]
 pub fn succeeds(command: &mut Command) -> Said {
-    let said = say(command);
-    assert_eq!(said.status, Some(0), "{}{}", said.out, said.err);
-    said
+    say(command).ended(0)
 }
