@@ -240,7 +240,7 @@ fn what_is_in_use_is_not_written() {
     fs::write(&small, [7; 4096]).unwrap();
     let small = replay(&small, &[]);
     small.complains("has 4096 bytes, but the requests reach");
-    let speed = replay(source.disk(), &["--speed", "0"]).ended(2);
+    replay(source.disk(), &["--speed", "0"]).ended(2);
 
     // Nothing is written unless --yes names the target.
     source.unmount().unwrap();

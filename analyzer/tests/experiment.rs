@@ -405,7 +405,7 @@ fn the_shipped_ones_are_sound() {
             continue;
         }
         let results = folder.path().join(path.file_name().unwrap());
-        let said = say(experiment(&path)
+        say(experiment(&path)
             .arg("--list")
             .arg("--results")
             .arg(&results))

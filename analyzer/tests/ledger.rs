@@ -284,8 +284,8 @@ fn what_is_no_ledger_is_one_line() {
         refused.complains(what);
         assert_eq!(refused.err.lines().count(), 1, "{}", refused.err);
     }
-    let usage =
-        say(program().args(["ledger", "start", path, "-d", path, "--every", "7h"])).ended(2);
+
+    say(program().args(["ledger", "start", path, "-d", path, "--every", "7h"])).ended(2);
 }
 
 /// The unified hierarchy, mounted for this test alone, with two cgroups in it.

@@ -73,7 +73,7 @@ fn limits_that_are_kept_and_passed() {
     let dir = tempfile::tempdir().unwrap();
     let junit = dir.path().join("junit.xml");
     let options = ["--max-write-bytes", "1M", "--junit"];
-    let over = say(measure(&options).arg(&junit).args(MIB)).ended(3);
+    say(measure(&options).arg(&junit).args(MIB)).ended(3);
     let xml = fs::read_to_string(&junit).unwrap();
     assert!(
         xml.contains("tests=\"1\" failures=\"1\"")
@@ -216,7 +216,7 @@ fn several_runs_say_how_much_they_differ() {
         over.out,
         more.out
     );
-    let given = check(&["--tolerance", "1000%"]).ended(0);
+    check(&["--tolerance", "1000%"]).ended(0);
     // With one run on each side, the spread is unknown.
     let [one, ..] = runs("main");
     let one = succeeds(program().arg("check").arg(&one).arg("--baseline").arg(&one));
@@ -323,7 +323,7 @@ fn the_command_runs_where_it_is_called() {
     assert_eq!(fs::metadata(here.join("run.most")).unwrap().uid(), 65534);
     assert!(!Bundle::open(&here.join("run.most")).unwrap().is_cut());
     // Each of several runs finds the folder unchanged.
-    let said = run(&["--runs", "2"]).ended(0);
+    run(&["--runs", "2"]).ended(0);
     let said = run(&["-o", "run.most"]).ended(1);
     let line = format!("mostrace: {}/run.most: exists already", here.display());
     assert!(said.err.starts_with(&line), "{}", said.err);
@@ -493,7 +493,7 @@ fn requests_are_as_large_as_asked_for_or_as_the_kernel_has_it() {
     assert!(own >= 512, "{own}");
     assert_eq!(limit(&["--max-sectors-kb", "4"]), 4);
     assert_eq!(limit(&[]), own);
-    let refused = say(measure(&["--max-sectors-kb", "1"]).args(MIB)).ended(2);
+    say(measure(&["--max-sectors-kb", "1"]).args(MIB)).ended(2);
 }
 
 fn what_is_made_before_is_not_measured() {

@@ -114,7 +114,7 @@ fn what_others_write_is_not_counted() {
     let dir = tempfile::tempdir().unwrap();
     let [quiet, busy] = ["quiet.most", "busy.most"].map(|name| dir.path().join(name));
     let limits = ["--max-write-bytes", "3500000"];
-    let alone = measured(&disk(), &quiet, &limits, false).ended(0);
+    measured(&disk(), &quiet, &limits, false).ended(0);
     let disk = disk();
     let kept = measured(&disk, &busy, &limits, true).ended(0);
     kept.prints("\nothers wrote ");
@@ -147,7 +147,7 @@ fn what_others_write_is_not_counted() {
 fn a_limit_per_byte_passed_to_write_is_of_the_command() {
     let dir = tempfile::tempdir().unwrap();
     let bundle = dir.path().join("o.most");
-    let said = measured(&disk(), &bundle, &["--max-amplification", "1.7"], true).ended(0);
+    measured(&disk(), &bundle, &["--max-amplification", "1.7"], true).ended(0);
     let json = ["check", "--max-amplification", "1.7", "--format", "json"];
     let told = say(program().args(json).arg(&bundle)).out;
     let told: Value = serde_json::from_str(&told).unwrap();
@@ -247,7 +247,7 @@ fn a_later_segment_knows_the_processes_of_before() {
 fn without_a_table_everything_counts_and_is_said() {
     let dir = tempfile::tempdir().unwrap();
     let bundle = dir.path().join("o.most");
-    let said = measured(&disk(), &bundle, &["--max-write-bytes", "5M"], true).ended(0);
+    measured(&disk(), &bundle, &["--max-write-bytes", "5M"], true).ended(0);
     let total: u64 = written(&bundle).values().sum();
     // This is what an older recorder, or one without our probes of causes, leaves.
     fs::remove_file(bundle.join(layout::FORK)).unwrap();

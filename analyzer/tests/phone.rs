@@ -118,7 +118,7 @@ fn what_has_the_name_of_a_part_is_not_written_to() {
     let at = |name: &str| stand.dir.path().join(name);
     fs::write(at("victim"), "precious").unwrap();
     symlink(at("victim"), at("x.most.tar.zst.part")).unwrap();
-    let out = stand.pull("x.most.tar.zst").ended(1);
+    stand.pull("x.most.tar.zst").ended(1);
     assert_eq!(fs::read_to_string(at("victim")).unwrap(), "precious");
     let part = fs::symlink_metadata(at("x.most.tar.zst.part")).unwrap();
     assert!(part.is_file());
@@ -178,7 +178,7 @@ fn a_phone_that_goes_away_loses_nothing() {
     desktop.kill().unwrap();
     desktop.wait().unwrap();
     tool::kill("-HUP", pid().trim());
-    let out = stand.pull("d.most.tar.zst").ended(0);
+    stand.pull("d.most.tar.zst").ended(0);
     stand.check_bundle("d.most.tar.zst", "phone 0123456789");
 }
 

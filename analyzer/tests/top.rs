@@ -190,5 +190,5 @@ fn what_cannot_be_looked_at_is_one_line() {
         assert!(said.err.starts_with(line), "{}", said.err);
         assert_eq!(said.err.lines().count(), 1, "{}", said.err);
     }
-    let short = say(program().args(["top", "-d", "/", "-i", "0.01"])).ended(2);
+    say(program().args(["top", "-d", "/", "-i", "0.01"])).ended(2);
 }
