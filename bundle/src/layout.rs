@@ -3,12 +3,6 @@
 
 use std::path::Path;
 
-use crate::entry::operation::RawOperation;
-use crate::entry::stack::RawStack;
-use crate::entry::{
-    RawCall, RawCgroup, RawDirtied, RawDirtier, RawF2fs, RawFile, RawFork, RawFreed, RawHandle,
-    RawProcess,
-};
 use crate::error::{At, Error};
 
 /// The description of the capture: what was recorded, and how.
@@ -52,22 +46,6 @@ pub const PACKAGES: &str = "packages.list";
 /// The filesystem's metadata.
 pub const SNAPSHOT: &str = "snapshot.sparse.zst";
 
-/// The tables whose entries the manifest counts, and the length of an entry without a payload.
-pub(crate) const COUNTED: [(&str, usize); 12] = [
-    (PROCESS, size_of::<RawProcess>()),
-    (FILE, size_of::<RawFile>()),
-    (DIRTIER, size_of::<RawDirtier>()),
-    (HANDLE, size_of::<RawHandle>()),
-    (DIRTIED, size_of::<RawDirtied>()),
-    (CALL, size_of::<RawCall>()),
-    (F2FS, size_of::<RawF2fs>()),
-    (FREED, size_of::<RawFreed>()),
-    (FORK, size_of::<RawFork>()),
-    (CGROUP, size_of::<RawCgroup>()),
-    (STACK, size_of::<RawStack>()),
-    (OPERATION, size_of::<RawOperation>()),
-];
-
 /// Returns the name of the event file of one CPU.
 pub fn trace_of_cpu(cpu: u32) -> String {
     format!("{TRACE}.blktrace.{cpu}")
@@ -84,7 +62,9 @@ pub fn is_known(name: &str) -> bool {
 }
 
 fn is_table(name: &str) -> bool {
-    COUNTED.iter().any(|(table, _)| *table == name) || [NAMES, CALLED].contains(&name)
+    TABLES.contains(&name)
+        || CAUSES.contains(&name)
+        || [FREED, NAMES, CALLED, FORK, CGROUP, STACK, OPERATION].contains(&name)
 }
 
 /// Returns the CPU in an event file's name; None if it is not the name of one.

@@ -11,6 +11,12 @@ use zerocopy::LE;
 
 use crate::archive::Cut;
 use crate::blk_io_trace::BlkIoTrace;
+use crate::entry::operation::RawOperation;
+use crate::entry::stack::RawStack;
+use crate::entry::{
+    RawCall, RawCgroup, RawDirtied, RawDirtier, RawF2fs, RawFile, RawFork, RawFreed, RawHandle,
+    RawProcess,
+};
 use crate::layout;
 use crate::length::as_u64;
 use crate::manifest::Manifest;
@@ -18,6 +24,22 @@ use crate::table::HEADER_LEN;
 
 /// The most missing CPUs that are listed: a file's name may claim any CPU number.
 const LISTED: usize = 8;
+
+/// The tables whose entries the manifest counts, and the length of an entry without a payload.
+const COUNTED: [(&str, usize); 12] = [
+    (layout::PROCESS, size_of::<RawProcess>()),
+    (layout::FILE, size_of::<RawFile>()),
+    (layout::DIRTIER, size_of::<RawDirtier>()),
+    (layout::HANDLE, size_of::<RawHandle>()),
+    (layout::DIRTIED, size_of::<RawDirtied>()),
+    (layout::CALL, size_of::<RawCall>()),
+    (layout::F2FS, size_of::<RawF2fs>()),
+    (layout::FREED, size_of::<RawFreed>()),
+    (layout::FORK, size_of::<RawFork>()),
+    (layout::CGROUP, size_of::<RawCgroup>()),
+    (layout::STACK, size_of::<RawStack>()),
+    (layout::OPERATION, size_of::<RawOperation>()),
+];
 
 /// One missing part. Displays as one line, without the bundle's name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -106,7 +128,7 @@ fn by_sizes<'a>(dir: &'a Path, manifest: &'a Manifest) -> impl Iterator<Item = S
 
 fn by_counts<'a>(dir: &'a Path, manifest: &'a Manifest) -> impl Iterator<Item = Shortfall> + 'a {
     let count = |name: &str| manifest.counts.get(name).copied().unwrap_or(0);
-    let tables = layout::COUNTED.into_iter();
+    let tables = COUNTED.into_iter();
     let tables = tables
         .filter_map(move |(name, len)| entries(dir, name, len, count(&layout::count_of(name))));
     let snapshot = manifest.snapshot.is_some() && size(dir, layout::SNAPSHOT).is_none();

@@ -13,7 +13,6 @@ use std::path::Path;
 use crate::allowance::Allowance;
 use crate::error::{At, Error};
 use crate::length::as_u64;
-use crate::table::read_up_to;
 
 const MAGIC: &[u8; 8] = b"MOSTSPRS";
 const END: u64 = u64::MAX;
@@ -173,7 +172,7 @@ pub fn restore(input: impl Read, path: &Path, to: &File, limits: Limits) -> Resu
 fn copy(mut run: impl Read, to: &File, at: u64, buf: &mut [u8]) -> io::Result<u64> {
     let mut copied = 0u64;
     loop {
-        let read = read_up_to(&mut run, buf)?;
+        let read = fill(&mut run, buf)?;
         let part = buf.get(..read).unwrap_or_default();
         let mut from = 0;
         while let Some((start, some)) = next_run(part, from) {
@@ -186,6 +185,18 @@ fn copy(mut run: impl Read, to: &File, at: u64, buf: &mut [u8]) -> io::Result<u6
             return Ok(copied);
         }
     }
+}
+
+/// Reads until `buf` is full or the run ends. Returns the number of bytes read.
+fn fill(run: &mut impl Read, buf: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0usize;
+    while let Some(rest) = buf.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match run.read(rest)? {
+            0 => break,
+            read => filled = filled.saturating_add(read),
+        }
+    }
+    Ok(filled)
 }
 
 fn read(input: &mut impl Read, buf: &mut [u8], path: &Path, after: u64) -> Result<(), Error> {

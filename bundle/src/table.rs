@@ -271,7 +271,7 @@ fn check_header(head: &[u8; HEADER_LEN], got: usize, path: &Path) -> Result<(), 
 }
 
 /// Reads until `buf` is full or the input ends. Returns the number of bytes read.
-pub(crate) fn read_up_to(input: &mut impl Read, buf: &mut [u8]) -> io::Result<usize> {
+fn read_up_to(input: &mut impl Read, buf: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0usize;
     while let Some(rest) = buf.get_mut(filled..).filter(|rest| !rest.is_empty()) {
         match input.read(rest) {

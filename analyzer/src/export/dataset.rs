@@ -27,7 +27,6 @@ use polars::prelude::{ChunkFull, IntoColumn, PolarsResult, StringChunked};
 use super::Format;
 use super::identity::{self, identity};
 use super::output::{Output, WriteError};
-use crate::analysis;
 use crate::facts::{Column, Facts, Key, catalogue};
 use crate::recording::{self, Joined, Recording};
 use crate::tables::relations::Relation;
@@ -133,7 +132,7 @@ impl Dataset {
             Format::Parquet.write_all(&mut part.output, pieces)?;
         }
         let pieces = calls::of(facts, recorded, waits);
-        let pieces = pieces.map(|piece| Ok::<_, analysis::Error>(with_id(piece?, id)?));
+        let pieces = pieces.map(|piece| Ok::<_, calls::Error>(with_id(piece?, id)?));
         Format::Parquet.write_all(&mut self.calls.output, pieces)?;
         self.name_all()
     }

@@ -117,14 +117,15 @@ fn calls_of(
     start_ns: u64,
     dictionary: &mut Dictionary,
     about: &mut About,
-) -> Result<Vec<Table>, analysis::Error> {
+) -> Result<Vec<Table>, Error> {
     let facts = &analysis.facts;
-    let (Some(mut first), Some(mut second)) = (analysis.calls()?, analysis.calls()?) else {
+    let open = || analysis.calls().map_err(analysis::Error::from);
+    let (Some(mut first), Some(mut second)) = (open()?, open()?) else {
         return Ok(Vec::new());
     };
     let spans = transactions::spans(&mut first, &facts.names().files)?;
     let transactions = calls::transactions(&spans, facts, start_ns, dictionary, about);
-    let waits = analysis.waits(0)?;
+    let waits = analysis.waits(0).map_err(analysis::Error::from)?;
     let calls = calls::calls(&mut second, waits, facts, start_ns, dictionary, about)?;
     Ok(vec![transactions, calls])
 }

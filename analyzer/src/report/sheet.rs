@@ -10,6 +10,7 @@ use super::data::{Data, data};
 use super::grid::Grid;
 use crate::analysis::Analysis;
 use crate::facts::Column;
+use crate::tables::calls;
 use crate::tables::diff::Side;
 use crate::tables::sizes::{self, Sizes};
 use crate::tables::summary;
@@ -23,6 +24,9 @@ pub enum Error {
     /// The rows cannot be read.
     #[error("temporary files: {0}")]
     Rows(#[from] polars::prelude::PolarsError),
+    /// A table of the bundle cannot be read.
+    #[error(transparent)]
+    Bundle(#[from] mostrace_bundle::Error),
     /// The calls cannot be read.
     #[error(transparent)]
     Analysis(#[from] crate::analysis::Error),
@@ -35,6 +39,15 @@ pub enum Error {
     /// The data cannot be compressed.
     #[error("the page's data: {0}")]
     Compression(#[from] std::io::Error),
+}
+
+impl From<calls::Error> for Error {
+    fn from(error: calls::Error) -> Error {
+        match error {
+            calls::Error::Bundle(error) => Error::Bundle(error),
+            calls::Error::Rows(error) => Error::Rows(error),
+        }
+    }
 }
 
 type Result<T> = std::result::Result<T, Error>;

@@ -7,12 +7,13 @@ use std::io::Read;
 
 use mostrace_bundle::entry::{CallKind, EntryRef, RawCall, call_flags};
 use mostrace_bundle::table::TableReader;
-use polars::prelude::{DataType, IntoColumn, NamedFrom, PolarsResult, Series, TimeUnit};
+use polars::prelude::{
+    DataType, IntoColumn, NamedFrom, PolarsError, PolarsResult, Series, TimeUnit,
+};
 
 use super::relations::{BUNDLE, Doc, INT64, STRING, docs};
 use super::waits::{Parts, Wait, Waits};
 use super::{Table, numbers, texts};
-use crate::analysis::Error;
 use crate::attribute::File;
 use crate::facts::{Facts, package};
 use crate::text::escape;
@@ -50,6 +51,17 @@ const COLUMNS: [Doc; 21] = docs! {
 
 /// The number of calls in a piece.
 const PIECE: usize = 1 << 16;
+
+/// The calls cannot be read, or their table cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The table in the bundle.
+    #[error(transparent)]
+    Bundle(#[from] mostrace_bundle::Error),
+    /// The table of rows.
+    #[error(transparent)]
+    Rows(#[from] PolarsError),
+}
 
 /// Returns the columns in their order.
 pub fn columns() -> Vec<Doc> {

@@ -10,10 +10,9 @@ use mostrace_bundle::table::TableReader;
 use polars::prelude::PolarsResult;
 
 use super::{Parts, Wait, Waits};
-use crate::analysis::Error;
 use crate::attribute::File;
 use crate::facts::Facts;
-use crate::tables::calls::Files;
+use crate::tables::calls::{Error, Files};
 use crate::tables::{Table, numbers, texts};
 use crate::tally::{Tally, sum};
 use crate::text::escape;
