@@ -17,8 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use mostrace_bundle::entry::{
-    Contents, Flags, Home, Jbd2, NONE, Origin, RawFile, RawHead, RawProcess, Stage, TYPE_FILE,
-    TYPE_PROCESS, What,
+    Flags, Jbd2, NONE, Origin, RawFile, RawHead, RawProcess, Stage, TYPE_FILE, TYPE_PROCESS, What,
 };
 use mostrace_bundle::manifest::{SCHEMA, State};
 use mostrace_bundle::table::TableWriter;
@@ -165,9 +164,7 @@ fn entries_of(bio: &Bio) -> (Vec<u8>, Vec<u8>) {
         home_sector: NONE.into(),
         pid: bio.pid.into(),
         tgid: bio.pid.into(),
-        uid: 0.into(),
         opf: 1.into(),
-        tid: 0.into(),
         origin: if bio.journal {
             Origin::JOURNAL
         } else {
@@ -178,9 +175,8 @@ fn entries_of(bio: &Bio) -> (Vec<u8>, Vec<u8>) {
         } else {
             Jbd2::NONE
         },
-        home: Home::DISK,
-        contents: Contents::UNKNOWN,
         comm,
+        ..RawProcess::default()
     };
     let file = RawFile {
         head: head(TYPE_FILE, size),

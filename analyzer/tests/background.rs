@@ -5,6 +5,7 @@
 //! The tests run one at a time, because ftrace has one user.
 
 mod judged;
+mod run;
 mod scene;
 
 use std::collections::BTreeMap;
@@ -16,7 +17,8 @@ use mostrace::attribute::Op;
 use mostrace::causes::Known;
 use mostrace_bundle::entry::{CallKind, Flags, Jbd2, NONE, Origin, handle_flags};
 use mostrace_map::class::{Class, Kind};
-use scene::{DEVICE, HandleOf, JBD2, READ, SQLITE, SYNC, Scene, Thread, WRITE};
+use run::{record, succeeds};
+use scene::{CREATE, HandleOf, JBD2, READ, SQLITE, SYNC, Scene, Thread, WRITE};
 use test_support::{Need, run_one_by_one, tests};
 
 const PROBES: [Need; 2] = [Need::Loop, Need::Btf];
@@ -38,41 +40,14 @@ fn main() -> ExitCode {
     ])
 }
 
-const MOUNT: Thread = Thread {
-    pid: 301,
-    tgid: 301,
-    comm: "mount",
-};
-const LAZY: Thread = Thread {
-    pid: 70,
-    tgid: 70,
-    comm: "ext4lazyinit",
-};
-const CREATE: HandleOf = HandleOf {
-    thread: SQLITE,
-    function: "__ext4_new_inode",
-    inode: 12,
-    call: CallKind::Open,
-    lasted_us: 50,
-    overlaps: false,
-    s_dev: DEVICE,
-};
-
+const MOUNT: Thread = Thread::new(301, 301, "mount");
+const LAZY: Thread = Thread::new(70, 70, "ext4lazyinit");
 /// A block at home, far from the journal.
 const HOME: u64 = 64;
 
-/// Makes a scene with a first transaction, within which the recording may have begun.
-fn scene() -> Scene {
-    let mut s = Scene::new();
-    s.handle(CREATE, &[]);
-    s.tid += 1;
-    s
-}
-
 /// Adds the write of a block of metadata by a thread.
 fn write_home(s: &mut Scene, thread: Thread, flags: Flags) {
-    s.request(WRITE | SYNC, HOME, 4096, thread);
-    s.process(HOME, 4096, thread, Origin::BDEV);
+    s.owned(WRITE | SYNC, HOME, 4096, thread, Origin::BDEV);
     s.flag_process(flags);
 }
 
@@ -92,7 +67,7 @@ fn written(s: &Scene) -> Vec<String> {
 }
 
 fn what_mount_and_umount_submit_is_theirs() {
-    let mut s = scene();
+    let mut s = Scene::begun();
     write_home(&mut s, MOUNT, Flags::MOUNTS);
     write_superblock(&mut s, MOUNT, Flags::MOUNTS);
     write_home(&mut s, MOUNT, Flags::UNMOUNTS);
@@ -110,7 +85,7 @@ fn what_mount_and_umount_submit_is_theirs() {
 }
 
 fn what_a_task_submits_elsewhere_is_nobodys() {
-    let mut s = scene();
+    let mut s = Scene::begun();
     write_home(&mut s, MOUNT, Flags::default());
     write_superblock(&mut s, MOUNT, Flags::default());
     // The bits mean something else for other tasks' threads.
@@ -125,9 +100,8 @@ fn what_mount_made_dirty_is_its_own() {
         (Flags::UNMOUNTS, "mount umount first"),
         (Flags::default(), "mount other first"),
     ] {
-        let mut s = scene();
-        s.request(WRITE | SYNC, HOME, 4096, MOUNT);
-        s.process(HOME, 4096, MOUNT, Origin::BDEV);
+        let mut s = Scene::begun();
+        s.owned(WRITE | SYNC, HOME, 4096, MOUNT, Origin::BDEV);
         s.dirtier(HOME, 4096, MOUNT);
         s.flag_dirtier(flags);
         assert_eq!(written(&s), [expected]);
@@ -136,7 +110,7 @@ fn what_mount_made_dirty_is_its_own() {
 
 /// A handle of the thread that initialises groups, and what is written for it.
 fn lazy_initialisation_is_its_threads() {
-    let mut s = scene();
+    let mut s = Scene::begun();
     let init = HandleOf {
         thread: LAZY,
         function: "ext4_init_inode_table",
@@ -164,7 +138,7 @@ fn lazy_initialisation_is_its_threads() {
 
 /// A handle of an unknown function by a kernel thread, and a program that is called like the kernel's thread.
 fn other_work_of_a_kernel_thread_is_nobodys() {
-    let mut s = scene();
+    let mut s = Scene::begun();
     let other = HandleOf {
         thread: LAZY,
         function: "ext4_something_new",
@@ -179,8 +153,7 @@ fn other_work_of_a_kernel_thread_is_nobodys() {
         tgid: 302,
         ..LAZY
     };
-    s.request(WRITE | SYNC, 128, 4096, program);
-    s.process(128, 4096, program, Origin::BDEV);
+    s.owned(WRITE | SYNC, 128, 4096, program, Origin::BDEV);
     assert_eq!(written(&s), [" - unknown"; 4]);
 }
 
@@ -190,7 +163,7 @@ fn orphans_are_cleaned_up_by_the_mount_of_their_filesystem() {
         // An overlay's mount removes files of the filesystem below it.
         (CallKind::Mount, "mount unlink exact"),
     ] {
-        let mut s = scene();
+        let mut s = Scene::begun();
         let evict = HandleOf {
             thread: MOUNT,
             function: "ext4_evict_inode",
@@ -221,7 +194,7 @@ fn a_transaction_whose_first_handle_was_seen_is_whole() {
 
 /// jbd2 writes its superblock ahead of the first commit in an empty journal.
 fn the_superblock_ahead_of_a_commit_is_the_transactions() {
-    let mut s = scene();
+    let mut s = Scene::begun();
     s.handle(CREATE, &[HOME]);
     write_superblock(&mut s, JBD2, Flags::KERNEL_THREAD);
     // Another task takes part later, before the transaction is locked.
@@ -248,7 +221,7 @@ fn the_superblock_ahead_of_a_commit_is_the_transactions() {
         ]
     );
     // No handle had begun by then.
-    let mut s = scene();
+    let mut s = Scene::begun();
     s.tid = 1;
     write_superblock(&mut s, JBD2, Flags::KERNEL_THREAD);
     assert_eq!(written(&s), [" - unknown"]);
@@ -280,14 +253,13 @@ impl Disk {
     /// Records `script`, which runs beside the image with `$D` for the device; returns what was caused by whom.
     fn record(&self, script: &str) -> Vec<Share> {
         let bundle = self.folder.path().join("run.most");
-        let mut mostrace = Command::new(env!("CARGO_BIN_EXE_mostrace"));
-        mostrace.args(["record", "-q", "-o"]).arg(&bundle);
-        mostrace.arg("-d").arg(&self.device);
-        mostrace.args(["--", "sh", "-ec", script]);
-        mostrace.env("D", &self.device);
-        let output = mostrace.current_dir(self.folder.path()).output().unwrap();
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{stderr}");
+        let mut record = record(&self.device, &bundle);
+        record.args(["-q", "--", "sh", "-ec", script]);
+        succeeds(
+            record
+                .env("D", &self.device)
+                .current_dir(self.folder.path()),
+        );
         let shares = shares(&bundle);
         tell(script, &shares);
         shares
@@ -303,11 +275,7 @@ impl Drop for Disk {
 
 fn sh(script: &str, folder: &Path) -> String {
     let mut command = Command::new("sh");
-    let output = command.args(["-ec", script]).current_dir(folder).output();
-    let output = output.unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{script}: {stderr}");
-    String::from_utf8(output.stdout).unwrap()
+    succeeds(command.args(["-ec", script]).current_dir(folder)).out
 }
 
 /// Prints the bytes that were written by cause; of each class all bytes, and those with an unknown cause.

@@ -12,6 +12,7 @@ use mostrace_bundle::blk_io_trace::action::*;
 use mostrace_bundle::blk_io_trace::{Event, Layout, Version, encode};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
+use run::{program, record, succeeds};
 use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, property, tests};
 
@@ -96,13 +97,7 @@ fn of_a_new_recording() {
         file.display(),
         disk.mount_point().display()
     );
-    let recorded = Command::new(env!("CARGO_BIN_EXE_mostrace"))
-        .args(["record", "-d", disk.device().to_str().unwrap(), "-o"])
-        .args([out.as_os_str(), "--".as_ref(), "sh".as_ref()])
-        .args(["-c", &script])
-        .output()
-        .unwrap();
-    assert!(recorded.status.success(), "{recorded:?}");
+    succeeds(record(disk.device(), &out).args(["--", "sh", "-c", &script]));
     let ours = in_order(ours(&out));
     // blkparse stops at the first CPU without a file.
     for cpu in 0..std::thread::available_parallelism().unwrap().get() {
@@ -271,19 +266,14 @@ fn what_has_no_line_is_counted() {
         },
     ];
     let (_dir, file) = folder_of(&events.map(|event| (1, event)));
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mostrace"));
+    let mut command = program();
     command.args(["export", "--format", "blkparse"]).arg(file);
-    let said = run::say(&mut command);
-    assert_eq!(said.status, Some(0), "{}", said.err);
+    let said = succeeds(&mut command);
     assert_eq!(
         said.out,
         "  8,0    0        0     0.000000000     1  Q   W 8 + 8 [(null)]\n"
     );
-    assert!(
-        said.err.contains("5 events are of a kind that blkparse"),
-        "{}",
-        said.err
-    );
+    said.complains("5 events are of a kind that blkparse");
 }
 
 /// blkparse reads up to the last whole record; so do we, and we say so.
@@ -293,9 +283,8 @@ fn of_a_trace_that_was_cut() {
     let whole = fs::read(&file).unwrap();
     for cut in [1, 20, 44, 47] {
         fs::write(&file, &whole[..whole.len() - cut]).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_mostrace"));
-        let said = run::say(command.args(["export", "--format", "blkparse"]).arg(&file));
-        assert_eq!(said.status, Some(0), "{}", said.err);
+        let mut command = program();
+        let said = succeeds(command.args(["export", "--format", "blkparse"]).arg(&file));
         let ours: Vec<&str> = said.out.lines().collect();
         assert_eq!(ours, theirs(dir.path()), "cut by {cut} bytes");
         assert_eq!(ours.len(), events.len() - 1);
@@ -317,15 +306,14 @@ fn nothing_tells_a_name_if_they_are_hidden() {
         note(tn::MESSAGE, b"secret of 7\0"),
     ];
     let (_dir, file) = folder_of(&events.map(|event| (1, event)));
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mostrace"));
+    let mut command = program();
     command.args(["export", "--format", "blkparse", "--anonymize"]);
-    let said = run::say(command.arg(file));
-    assert_eq!(said.status, Some(0), "{}", said.err);
+    let said = succeeds(command.arg(file));
     assert!(!said.out.contains("secret"), "{}", said.out);
     assert!(
         said.out.ends_with("]\n") && !said.out.contains("(null)"),
         "{}",
         said.out
     );
-    assert!(said.err.contains("1 messages are left out"), "{}", said.err);
+    said.complains("1 messages are left out");
 }

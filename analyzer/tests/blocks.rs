@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use mostrace_bundle::Bundle;
-use run::say;
+use run::{program, record, say, succeeds};
 use serde_json::Value;
 use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, run_one_by_one, tests};
@@ -24,10 +24,6 @@ fn main() -> ExitCode {
         what_is_in_use_is_not_written needs [Need::Loop],
         a_bare_trace_is_replayed_in_a_file needs [Need::Loop],
     ])
-}
-
-fn mostrace() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_mostrace"))
 }
 
 /// A block event as blkparse prints it.
@@ -127,15 +123,10 @@ fn lost_something(bundle: &Path) -> bool {
 
 fn recorded(disk: &LoopExt4, output: &Path) {
     let database = disk.mount_point().join("x.db");
-    let recorded = say(mostrace()
-        .args(["record", "-q", "-d"])
-        .arg(disk.mount_point())
-        .arg("-o")
-        .arg(output)
-        .args(["--", env!("CARGO_BIN_EXE_mostrace"), "workload", "sqlite"])
-        .args(["--transactions", "100"])
-        .arg(database));
-    assert_eq!(recorded.status, Some(0), "{}", recorded.err);
+    let workload = ["workload", "sqlite", "--transactions", "100"];
+    let mut record = record(disk.mount_point(), output);
+    record.args(["-q", "--", env!("CARGO_BIN_EXE_mostrace")]);
+    succeeds(record.args(workload).arg(database));
 }
 
 /// A disk that nobody but the program under test writes to: the kernel does not go on to initialise it after the mount.
@@ -163,18 +154,21 @@ fn requests_are_the_same_if_none_is_lost() -> bool {
     let (source, mut target) = (disk(), disk());
     target.unmount().unwrap();
     recorded(&source, &first);
-    let again = say(mostrace()
-        .args(["record", "-q", "-d"])
-        .arg(target.disk())
-        .arg("-o")
-        .arg(&second)
-        .args(["--", env!("CARGO_BIN_EXE_mostrace"), "replay", "--json"])
-        .arg(&first)
-        .arg("--blocks")
-        .arg(target.disk())
-        .arg("--yes")
-        .arg(target.disk()));
-    assert_eq!(again.status, Some(0), "{}", again.err);
+    let again = succeeds(
+        record(target.disk(), &second)
+            .args([
+                "-q",
+                "--",
+                env!("CARGO_BIN_EXE_mostrace"),
+                "replay",
+                "--json",
+            ])
+            .arg(&first)
+            .arg("--blocks")
+            .arg(target.disk())
+            .arg("--yes")
+            .arg(target.disk()),
+    );
     let told: Value = serde_json::from_str(&again.out).unwrap();
     assert_eq!(told["blocks"]["failed"], serde_json::json!({}));
     if lost_something(&first) || lost_something(&second) {
@@ -228,7 +222,7 @@ fn what_is_in_use_is_not_written() {
     let mut source = disk();
     recorded(&source, &recording);
     let replay = |target: &Path, more: &[&str]| {
-        let mut replay = mostrace();
+        let mut replay = program();
         replay
             .arg("replay")
             .arg(&recording)
@@ -236,46 +230,28 @@ fn what_is_in_use_is_not_written() {
             .arg(target);
         say(replay.arg("--yes").arg(target).args(more))
     };
-    let mounted = replay(source.disk(), &[]);
-    assert_eq!(mounted.status, Some(1));
-    assert!(
-        mounted
-            .err
-            .contains("is mounted, or in use by another device"),
-        "{}",
-        mounted.err
-    );
-    let backing = replay(&source.image(), &[]);
-    assert_eq!(backing.status, Some(1));
-    assert!(backing.err.contains("is in use as loop"), "{}", backing.err);
+    let mounted = replay(source.disk(), &[]).ended(1);
+    mounted.complains("is mounted, or in use by another device");
+    let backing = replay(&source.image(), &[]).ended(1);
+    backing.complains("is in use as loop");
     let folder = replay(dir.path(), &[]);
-    assert!(
-        folder.err.contains("is neither a block device nor a file"),
-        "{}",
-        folder.err
-    );
+    folder.complains("is neither a block device nor a file");
     let small = dir.path().join("small");
     fs::write(&small, [7; 4096]).unwrap();
     let small = replay(&small, &[]);
-    assert!(
-        small.err.contains("has 4096 bytes, but the requests reach"),
-        "{}",
-        small.err
-    );
-    let speed = replay(source.disk(), &["--speed", "0"]);
-    assert_eq!(speed.status, Some(2), "{}", speed.err);
+    small.complains("has 4096 bytes, but the requests reach");
+    replay(source.disk(), &["--speed", "0"]).ended(2);
 
     // Nothing is written unless --yes names the target.
     source.unmount().unwrap();
     let before = fs::read(source.image()).unwrap();
     let only = |yes: &[&str]| {
-        let mut replay = mostrace();
+        let mut replay = program();
         replay.arg("replay").arg(&recording).arg("--blocks");
         say(replay.arg(source.disk()).args(yes))
     };
-    let dry = only(&[]);
-    assert_eq!(dry.status, Some(0), "{}", dry.err);
-    assert!(dry.out.contains("Nothing was written"), "{}", dry.out);
+    let dry = only(&[]).ended(0);
+    dry.prints("Nothing was written");
     assert_eq!(only(&["--yes", "/dev/null"]).status, Some(1));
     assert!(before == fs::read(source.image()).unwrap());
 }
@@ -289,15 +265,16 @@ fn a_bare_trace_is_replayed_in_a_file() {
         .unwrap()
         .set_len(64 << 20)
         .unwrap();
-    let replayed = say(mostrace()
-        .arg("replay")
-        .arg(recording.join("trace"))
-        .arg("--blocks")
-        .arg(&target)
-        .arg("--yes")
-        .arg(&target)
-        .args(["--fast", "--json"]));
-    assert_eq!(replayed.status, Some(0), "{}", replayed.err);
+    let replayed = succeeds(
+        program()
+            .arg("replay")
+            .arg(recording.join("trace"))
+            .arg("--blocks")
+            .arg(&target)
+            .arg("--yes")
+            .arg(&target)
+            .args(["--fast", "--json"]),
+    );
     let told: Value = serde_json::from_str(&replayed.out).unwrap();
     assert_eq!(told["blocks"]["failed"], serde_json::json!({}));
     let written = &told["blocks"]["requests"]["write"];

@@ -2,11 +2,14 @@
 //! Bundles with impossible contents: they are small, and reading them must not panic and must take little memory.
 #![cfg(feature = "analyze")]
 
+mod run;
+
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use mostrace_bundle::archive;
+use run::program;
 use serde_json::Value;
 use wait4::Wait4;
 
@@ -62,7 +65,7 @@ fn change(path: &Path, header: usize, size: usize, places: &[usize], number: u64
 fn all_verbs(folder: &Path) {
     for verb in VERBS {
         let said = folder.with_extension("said");
-        let mut child = Command::new(env!("CARGO_BIN_EXE_mostrace"))
+        let mut child = program()
             .arg(verb[0])
             .arg(folder)
             .args(&verb[1..])
@@ -139,7 +142,7 @@ fn requests_longer_than_a_devices_are_no_list_of_blocks() {
         fs::write(folder.join("trace.blktrace.0"), requests(4096, length)).expect("events");
         fs::write(folder.join("trace.blktrace.1"), "").expect("events");
         let blocks = dir.path().join(format!("blocks-{length}"));
-        let said = Command::new(env!("CARGO_BIN_EXE_mostrace"))
+        let said = program()
             .args(["export", "--format", "oracle-general", "-o"])
             .args([&blocks, &folder])
             .output()

@@ -2,41 +2,31 @@
 //! Causes: bundles made by hand, whose causes are known.
 #![cfg(feature = "analyze")]
 
+mod run;
 mod scene;
 
 use std::collections::BTreeMap;
-use std::process::Command;
 
 use mostrace_bundle::entry::{CallKind, Jbd2, NONE, Origin};
 use proptest::prelude::*;
-use scene::{CallOf, DEVICE, HandleOf, JBD2, KWORKER, READ, SQLITE, SYNC, Scene, Thread, WRITE};
+use run::{json, mostrace, program, say};
+use scene::{
+    CREATE, CallOf, DEVICE, HandleOf, JBD2, KWORKER, READ, SQLITE, SYNC, Scene, Thread, WRITE,
+    saved,
+};
 use serde_json::Value;
 
-const OTHER: Thread = Thread {
-    pid: 201,
-    tgid: 200,
-    comm: "other",
-};
+const OTHER: Thread = Thread::new(201, 200, "other");
 
-const CREATE: HandleOf = HandleOf {
-    thread: SQLITE,
-    function: "__ext4_new_inode",
-    inode: 12,
-    call: CallKind::Open,
-    lasted_us: 50,
-    overlaps: false,
-    s_dev: DEVICE,
-};
 const UNLINK: HandleOf = HandleOf {
     function: "__ext4_unlink",
     call: CallKind::Unlink,
     ..CREATE
 };
 const FLUSHER: HandleOf = HandleOf {
-    thread: KWORKER,
     function: "ext4_do_writepages",
     call: CallKind::Other,
-    ..CREATE
+    ..CREATE.by(KWORKER)
 };
 
 const FSYNC: CallOf = CallOf {
@@ -49,30 +39,10 @@ const FSYNC: CallOf = CallOf {
     lasted_us: 100,
 };
 
-/// Makes a scene with a first transaction, within which the recording may have begun.
-fn scene() -> Scene {
-    let mut s = Scene::new();
-    s.handle(CREATE, &[]);
-    s.tid += 1;
-    s
-}
-
-fn mostrace(args: &[&str]) -> Value {
-    let output = Command::new(env!("CARGO_BIN_EXE_mostrace"))
-        .args(args)
-        .arg("--json")
-        .output()
-        .unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{args:?}: {stderr}");
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
 fn run(scene: &Scene, verb: &[&str]) -> Vec<Value> {
-    let tmp = tempfile::tempdir().unwrap();
-    let path = scene.save(tmp.path());
-    let args = [verb, &[path.to_str().unwrap()]].concat();
-    mostrace(&args).as_array().unwrap().clone()
+    let (_tmp, path) = saved(scene);
+    let args = [verb, &[&path, "--json"]].concat();
+    json(&args).as_array().unwrap().clone()
 }
 
 /// Returns kind, cause's comm, operation, inode, certainty and number of causers of the rows that were written.
@@ -106,12 +76,11 @@ fn bytes_by(scene: &Scene, column: &str, more: &[&str]) -> BTreeMap<String, u64>
 
 #[test]
 fn a_copy_is_its_handles_and_a_descriptor_everybodys_in_proportion() {
-    let mut s = scene();
+    let mut s = Scene::begun();
     s.handle(CREATE, &[8, 16, 24]);
     let unlink = HandleOf {
-        thread: OTHER,
         inode: 13,
-        ..UNLINK
+        ..UNLINK.by(OTHER)
     };
     s.handle(unlink, &[32]);
     s.commit(2000, &[8, 16, 24, 32, 40]);
@@ -160,7 +129,7 @@ fn of_a_transaction_of_one_process_the_process_is_known() {
             .filter(|row| !row.starts_with("null"))
             .collect::<Vec<_>>()
     };
-    let mut s = scene();
+    let mut s = Scene::begun();
     s.handle(CREATE, &[8]);
     s.handle(UNLINK, &[16]);
     s.commit(2000, &[8, 16]);
@@ -174,18 +143,12 @@ fn of_a_transaction_of_one_process_the_process_is_known() {
             "commit proportional exact"
         ]
     );
-    let mut s = scene();
+    let mut s = Scene::begun();
     s.handle(CREATE, &[8]);
-    s.handle(
-        HandleOf {
-            thread: OTHER,
-            ..UNLINK
-        },
-        &[16],
-    );
+    s.handle(UNLINK.by(OTHER), &[16]);
     s.commit(2000, &[8, 16]);
     assert_eq!(known(&s)[0], "descriptor proportional proportional");
-    let mut s = scene();
+    let mut s = Scene::begun();
     s.handle(CREATE, &[8]);
     s.commit(2000, &[8]);
     assert_eq!(known(&s)[0], "descriptor exact exact");
@@ -196,11 +159,10 @@ fn of_a_transaction_of_one_process_the_process_is_known() {
 #[test]
 fn the_blocks_of_two_journals_are_told_apart() {
     let elsewhere = HandleOf {
-        thread: OTHER,
         s_dev: DEVICE + 1,
-        ..CREATE
+        ..CREATE.by(OTHER)
     };
-    let mut s = scene();
+    let mut s = Scene::begun();
     s.tid -= 1;
     s.handle(elsewhere, &[]);
     s.tid += 1;
@@ -234,16 +196,13 @@ fn the_blocks_of_two_journals_are_told_apart() {
 /// second may have been made by anybody who took part.
 #[test]
 fn whoever_changes_a_block_after_the_first_is_not_left_out() {
-    let unlink = HandleOf {
-        thread: OTHER,
-        ..UNLINK
-    };
+    let unlink = UNLINK.by(OTHER);
     let copies = |s: &Scene| {
         let mut lines = written(s, &[]);
         lines.retain(|line| line.starts_with("metadata_copy"));
         lines
     };
-    let mut s = scene();
+    let mut s = Scene::begun();
     s.handle(CREATE, &[8]);
     s.handle(unlink, &[8, 16]);
     s.commit(2000, &[8, 16]);
@@ -254,7 +213,7 @@ fn whoever_changes_a_block_after_the_first_is_not_left_out() {
             "metadata_copy other unlink 12 exact 1"
         ]
     );
-    let mut s = scene();
+    let mut s = Scene::begun();
     s.tells_each = false;
     s.handle(CREATE, &[8]);
     s.handle(unlink, &[16]);
@@ -290,17 +249,12 @@ const WRITER: CallOf = CallOf {
     lasted_us: 500,
     ..FSYNC
 };
-const THIRD: Thread = Thread {
-    pid: 301,
-    tgid: 301,
-    comm: "third",
-};
+const THIRD: Thread = Thread::new(301, 301, "third");
 
 /// Writes `bytes` of inode 12 from `offset` on out; the first page was made dirty `ago_us` µs before the request.
 fn write_out(s: &mut Scene, offset: u64, bytes: u32, dirtier: Thread, ago_us: u64) {
     let sector = 8000 + offset / 512;
-    s.request(WRITE, sector, bytes, KWORKER);
-    s.process(sector, bytes, KWORKER, Origin::FILE);
+    s.owned(WRITE, sector, bytes, KWORKER, Origin::FILE);
     s.file(sector, bytes, 12, offset, b"a.db");
     s.dirtier_since(sector, bytes, dirtier, ago_us);
 }
@@ -308,7 +262,7 @@ fn write_out(s: &mut Scene, offset: u64, bytes: u32, dirtier: Thread, ago_us: u6
 /// A large folio became dirty once, when the first of three tasks wrote to it; each wrote a block of its own.
 #[test]
 fn in_a_large_folio_each_block_is_its_writers() {
-    let mut s = scene();
+    let mut s = Scene::begun();
     for (thread, offset) in [(SQLITE, 0), (OTHER, 64 << 10), (THIRD, 128 << 10)] {
         s.call(CallOf {
             thread,
@@ -331,12 +285,11 @@ fn in_a_large_folio_each_block_is_its_writers() {
 
 #[test]
 fn a_block_that_two_calls_changed_is_shared_until_it_is_written() {
-    let mut s = scene();
+    let mut s = Scene::begun();
     let other = CallOf {
-        thread: OTHER,
         offset: 1,
         bytes: 1,
-        ..WRITER
+        ..WRITER.by(OTHER)
     };
     s.call(WRITER);
     s.call(other);
@@ -359,7 +312,7 @@ fn a_block_that_two_calls_changed_is_shared_until_it_is_written() {
 /// A change that no call explains is not exact: a page dirtied by somebody without a call, a call in progress, lost entries.
 #[test]
 fn a_change_that_may_be_unseen_leaves_the_first() {
-    let mut s = scene();
+    let mut s = Scene::begun();
     s.call(WRITER);
     // Made dirty through a mapping, before the call.
     write_out(&mut s, 0, 4096, THIRD, 5000);
@@ -373,36 +326,31 @@ fn a_change_that_may_be_unseen_leaves_the_first() {
             "regular third write 12 first 1"
         ]
     );
-    let mut s = scene();
+    let mut s = Scene::begun();
     s.call(WRITER);
     write_out(&mut s, 0, 4096, SQLITE, 1100);
     s.manifest.losses.insert("causes_ring".into(), 1);
     assert_eq!(written(&s, &[]), ["regular sqlite3 write 12 first 1"]);
     // A call of another task was in progress when the page was queued.
-    let mut s = scene();
+    let mut s = Scene::begun();
     s.call(WRITER);
     write_out(&mut s, 0, 4096, SQLITE, 1100);
     s.call(CallOf {
-        thread: OTHER,
         lasted_us: 1500,
-        ..WRITER
+        ..WRITER.by(OTHER)
     });
     assert_eq!(written(&s, &[]), ["regular sqlite3 write 12 set 2"]);
 }
 
 #[test]
 fn what_was_cut_off_is_nobodys_change_any_more() {
-    let mut s = scene();
+    let mut s = Scene::begun();
     s.call(WRITER);
     s.call(CallOf {
-        thread: OTHER,
         kind: CallKind::Truncate,
-        ..WRITER
+        ..WRITER.by(OTHER)
     });
-    s.call(CallOf {
-        thread: THIRD,
-        ..WRITER
-    });
+    s.call(WRITER.by(THIRD));
     write_out(&mut s, 0, 4096, THIRD, 1100);
     assert_eq!(written(&s, &[]), ["regular third write 12 exact 1"]);
 }
@@ -424,10 +372,9 @@ fn of_a_transaction_that_may_have_begun_before_the_recording_only_what_was_seen_
 
 #[test]
 fn a_flusher_allocates_for_who_wrote_the_pages() {
-    let mut s = scene();
+    let mut s = Scene::begun();
     s.handle(FLUSHER, &[8]);
-    s.request(WRITE, 800, 4096, KWORKER);
-    s.process(800, 4096, KWORKER, Origin::FILE);
+    s.owned(WRITE, 800, 4096, KWORKER, Origin::FILE);
     s.file(800, 4096, 12, 0, b"a.db");
     s.dirtier(800, 4096, OTHER);
     s.commit(2000, &[8]);
@@ -441,7 +388,7 @@ fn a_flusher_allocates_for_who_wrote_the_pages() {
         ]
     );
     // The flusher is not the cause of pages whose cause is unknown.
-    let mut s = scene();
+    let mut s = Scene::begun();
     s.handle(FLUSHER, &[8]);
     s.commit(2000, &[8]);
     assert_eq!(written(&s, &[])[1], "metadata_copy - - - unknown 0");
@@ -449,11 +396,10 @@ fn a_flusher_allocates_for_who_wrote_the_pages() {
 
 #[test]
 fn an_eviction_is_whose_unlink_it_was() {
-    let mut s = scene();
+    let mut s = Scene::begun();
     s.call(CallOf {
-        thread: OTHER,
         kind: CallKind::Unlink,
-        ..FSYNC
+        ..FSYNC.by(OTHER)
     });
     let evict = HandleOf {
         function: "ext4_evict_inode",
@@ -464,9 +410,8 @@ fn an_eviction_is_whose_unlink_it_was() {
     s.handle(HandleOf { inode: 13, ..evict }, &[16]);
     s.handle(
         HandleOf {
-            thread: KWORKER,
             inode: 14,
-            ..evict
+            ..evict.by(KWORKER)
         },
         &[24],
     );
@@ -488,26 +433,13 @@ fn of_handles_that_overlapped_it_is_one_of_a_set() {
         lasted_us: 5000,
         ..CREATE
     };
-    let others = HandleOf {
-        thread: OTHER,
-        ..overlapping
-    };
-    let mut s = scene();
+    let others = overlapping.by(OTHER);
+    let mut s = Scene::begun();
     s.handle(overlapping, &[8]);
     s.handle(others, &[16]);
     // This handle was the first to modify nothing, so it cannot be meant.
-    let third = Thread {
-        pid: 301,
-        tgid: 301,
-        comm: "third",
-    };
-    s.handle(
-        HandleOf {
-            thread: third,
-            ..overlapping
-        },
-        &[],
-    );
+    let third = Thread::new(301, 301, "third");
+    s.handle(overlapping.by(third), &[]);
     s.commit(2000, &[8, 16]);
     assert_eq!(
         written(&s, &[])[1..3],
@@ -529,20 +461,13 @@ fn of_handles_that_overlapped_it_is_one_of_a_set() {
 
 #[test]
 fn a_block_written_home_is_who_changed_it_first_or_all_theirs() {
-    let mut s = scene();
+    let mut s = Scene::begun();
     s.handle(CREATE, &[8]);
     s.commit(2000, &[8]);
-    s.handle(
-        HandleOf {
-            thread: OTHER,
-            ..UNLINK
-        },
-        &[8, 16],
-    );
+    s.handle(UNLINK.by(OTHER), &[8, 16]);
     s.commit(2100, &[8, 16]);
     let home = |s: &mut Scene| {
-        s.request(WRITE, 8, 8192, KWORKER);
-        s.process(8, 8192, KWORKER, Origin::BDEV);
+        s.owned(WRITE, 8, 8192, KWORKER, Origin::BDEV);
     };
     home(&mut s);
     // Nobody has changed it since.
@@ -574,14 +499,13 @@ fn a_block_written_home_is_who_changed_it_first_or_all_theirs() {
 
 #[test]
 fn a_commit_and_its_flush_are_the_first_fsyncs_that_waited() {
-    let mut s = scene();
+    let mut s = Scene::begun();
     s.handle(CREATE, &[8]);
     s.commit(2000, &[8]);
     // The first call is by a process that had no part in it, and the second began when the commit was in flight.
     s.call(CallOf {
-        thread: OTHER,
         lasted_us: 9000,
-        ..FSYNC
+        ..FSYNC.by(OTHER)
     });
     s.call(CallOf {
         lasted_us: 7000,
@@ -611,15 +535,12 @@ fn a_commit_and_its_flush_are_the_first_fsyncs_that_waited() {
 #[test]
 fn without_its_tables_a_bundle_knows_who_dirtied_and_who_read() {
     let mut s = scene::transaction();
-    s.request(WRITE, 9000, 4096, KWORKER);
-    s.process(9000, 4096, KWORKER, Origin::FILE);
+    s.owned(WRITE, 9000, 4096, KWORKER, Origin::FILE);
     s.file(9000, 4096, 13, 0, b"a.db");
     s.dirtier(9000, 4096, SQLITE);
-    s.request(WRITE | SYNC, 9100, 4096, OTHER);
-    s.process(9100, 4096, OTHER, Origin::DIRECT);
+    s.owned(WRITE | SYNC, 9100, 4096, OTHER, Origin::DIRECT);
     s.file(9100, 4096, 13, 4096, b"a.db");
-    s.request(READ, 9100, 4096, KWORKER);
-    s.process(9100, 4096, KWORKER, Origin::FILE);
+    s.owned(READ, 9100, 4096, KWORKER, Origin::FILE);
     let by = bytes_by(&s, "cause_op", &["--where", "cause_known = 'exact'"]);
     assert_eq!(
         by,
@@ -641,13 +562,8 @@ fn without_its_tables_a_bundle_knows_who_dirtied_and_who_read() {
 #[test]
 fn events_have_the_causes_side_by_side() {
     let rows = run(&scene::transaction(), &["events"]);
-    let tmp = tempfile::tempdir().unwrap();
-    let path = scene::transaction().save(tmp.path());
-    let output = Command::new(env!("CARGO_BIN_EXE_mostrace"))
-        .args(["events", path.to_str().unwrap(), "--format", "csv"])
-        .output()
-        .unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
+    let (_tmp, path) = saved(&scene::transaction());
+    let text = mostrace(&["events", &path, "--format", "csv"]);
     let header = text.lines().next().unwrap();
     let causes = "cause_pid,cause_tgid,cause_uid,cause_comm,cause_op,cause_inode,cause_path,cause_known,causes,\
                   cause_latency_ns";
@@ -657,18 +573,11 @@ fn events_have_the_causes_side_by_side() {
 
 /// Two processes each changed one of two blocks that one request writes home.
 fn shared_by_two() -> Scene {
-    let mut s = scene();
+    let mut s = Scene::begun();
     s.handle(CREATE, &[8]);
-    s.handle(
-        HandleOf {
-            thread: OTHER,
-            ..UNLINK
-        },
-        &[16],
-    );
+    s.handle(UNLINK.by(OTHER), &[16]);
     s.commit(2000, &[8, 16]);
-    s.request(WRITE, 8, 8192, KWORKER);
-    s.process(8, 8192, KWORKER, Origin::BDEV);
+    s.owned(WRITE, 8, 8192, KWORKER, Origin::BDEV);
     s
 }
 
@@ -700,22 +609,16 @@ fn a_condition_is_on_the_whole_row_also_where_it_is_cut_into_shares() {
 /// Calls are not rows: if a filter selects rows, no transactions are reported and nothing is divided by them.
 #[test]
 fn a_tree_of_some_rows_has_no_transactions() {
-    let tmp = tempfile::tempdir().unwrap();
-    let path = two_databases().save(tmp.path());
-    let path = path.to_str().unwrap();
-    let some = ["analyze", "--tree", "--where", "bytes > 0", path];
-    let tree = mostrace(&some);
+    let (_tmp, path) = saved(&two_databases());
+    let some = ["analyze", "--tree", "--where", "bytes > 0", &path];
+    let tree = json(&[&some[..], &["--json"]].concat());
     assert_eq!(tree["device_bytes"], 4 * 4096);
     assert!(tree["transactions"].is_null(), "{tree}");
     for owner in tree["owners"].as_array().unwrap() {
         assert!(owner["transactions"].is_null(), "{owner}");
         assert_eq!(owner["write_calls"].as_array().unwrap().len(), 0);
     }
-    let text = Command::new(env!("CARGO_BIN_EXE_mostrace"))
-        .args(some)
-        .output()
-        .unwrap();
-    let text = String::from_utf8(text.stdout).unwrap();
+    let text = mostrace(&some);
     assert!(
         text.contains("the database") && !text.contains("write()"),
         "{text}"
@@ -728,8 +631,7 @@ fn a_tree_of_some_rows_has_no_transactions() {
 
 /// Writes a page of a file, so that the file has a name.
 fn named(s: &mut Scene, sector: u64, inode: u64, name: &[u8]) {
-    s.request(WRITE | SYNC, sector, 4096, SQLITE);
-    s.process(sector, 4096, SQLITE, Origin::FILE);
+    s.owned(WRITE | SYNC, sector, 4096, SQLITE, Origin::FILE);
     s.file(sector, 4096, inode, 0, name);
     s.dirtier(sector, 4096, SQLITE);
 }
@@ -742,7 +644,7 @@ fn frame(nth: u64) -> u64 {
 /// A transaction in DELETE mode of `thread` in a.db (inode 21, its journal 20), with one in WAL mode of another process in
 /// b.db (32, its WAL 31) between its calls.
 fn two_databases() -> Scene {
-    let mut s = scene();
+    let mut s = Scene::begun();
     for (sector, inode, name) in [
         (800, 20, &b"a.db-journal"[..]),
         (900, 21, b"a.db"),
@@ -799,9 +701,8 @@ fn two_databases() -> Scene {
 #[test]
 fn transactions_are_told_apart_by_process_and_database() {
     let s = two_databases();
-    let tmp = tempfile::tempdir().unwrap();
-    let path = s.save(tmp.path());
-    let tree = mostrace(&["analyze", "--tree", path.to_str().unwrap()]);
+    let (_tmp, path) = saved(&s);
+    let tree = json(&["analyze", "--tree", &path, "--json"]);
     let owners = tree["owners"].as_array().unwrap();
     let owner = |process: &str, database: Value| {
         let is_it = |owner: &&Value| owner["process"] == process && owner["database"] == database;
@@ -829,7 +730,7 @@ fn transactions_are_told_apart_by_process_and_database() {
     assert_eq!(owner("other:200", "b.db".into())["device"]["bytes"], 0);
     // Another process wrote to the device: what was asked and what was written are reported for those who did it.
     let options = mostrace::analysis::Options::default();
-    let analysis = mostrace::analysis::Analysis::open(&path, &options).unwrap();
+    let analysis = mostrace::analysis::Analysis::open(path.as_ref(), &options).unwrap();
     let databases = analysis.databases().unwrap();
     let found: Vec<_> = databases
         .iter()
@@ -855,15 +756,10 @@ fn transactions_are_told_apart_by_process_and_database() {
 #[test]
 fn an_analysis_begins_with_what_it_found() {
     let finding = |s: &Scene| {
-        let tmp = tempfile::tempdir().unwrap();
-        let path = s.save(tmp.path());
-        let path = path.to_str().unwrap();
-        let output = Command::new(env!("CARGO_BIN_EXE_mostrace"))
-            .args(["analyze", path])
-            .output()
-            .unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        let finding = mostrace(&["analyze", path])["finding"]
+        let (_tmp, path) = saved(s);
+        let path = path.as_str();
+        let text = mostrace(&["analyze", path]);
+        let finding = json(&["analyze", path, "--json"])["finding"]
             .as_str()
             .unwrap()
             .to_owned();
@@ -898,11 +794,10 @@ fn an_analysis_begins_with_what_it_found() {
     let mut busy = two_databases();
     for at in 0..20 {
         let commit = CallOf {
-            thread: OTHER,
             kind: CallKind::Write,
             inode: 31,
             bytes: 24,
-            ..FSYNC
+            ..FSYNC.by(OTHER)
         };
         busy.call(CallOf {
             offset: frame(3 + at),
@@ -915,12 +810,10 @@ fn an_analysis_begins_with_what_it_found() {
     one_number_of_transactions(&busy, 26);
     one_number_of_transactions(&s, 6);
     let mut quiet = Scene::new();
-    quiet.request(READ, 800, 4096, SQLITE);
-    quiet.process(800, 4096, SQLITE, Origin::FILE);
-    let tmp = tempfile::tempdir().unwrap();
-    let path = quiet.save(tmp.path());
+    quiet.owned(READ, 800, 4096, SQLITE, Origin::FILE);
+    let (_tmp, path) = saved(&quiet);
     assert_eq!(
-        mostrace(&["analyze", path.to_str().unwrap()])["finding"],
+        json(&["analyze", &path, "--json"])["finding"],
         "Nothing was written, and 4.1 KB were read, 100 % by sqlite3:100"
     );
     assert_eq!(
@@ -931,11 +824,10 @@ fn an_analysis_begins_with_what_it_found() {
 
 /// The tree, a comparison, a limit and the page have the same number.
 fn one_number_of_transactions(s: &Scene, transactions: u64) {
-    let tmp = tempfile::tempdir().unwrap();
-    let path = s.save(tmp.path());
-    let path = path.to_str().unwrap();
-    let tree = mostrace(&["analyze", "--tree", path]);
-    let diff = mostrace(&["diff", path, path]);
+    let (tmp, path) = saved(s);
+    let path = path.as_str();
+    let tree = json(&["analyze", "--tree", path, "--json"]);
+    let diff = json(&["diff", path, path, "--json"]);
     for side in [&tree, &diff["a"]] {
         assert_eq!(side["transactions"], transactions);
         assert_eq!(side["transactions_sure"], "exact");
@@ -943,23 +835,16 @@ fn one_number_of_transactions(s: &Scene, transactions: u64) {
     let written = tree["device_bytes"].as_f64().unwrap();
     let each = (written / transactions as f64).ceil();
     let check = |limit: f64| {
-        let mut check = Command::new(env!("CARGO_BIN_EXE_mostrace"));
         let limit = format!("{limit:.0}");
-        check.args(["check", path, "--max-bytes-per-transaction", &limit]);
-        check.output().unwrap().status.success()
+        let check = ["check", path, "--max-bytes-per-transaction", &limit];
+        say(program().args(check)).status == Some(0)
     };
     assert_eq!([check(each), check(each - 1.0)], [true, false]);
     let page = tmp.path().join("page.html");
-    mostrace_page(path, page.to_str().unwrap());
+    mostrace(&["report", path, "-o", page.to_str().unwrap()]);
     let page = std::fs::read_to_string(page).unwrap();
     let number = format!(r#""transactions":{transactions},"#);
     assert!(page.contains(&number), "{number}");
-}
-
-fn mostrace_page(path: &str, page: &str) {
-    let mut report = Command::new(env!("CARGO_BIN_EXE_mostrace"));
-    let output = report.args(["report", path, "-o", page]).output().unwrap();
-    assert!(output.status.success(), "{output:?}");
 }
 
 /// A step of a random scene.
@@ -1036,16 +921,14 @@ fn play(steps: &[Step]) -> Scene {
                 homes.clear();
             }
             Step::Home { block, blocks } => {
-                s.request(WRITE, block * 8, blocks * 4096, KWORKER);
-                s.process(block * 8, blocks * 4096, KWORKER, Origin::BDEV);
+                s.owned(WRITE, block * 8, blocks * 4096, KWORKER, Origin::BDEV);
             }
             Step::Data {
                 who: by,
                 block,
                 dirtied,
             } => {
-                s.request(WRITE, block * 8, 4096, who[*by]);
-                s.process(block * 8, 4096, who[*by], Origin::FILE);
+                s.owned(WRITE, block * 8, 4096, who[*by], Origin::FILE);
                 s.file(block * 8, 4096, 12, 0, b"a.db");
                 if *dirtied {
                     s.dirtier(block * 8, 4096, who[*by]);

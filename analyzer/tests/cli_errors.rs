@@ -2,6 +2,7 @@
 //! Errors are one line that names the file, with the right exit status.
 #![cfg(feature = "analyze")]
 
+mod run;
 mod scene;
 
 use std::fs;
@@ -11,13 +12,10 @@ use std::process::{Command, Output, Stdio};
 
 use mostrace_bundle::manifest::State;
 use mostrace_bundle::{layout, table};
-
-fn mostrace() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_mostrace"))
-}
+use run::program;
 
 fn run(args: &[&str]) -> Output {
-    mostrace().args(args).stdin(Stdio::null()).output().unwrap()
+    program().args(args).stdin(Stdio::null()).output().unwrap()
 }
 
 /// Returns status, stdout and stderr.
@@ -76,105 +74,41 @@ fn make_wrong_ones(dir: &Path) {
 fn errors_are_one_line_that_names_the_file() {
     let tmp = tempfile::tempdir().unwrap();
     make_wrong_ones(tmp.path());
-    for (status, args, says) in [
-        (1, "analyze @/none", "@/none: no such trace"),
-        (1, "analyze @/none.tar.zst", "@/none.tar.zst: No such file"),
-        (
-            1,
-            "analyze @/foreign",
-            "@/foreign: not a blktrace file (bad magic",
-        ),
-        (1, "analyze @/foreign.tar.zst", "@/foreign.tar.zst: "),
-        (1, "analyze @/folder", "@/folder: no manifest.json in it"),
-        (
-            1,
-            "analyze @/newer.most",
-            "@/newer.most/manifest.json: schema version 7",
-        ),
-        (
-            1,
-            "analyze @/damaged.most",
-            "@/damaged.most/manifest.json: EOF",
-        ),
-        (
-            1,
-            "analyze @/cut.most",
-            "@/cut.most/trace.blktrace.0: the last record, at byte",
-        ),
-        (
-            1,
-            "analyze @/cut-entries.most",
-            "@/cut-entries.most/process.entries: entry at byte",
-        ),
-        (
-            1,
-            "analyze @/no-events.most",
-            "@/no-events.most: no block events in it",
-        ),
-        (
-            1,
-            "analyze @/snapshot.most",
-            "@/snapshot.most/snapshot.sparse.zst: ",
-        ),
-        (
-            1,
-            "analyze @/good.most --image @/none.img",
-            "@/none.img: open: No such file",
-        ),
-        (
-            1,
-            "analyze @/good.most --image @/empty.img",
-            "@/empty.img: first blocks: no filesystem recognised",
-        ),
-        (
-            1,
-            "analyze @/good.most -o @/none/out.json",
-            "@/none/out.json: No such file",
-        ),
-        (
-            1,
-            "events @/good.most -o @/folder",
-            "@/folder: Is a directory",
-        ),
-        (1, "map @/none.img", "@/none.img: open: No such file"),
-        (1, "map @/folder", "@/folder: no manifest.json in it"),
-        (
-            1,
-            "map @/empty.img",
-            "@/empty.img: first blocks: no filesystem recognised",
-        ),
-        (
-            1,
-            "map @/f2fs.img",
-            "@/f2fs.img: superblock at byte 1024: block,",
-        ),
-        (1, "map @/good.most", "@/good.most: no snapshot"),
-        (
-            1,
-            "map /dev/null",
-            "/dev/null: open: neither an image file nor a block device",
-        ),
-        (
-            2,
-            "analyze @/good.most --format csv",
-            "csv and parquet hold one table: choose",
-        ),
-        (
-            2,
-            "analyze @/good.most -o @/x.parquet",
-            "csv and parquet hold one table: choose",
-        ),
-        (
-            2,
-            "analyze @/good.most --by class,kind,role,pid,tgid",
-            "--by takes at most 4",
-        ),
-    ] {
+    // The exit status, the arguments, and the beginning of what is said.
+    let cases = "\
+1 analyze @/none => @/none: no such trace
+1 analyze @/none.tar.zst => @/none.tar.zst: No such file
+1 analyze @/foreign => @/foreign: not a blktrace file (bad magic
+1 analyze @/foreign.tar.zst => @/foreign.tar.zst:
+1 analyze @/folder => @/folder: no manifest.json in it
+1 analyze @/newer.most => @/newer.most/manifest.json: schema version 7
+1 analyze @/damaged.most => @/damaged.most/manifest.json: EOF
+1 analyze @/cut.most => @/cut.most/trace.blktrace.0: the last record, at byte
+1 analyze @/cut-entries.most => @/cut-entries.most/process.entries: entry at byte
+1 analyze @/no-events.most => @/no-events.most: no block events in it
+1 analyze @/snapshot.most => @/snapshot.most/snapshot.sparse.zst:
+1 analyze @/good.most --image @/none.img => @/none.img: open: No such file
+1 analyze @/good.most --image @/empty.img => @/empty.img: first blocks: no filesystem recognised
+1 analyze @/good.most -o @/none/out.json => @/none/out.json: No such file
+1 events @/good.most -o @/folder => @/folder: Is a directory
+1 map @/none.img => @/none.img: open: No such file
+1 map @/folder => @/folder: no manifest.json in it
+1 map @/empty.img => @/empty.img: first blocks: no filesystem recognised
+1 map @/f2fs.img => @/f2fs.img: superblock at byte 1024: block,
+1 map @/good.most => @/good.most: no snapshot
+1 map /dev/null => /dev/null: open: neither an image file nor a block device
+2 analyze @/good.most --format csv => csv and parquet hold one table: choose
+2 analyze @/good.most -o @/x.parquet => csv and parquet hold one table: choose
+2 analyze @/good.most --by class,kind,role,pid,tgid => --by takes at most 4";
+    for case in cases.lines() {
+        let (args, says) = case.split_once(" => ").unwrap();
+        let (status, args) = args.split_once(' ').unwrap();
         let dir = tmp.path().to_str().unwrap();
         let args: Vec<String> = args.split(' ').map(|arg| arg.replace('@', dir)).collect();
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let (code, stdout, stderr) = outcome(&args);
-        assert_eq!((code, stdout.as_str()), (status, ""), "{args:?}: {stderr}");
+        let ended = (code.to_string(), stdout.as_str());
+        assert_eq!(ended, (status.to_owned(), ""), "{args:?}: {stderr}");
         assert_eq!(stderr.lines().count(), 1, "{args:?}: {stderr}");
         let says = format!("mostrace: {}", says.replace('@', dir));
         assert!(stderr.starts_with(&says), "{args:?}: {stderr}");
@@ -371,7 +305,7 @@ fn a_full_disk_is_an_error_that_names_it() {
         assert_eq!(stderr.lines().count(), 1, "{stderr}");
     }
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
-    let output = mostrace()
+    let output = program()
         .args(["events", path])
         .stdout(full)
         .output()
@@ -393,7 +327,7 @@ fn a_closed_pipe_is_no_error() {
     }
     let path = scene.save(tmp.path());
     for format in ["table", "csv", "json", "parquet"] {
-        let mut child = mostrace()
+        let mut child = program()
             .args(["events", path.to_str().unwrap(), "--format", format])
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -2,42 +2,19 @@
 //! `map`, and the map within `analyze` and `events`, on an image that mke2fs filled; compared with debugfs.
 #![cfg(feature = "analyze")]
 
+mod run;
 mod scene;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 
 use mostrace_bundle::entry::Origin;
 use mostrace_bundle::layout;
 use mostrace_bundle::manifest::Snapshot;
 use mostrace_bundle::sparse::SparseWriter;
+use run::{json, mostrace};
 use serde_json::Value;
-
-fn run(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_mostrace"))
-        .args(args)
-        .output()
-        .unwrap()
-}
-
-fn mostrace(args: &[&str]) -> String {
-    let output = run(args);
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{args:?}: {stderr}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-fn json(args: &[&str]) -> Vec<Value> {
-    serde_json::from_str(&mostrace(args)).unwrap()
-}
-
-fn tool(name: &str) -> Command {
-    let mut command = Command::new(name);
-    let path = std::env::var("PATH").unwrap_or_default();
-    command.env("PATH", format!("{path}:/usr/sbin:/sbin"));
-    command
-}
+use test_support::tool;
 
 /// Makes 8 MiB of ext4 with 4 KiB blocks: `/dir/data` of 20,000 bytes and a name that is not text.
 fn image(dir: &Path) -> PathBuf {
@@ -51,21 +28,16 @@ fn image(dir: &Path) -> PathBuf {
     )
     .unwrap();
     let image = dir.join("image");
-    let mut make = tool("mke2fs");
+    let mut make = tool::command("mke2fs");
     make.args(["-q", "-F", "-t", "ext4", "-b", "4096", "-d"])
         .args([&tree, &image])
         .arg("8M");
-    assert!(make.output().unwrap().status.success());
+    tool::run(&mut make);
     image
 }
 
 fn debugfs(image: &Path, request: &str) -> String {
-    let output = tool("debugfs")
-        .args(["-R", request])
-        .arg(image)
-        .output()
-        .unwrap();
-    String::from_utf8(output.stdout).unwrap()
+    tool::text(tool::command("debugfs").args(["-R", request]).arg(image))
 }
 
 /// Returns first sector, inode and generation of `/dir/data` according to debugfs.
@@ -93,17 +65,16 @@ fn the_map_is_as_debugfs_has_it() {
     let row = format!("{sector},40,data,regular,{inode},0,/dir/data");
     assert!(csv.lines().any(|line| line == row), "{row}\n{csv}");
     assert!(csv.contains(",/odd\\x0a\\xff\n"), "{csv}");
-    let sectors: u64 = json(&["map", path, "--json"])
-        .iter()
-        .map(|r| r["sectors"].as_u64().unwrap())
-        .sum();
+    let map = json(&["map", path, "--json"]);
+    let pieces = map.as_array().unwrap().iter();
+    let sectors: u64 = pieces.map(|r| r["sectors"].as_u64().unwrap()).sum();
     assert_eq!(sectors * 512, 8 << 20);
 
     let third = (sector + 17).to_string();
     let rows = json(&[
         "map", path, "--sector", &third, "--sector", "99999999", "--json",
     ]);
-    assert_eq!(rows.len(), 2);
+    assert_eq!(rows.as_array().unwrap().len(), 2);
     assert_eq!(
         (&rows[0]["sector"], &rows[0]["sectors"]),
         (&(sector + 17).into(), &1.into())
@@ -155,8 +126,7 @@ fn the_snapshot_names_what_no_probe_named() {
     let at = sector + start;
     // The file is nameless, first with the snapshot's generation, then with another one.
     for generation in [generation, generation.wrapping_add(1)] {
-        s.request(scene::WRITE, at, 4096, scene::SQLITE);
-        s.process(at, 4096, scene::SQLITE, Origin::FILE);
+        s.owned(scene::WRITE, at, 4096, scene::SQLITE, Origin::FILE);
         s.file(at, 4096, inode, 0, b"");
         let entry = s.files.last_mut().unwrap();
         entry[56..60].copy_from_slice(&generation.to_le_bytes());
@@ -172,13 +142,12 @@ fn the_snapshot_names_what_no_probe_named() {
             .unwrap()
     };
     for sector in [table * 8 + start, at] {
-        s.request(scene::WRITE, sector, 4096, scene::KWORKER);
-        s.process(sector, 4096, scene::KWORKER, Origin::BDEV);
+        s.owned(scene::WRITE, sector, 4096, scene::KWORKER, Origin::BDEV);
     }
     let path = bundle(tmp.path(), &image, start, s);
     let rows = json(&["events", &path, "--json"]);
+    let rows = rows.as_array().unwrap().iter();
     let found: Vec<_> = rows
-        .iter()
         .map(|r| ["kind", "path", "provenance"].map(|c| r[c].as_str().unwrap_or("-")))
         .collect();
     assert_eq!(

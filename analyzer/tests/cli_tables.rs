@@ -3,7 +3,6 @@
 #![cfg(feature = "analyze")]
 
 mod run;
-
 mod scene;
 mod support;
 
@@ -14,19 +13,9 @@ use mostrace::causes::Sharing;
 use mostrace::facts::catalogue;
 use mostrace_bundle::entry::Origin;
 use mostrace_bundle::{Counter, Counters};
-use run::mostrace;
-use scene::Scene;
+use run::{json, mostrace};
+use scene::{Scene, saved};
 use serde_json::Value;
-
-fn json(args: &[&str]) -> Value {
-    serde_json::from_str(&mostrace(args)).unwrap()
-}
-
-fn saved(scene: &Scene) -> (tempfile::TempDir, String) {
-    let tmp = tempfile::tempdir().unwrap();
-    let path = scene.save(tmp.path());
-    (tmp, path.to_str().unwrap().to_owned())
-}
 
 fn sum(table: &Value, column: &str) -> u64 {
     table
@@ -496,8 +485,7 @@ fn what_is_not_asked_for_is_ten_lines() {
 #[test]
 fn entries_without_a_completion_are_told_where_something_is_missing() {
     let mut scene = Scene::new();
-    scene.request(scene::WRITE, 8, 4096, scene::SQLITE);
-    scene.process(8, 4096, scene::SQLITE, Origin::FILE);
+    scene.owned(scene::WRITE, 8, 4096, scene::SQLITE, Origin::FILE);
     scene.process(800, 4096, scene::SQLITE, Origin::FILE);
     let says = "1 process entries found no completion";
     let (_tmp, path) = saved(&scene);

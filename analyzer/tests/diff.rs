@@ -5,20 +5,9 @@
 mod run;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
-use run::mostrace;
+use run::{json, mostrace, sample};
 use serde_json::Value;
-
-fn sample(name: &str) -> String {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sample-traces");
-    let path = folder.join(format!("{name}.most.tar.zst"));
-    path.to_str().unwrap().to_owned()
-}
-
-fn json(args: &[&str]) -> Value {
-    serde_json::from_str(&mostrace(args)).unwrap()
-}
 
 /// Returns write_bytes by role, from `analyze`.
 fn by_role(sample: &str) -> BTreeMap<Option<String>, i64> {

@@ -11,7 +11,7 @@ use std::os::unix::fs::{chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-use run::say;
+use run::{program, say, succeeds};
 use test_support::{Need, run_one_by_one, tests, wait};
 
 const LIVE: [Need; 2] = [Need::Loop, Need::Btf];
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
 }
 
 fn experiment(file: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mostrace"));
+    let mut command = program();
     command.arg("experiment").arg(file);
     command
 }
@@ -68,8 +68,7 @@ fn syncs_are_those_that_were_published() {
         "--format=json",
         "--keep",
     ];
-    let said = say(experiment(&file).args(options).arg(&kept));
-    assert_eq!(said.status, Some(0), "{}", said.err);
+    let said = succeeds(experiment(&file).args(options).arg(&kept));
     let claims: Vec<BTreeMap<String, serde_json::Value>> = serde_json::from_str(&said.out).unwrap();
     let syncs: Vec<_> = claims.iter().filter(|c| c["figure"] == "syncs").collect();
     let of = |c: &&BTreeMap<String, serde_json::Value>| {
@@ -110,8 +109,7 @@ fn the_trace_of_updates_holds_them_alone() {
     fs::write(&file, small).unwrap();
     let before = largest_requests();
     let only = ["--only=tables=3", "--only=op=1", "--format=json"];
-    let said = say(experiment(&file).args(only));
-    assert_eq!(said.status, Some(0), "{}", said.err);
+    let said = succeeds(experiment(&file).args(only));
     assert_eq!(largest_requests(), before);
     let cells: Vec<BTreeMap<String, serde_json::Value>> = serde_json::from_str(&said.out).unwrap();
     let of = |name: &str| -> Vec<f64> {
@@ -184,8 +182,7 @@ fn what_is_killed_goes_on_where_it_was() {
         let mut end = OpenOptions::new().append(true).open(&results).unwrap();
         end.write_all(b"{\"cell\":\"n=").unwrap();
     }
-    let said = say(&mut experiment(&file));
-    assert_eq!(said.status, Some(0), "{}", said.err);
+    let said = succeeds(&mut experiment(&file));
     let all = lines(&results);
     assert!(all.starts_with(&killed));
     let mut seen: Vec<(String, u64)> = Vec::new();
@@ -211,8 +208,7 @@ fn a_cell_that_cannot_be_measured_stops_no_other() {
     let file = folder.path().join("x.toml");
     let text = "name = 'x'\ncommand = 'touch f'\n[matrix]\nmkfs = ['-b 77', '-b 4096']\n[repeat]\nmost = 1\n";
     fs::write(&file, text).unwrap();
-    let said = say(experiment(&file).args(["--format", "csv"]));
-    assert_eq!(said.status, Some(1));
+    let said = say(experiment(&file).args(["--format", "csv"])).ended(1);
     let rows: Vec<&str> = said.out.lines().skip(1).collect();
     assert!(
         rows.len() == 1 && rows[0].starts_with("-b 4096,1,"),
@@ -249,7 +245,7 @@ fn a_guest_has_what_this_kernel_lacks() {
         let said = say(experiment(&file).args(guest).args(["--only", only]));
         assert_eq!((said.status, &*said.out), (Some(1), rows), "{}", said.err);
         let told = format!("mostrace: error: {only} mkfs=--no-such: mkfs.");
-        assert!(said.err.contains(&told), "{}", said.err);
+        said.complains(&told);
     }
     let results = lines(&folder.path().join("x.6.12.jsonl"));
     assert_eq!(results.len(), 3, "{results:?}");
@@ -346,8 +342,7 @@ fn what_is_no_file_of_results_stays_as_it_is() {
     // This is what a process leaves that was killed while writing its first line.
     let line = serde_json::to_string(&header).unwrap();
     fs::write(&notes, &line[..20]).unwrap();
-    let listed = say(experiment(&file).arg("--list").arg("--results").arg(&notes));
-    assert_eq!(listed.status, Some(0), "{}", listed.err);
+    succeeds(experiment(&file).arg("--list").arg("--results").arg(&notes));
 }
 
 /// Root measures in folders of others, who can plant a link.
@@ -389,19 +384,9 @@ fn what_is_kept_takes_the_place_of_a_bundle_alone() {
     }
     symlink(&victim, kept.join("n=1.most")).unwrap();
     let only = ["--only=n=1", "--only=n=2", "--only=n=3", "--keep"];
-    let said = say(experiment(&file).args(only).arg(&kept));
-    assert_eq!(said.status, Some(1), "{}", said.err);
-    assert!(
-        said.err
-            .contains("n=2.most: is not a bundle, and is not overwritten"),
-        "{}",
-        said.err
-    );
-    assert!(
-        said.err.contains("2 cells could not be measured"),
-        "{}",
-        said.err
-    );
+    let said = say(experiment(&file).args(only).arg(&kept)).ended(1);
+    said.complains("n=2.most: is not a bundle, and is not overwritten");
+    said.complains("2 cells could not be measured");
     for folder in [&victim, &kept.join("n=2.most")] {
         let text = fs::read_to_string(folder.join("process.entries"));
         assert_eq!(text.unwrap(), "precious");
@@ -420,11 +405,11 @@ fn the_shipped_ones_are_sound() {
             continue;
         }
         let results = folder.path().join(path.file_name().unwrap());
-        let said = say(experiment(&path)
+        say(experiment(&path)
             .arg("--list")
             .arg("--results")
-            .arg(&results));
-        assert_eq!(said.status, Some(0), "{}: {}", path.display(), said.err);
+            .arg(&results))
+        .ended(0);
         // Earlier results still belong to the definition.
         let kept = path.with_extension("jsonl");
         if kept.exists() {

@@ -17,22 +17,11 @@ use mostrace_bundle::{Counters, layout};
 use polars::prelude::DataFrame;
 use polars_io::SerReader;
 use polars_io::parquet::read::ParquetReader;
-use run::bytes as mostrace;
+use run::{bytes as mostrace, json, program, sample, say, succeeds};
 use scene::{CallOf, HandleOf, SQLITE, Scene, Thread};
-use serde_json::Value;
-
-fn sample(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sample-traces");
-    folder.join(format!("{name}.most.tar.zst"))
-}
 
 fn export(name: &str, format: &str, more: &[&str]) -> Vec<u8> {
-    let path = sample(name);
-    let args = [
-        &["export", path.to_str().unwrap(), "--format", format],
-        more,
-    ];
-    mostrace(&args.concat())
+    mostrace(&[&["export", &sample(name), "--format", format], more].concat())
 }
 
 fn text(name: &str, format: &str, more: &[&str]) -> String {
@@ -41,8 +30,7 @@ fn text(name: &str, format: &str, more: &[&str]) -> String {
 
 /// Returns a total over all rows, from `analyze`.
 fn total(name: &str, column: &str) -> u64 {
-    let json = mostrace(&["analyze", sample(name).to_str().unwrap(), "--json"]);
-    let summary: Value = serde_json::from_slice(&json).unwrap();
+    let summary = json(&["analyze", &sample(name), "--json"]);
     summary["total"][column].as_u64().unwrap()
 }
 
@@ -109,17 +97,9 @@ struct Request {
 /// Returns the requests by the number of the completion.
 fn requests(name: &str) -> BTreeMap<u64, Request> {
     let columns = "completion,op,time_ns,q2c_ns,d2c_ns,device_flush";
-    let path = sample(name);
-    let json = mostrace(&[
-        "events",
-        path.to_str().unwrap(),
-        "--columns",
-        columns,
-        "--json",
-    ]);
-    let rows: Vec<Value> = serde_json::from_slice(&json).unwrap();
+    let rows = json(&["events", &sample(name), "--columns", columns, "--json"]);
     let mut requests: BTreeMap<u64, Request> = BTreeMap::new();
-    for row in rows {
+    for row in rows.as_array().unwrap() {
         let number = |name: &str| row[name].as_u64();
         let waited = number("q2c_ns").or(number("d2c_ns")).unwrap_or(0);
         let arrived_ns = number("time_ns").unwrap() - waited;
@@ -434,8 +414,7 @@ fn a_data_sets_tables_have_the_same_bytes() {
         BTreeSet::from(["ext4".to_owned()])
     );
     // The calls are those that the summary counts.
-    let json = mostrace(&["analyze", sample("wal").to_str().unwrap(), "--json"]);
-    let summary: Value = serde_json::from_slice(&json).unwrap();
+    let summary = json(&["analyze", &sample("wal"), "--json"]);
     let levels = summary["amplification"].as_array().unwrap();
     let asked = levels
         .iter()
@@ -469,48 +448,42 @@ fn a_recording_is_in_a_data_set_once() {
     let tmp = tempfile::tempdir().unwrap();
     let folder = tmp.path().join("traces");
     let folder_name = folder.to_str().unwrap();
-    let add = |bundle: &Path| {
-        let args = ["export", bundle.to_str().unwrap(), "--format", "dataset"];
-        let output = Command::new(env!("CARGO_BIN_EXE_mostrace"))
-            .args(args)
-            .args(["-o", folder_name])
-            .output()
-            .unwrap();
-        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{stderr}");
-        stderr
+    let export = |bundle: &str| {
+        let args = ["export", bundle, "--format", "dataset", "-o", folder_name];
+        say(program().args(args))
+    };
+    let add = |bundle: &str| {
+        let said = export(bundle).ended(0);
+        said.err
     };
     // A copy of another name, as a folder instead of an archive.
     let copy = tmp.path().join("copy.most");
     std::fs::create_dir(&copy).unwrap();
-    let tar = Command::new("tar")
-        .arg("-C")
-        .arg(&copy)
-        .args(["--zstd", "-xf"])
-        .arg(sample("f2fs-wal"))
-        .status()
-        .unwrap();
-    assert!(tar.success());
+    let mut tar = Command::new("tar");
+    tar.arg("-C").arg(&copy).args(["--zstd", "-xf"]);
+    succeeds(tar.arg(sample("f2fs-wal")));
+    let manifest = copy.join("manifest.json");
+    let copy = copy.to_str().unwrap();
     // Both at once: each writes the whole, and one is there.
     std::thread::scope(|scope| {
         scope.spawn(|| add(&sample("f2fs-wal")));
-        scope.spawn(|| add(&copy));
+        scope.spawn(|| add(copy));
     });
     let once = contents(&folder);
     assert_eq!(once.len(), 8, "{:?}", once.keys());
-    assert!(add(&copy).contains("the data set has it already"));
+    assert!(add(copy).contains("the data set has it already"));
     assert_eq!(contents(&folder), once);
     // Another recording lies beside it.
     add(&sample("wal"));
     assert_eq!(contents(&folder).len(), 16);
-    let identity = |bundle: &Path| {
-        let args = ["export", bundle.to_str().unwrap(), "--format", "identity"];
+    let identity = |bundle: &str| {
+        let args = ["export", bundle, "--format", "identity"];
         let line = String::from_utf8(mostrace(&args)).unwrap();
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         let [id, day, _] = <[String; 3]>::try_from(words).unwrap();
         (id, day)
     };
-    assert_eq!(identity(&copy), identity(&sample("f2fs-wal")));
+    assert_eq!(identity(copy), identity(&sample("f2fs-wal")));
     let (id, day) = identity(&sample("wal"));
     let path = folder.join(format!("events/day={day}/{id}.parquet"));
     assert!(path.is_file(), "{}", path.display());
@@ -518,20 +491,16 @@ fn a_recording_is_in_a_data_set_once() {
     let whole = std::fs::read(sample("f2fs-wal")).unwrap();
     let cut = tmp.path().join("cut.most.tar.zst");
     std::fs::write(&cut, &whole[..whole.len() - 1000]).unwrap();
-    let args = ["export", cut.to_str().unwrap(), "--format", "dataset"];
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mostrace"));
-    let refused = command.args(args).args(["-o", folder_name]).output();
-    let said = String::from_utf8(refused.unwrap().stderr).unwrap();
+    let said = export(cut.to_str().unwrap()).err;
     assert!(
         said.contains("a part of a recording has no identity"),
         "{said}"
     );
     assert_eq!(contents(&folder).len(), 16);
     // The contents count: one byte makes another recording.
-    let manifest = copy.join("manifest.json");
     let text = std::fs::read_to_string(&manifest).unwrap();
     std::fs::write(&manifest, text + "\n").unwrap();
-    assert_ne!(identity(&copy).0, identity(&sample("f2fs-wal")).0);
+    assert_ne!(identity(copy).0, identity(&sample("f2fs-wal")).0);
 }
 
 #[test]
@@ -648,8 +617,13 @@ fn made_up(dir: &Path) -> PathBuf {
         (1200, 24, "zyqtext.zyqext"),
         (1300, 25, "zyqa.db-mj0123ABCDE"),
     ] {
-        scene.request(scene::WRITE | scene::SYNC, sector, 4096, app);
-        scene.process(sector, 4096, app, mostrace_bundle::entry::Origin::FILE);
+        scene.owned(
+            scene::WRITE | scene::SYNC,
+            sector,
+            4096,
+            app,
+            mostrace_bundle::entry::Origin::FILE,
+        );
         scene.file(sector, 4096, inode, 0, name.as_bytes());
         scene.dirtier(sector, 4096, thread("zyqdirtier"));
         let call = |kind, offset, bytes| CallOf {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use mostrace_bundle::Bundle;
-use run::{mostrace, say};
+use run::{json, record, say, succeeds};
 use serde_json::Value;
 use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, run_one_by_one, tests};
@@ -43,11 +43,11 @@ impl Mounted {
         let folder = tempfile::tempdir().unwrap();
         let image = folder.path().join("image");
         File::create(&image).unwrap().set_len(600 << 20).unwrap();
-        runs(Command::new(mkfs).args(["-q", "-f"]).arg(&image));
+        succeeds(Command::new(mkfs).args(["-q", "-f"]).arg(&image));
         let mounted = Mounted { folder };
         fs::create_dir(mounted.point()).unwrap();
         let mut mount = Command::new("mount");
-        runs(mount.args(["-o", "loop"]).arg(&image).arg(mounted.point()));
+        succeeds(mount.args(["-o", "loop"]).arg(&image).arg(mounted.point()));
         mounted
     }
 
@@ -63,28 +63,11 @@ impl Drop for Mounted {
     }
 }
 
-fn runs(command: &mut Command) {
-    let said = say(command);
-    assert_eq!(said.status, Some(0), "{command:?}: {}", said.err);
-}
-
 /// Records `WORK` in the folder, on the disk that it is on; returns the recorder's messages.
 fn recorded(place: &Path, out: &Path) -> String {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mostrace"));
-    command
-        .arg("record")
-        .arg("-d")
-        .arg(place)
-        .arg("-o")
-        .arg(out);
     let script = format!("cd {}; {WORK}", place.display());
-    let said = say(command.args(["--", "sh", "-c", &script]));
-    assert_eq!(said.status, Some(0), "{}", said.err);
-    assert!(
-        said.err.contains("the kernel's counters agree"),
-        "{}",
-        said.err
-    );
+    let said = succeeds(record(place, out).args(["--", "sh", "-c", &script]));
+    said.complains("the kernel's counters agree");
     said.err
 }
 
@@ -97,8 +80,7 @@ fn written(bundle: &Path, by: &str) -> BTreeMap<String, i64> {
 fn written_where(bundle: &Path, by: &str, condition: &str) -> BTreeMap<String, i64> {
     let path = bundle.to_str().unwrap();
     let writes = format!("op = 'write' AND {condition}");
-    let answer = mostrace(&["analyze", path, "--by", by, "--where", &writes, "--json"]);
-    let rows: Value = serde_json::from_str(&answer).unwrap();
+    let rows = json(&["analyze", path, "--by", by, "--where", &writes, "--json"]);
     let row = |row: &Value| {
         let label = row[by].as_str().unwrap_or("-").to_owned();
         (label, row["write_bytes"].as_i64().unwrap())
@@ -175,13 +157,7 @@ fn of_btrfs_data_and_trees_are_told_apart() {
     // Without a mount, the first bytes identify the filesystem.
     let device = PathBuf::from(&manifest.device.path);
     let idle = disk.folder.path().join("idle.most");
-    let mut record = Command::new(env!("CARGO_BIN_EXE_mostrace"));
-    record
-        .args(["record", "-d"])
-        .arg(&device)
-        .arg("-o")
-        .arg(&idle);
-    runs(record.args(["--", "true"]));
+    succeeds(record(&device, &idle).args(["--", "true"]));
     let found = Bundle::open(&idle).unwrap().manifest().filesystem.clone();
     assert_eq!(found.unwrap().kind, "btrfs");
 }
@@ -198,7 +174,7 @@ fn an_overlay_is_on_the_disk_of_what_it_writes_to() {
     let [lower, upper, work] =
         ["lower", "upper", "work"].map(|name| at(name).display().to_string());
     let options = format!("lowerdir={lower},upperdir={upper},workdir={work}");
-    runs(
+    succeeds(
         Command::new("mount")
             .args(["-t", "overlay", "overlay", "-o", &options])
             .arg(overlay.point()),
@@ -216,16 +192,9 @@ fn an_overlay_is_on_the_disk_of_what_it_writes_to() {
 }
 
 fn what_lies_in_memory_has_no_disk() {
-    let said = say(Command::new(env!("CARGO_BIN_EXE_mostrace")).args([
-        "record",
-        "-d",
-        "/dev/shm",
-        "-o",
-        "/nowhere/x.most",
-        "--",
-        "true",
-    ]));
+    let said =
+        say(record(Path::new("/dev/shm"), Path::new("/nowhere/x.most")).args(["--", "true"]));
     assert_eq!(said.status, Some(1), "{}", said.err);
     let why = "/dev/shm: on tmpfs, which has no block device of its own";
-    assert!(said.err.contains(why), "{}", said.err);
+    said.complains(why);
 }

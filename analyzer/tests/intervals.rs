@@ -6,15 +6,10 @@ mod run;
 
 use std::collections::BTreeMap;
 
-use run::mostrace;
+use run::{mostrace, sample};
 
 /// Bytes written, by the moment at which an interval begins and the class.
 type Sums = BTreeMap<(String, String), u64>;
-
-fn sample() -> String {
-    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-    format!("{root}/sample-traces/delete.most.tar.zst")
-}
 
 fn csv(text: &str) -> Vec<Vec<String>> {
     let cells = |line: &str| line.split(',').map(str::to_owned).collect();
@@ -24,7 +19,14 @@ fn csv(text: &str) -> Vec<Vec<String>> {
 /// Sums up the rows by the text of their time, of which the first `digits` characters name the interval.
 fn of_rows(digits: usize, ending: &str) -> Sums {
     let columns = "time_utc,class,op,bytes";
-    let text = mostrace(&["events", &sample(), "--columns", columns, "--format", "csv"]);
+    let text = mostrace(&[
+        "events",
+        &sample("delete"),
+        "--columns",
+        columns,
+        "--format",
+        "csv",
+    ]);
     let mut sums = Sums::new();
     for row in csv(&text).iter().filter(|row| row[2] == "write") {
         let begin = format!("{}{ending}", &row[0][..digits]);
@@ -37,7 +39,7 @@ fn of_intervals(every: &str) -> Vec<((String, String), u64)> {
     let columns = "time_utc,class,write_bytes";
     let args = [
         "analyze",
-        &sample(),
+        &sample("delete"),
         "--every",
         every,
         "--by",
@@ -73,7 +75,14 @@ fn the_sums_of_intervals_are_those_of_their_rows() {
 
 #[test]
 fn an_interval_alone_has_one_row_each() {
-    let text = mostrace(&["analyze", &sample(), "--every", "1d", "--format", "csv"]);
+    let text = mostrace(&[
+        "analyze",
+        &sample("delete"),
+        "--every",
+        "1d",
+        "--format",
+        "csv",
+    ]);
     let rows = csv(&text);
     assert_eq!(rows.len(), 1, "{text}");
     assert!(rows[0][0].ends_with("T00:00:00Z"), "{text}");

@@ -5,6 +5,8 @@
 //!
 //! The tests run one at a time, because ftrace has one user.
 
+mod run;
+
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
@@ -13,8 +15,9 @@ use std::time::{Duration, Instant};
 
 use mostrace_bundle::manifest::State;
 use mostrace_bundle::{Bundle, layout};
+use run::{program, succeeds};
 use test_support::loopdev::{LoopExt4, LoopOptions};
-use test_support::{Need, run_one_by_one, tests, wait};
+use test_support::{Need, run_one_by_one, tests, tool, wait};
 
 const FIO: Need = Need::Tool("fio", "fio");
 const NEEDS: [Need; 4] = [Need::Loop, Need::Btf, Need::BlkTracer, FIO];
@@ -75,22 +78,9 @@ impl Drop for Load {
 }
 
 fn record(device: &Path, output: &Path, source: &str, temporary: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mostrace"));
-    command
-        .args([
-            "record",
-            "--no-snapshot",
-            "--entries",
-            "bpf",
-            "--source",
-            source,
-        ])
-        .arg("-d")
-        .arg(device)
-        .arg("-o")
-        .arg(output)
-        .env("TMPDIR", temporary)
-        .stderr(Stdio::piped());
+    let mut command = run::record(device, output);
+    command.args(["--no-snapshot", "--entries=bpf", "--source", source]);
+    command.env("TMPDIR", temporary).stderr(Stdio::piped());
     command
 }
 
@@ -128,13 +118,7 @@ fn read(dir: &Path) -> (usize, u64) {
         // The one before it may have been about to be finished.
         assert!(manifest.state == State::Complete || index + 2 >= all.len());
         if cfg!(feature = "analyze") {
-            let read = Command::new(env!("CARGO_BIN_EXE_mostrace"))
-                .args(["analyze", "--by", "op"])
-                .arg(path)
-                .output()
-                .unwrap();
-            let said = String::from_utf8_lossy(&read.stderr).into_owned();
-            assert!(read.status.success(), "{}: {said}", path.display());
+            succeeds(program().args(["analyze", "--by", "op"]).arg(path));
         }
     }
     (finished, events)
@@ -363,12 +347,9 @@ fn started(disk: &LoopExt4, output: &Path, source: &str) -> Child {
 
 /// Returns None if ftrace is in use.
 fn start(disk: &LoopExt4, output: &Path, source: &str) -> Option<Child> {
-    let mut recorder = Command::new(env!("CARGO_BIN_EXE_mostrace"))
-        .args(["record", "--no-snapshot", "--entries", "tracefs"])
-        .args(["-w", "3600", "--source", source, "-d"])
-        .arg(disk.device())
-        .arg("-o")
-        .arg(output)
+    let mut recorder = run::record(disk.device(), output)
+        .args(["--no-snapshot", "--entries", "tracefs"])
+        .args(["-w", "3600", "--source", source])
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
@@ -441,24 +422,9 @@ fn a_guard_killed_with_its_recorder() {
         );
         assert_are(&disk, &as_before, next);
         let bundle = dir.path().join(format!("{next}-next.most"));
-        let ended = Command::new(env!("CARGO_BIN_EXE_mostrace"))
-            .args([
-                "record",
-                "--no-snapshot",
-                "--entries",
-                "none",
-                "--source",
-                next,
-                "-d",
-            ])
-            .arg(disk.device())
-            .arg("-o")
-            .arg(&bundle)
-            .args(["--", "true"])
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-        assert!(ended.status.success(), "{said}");
+        let mut again = run::record(disk.device(), &bundle);
+        again.args(["--no-snapshot", "--entries=none", "--source", next]);
+        let said = succeeds(again.args(["--", "true"])).err;
         assert_are(&disk, &as_before, next);
         assert_eq!((instances(recorder.id()), instances(other.id())), (0, 2));
         stop(other);
@@ -474,8 +440,6 @@ fn a_guard_killed_with_its_recorder() {
 }
 
 fn stop(mut recorder: Child) {
-    let pid = recorder.id().to_string();
-    let asked = Command::new("kill").args(["-INT", &pid]).status();
-    assert!(asked.unwrap().success());
+    tool::kill("-INT", &recorder.id().to_string());
     assert!(recorder.wait().unwrap().success());
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use mostrace::ledger::{Days, Figures, Gap, Hour, Key, Reading, Watched};
 use mostrace_bundle::health::{DATA_UNITS_WRITTEN, PERCENTAGE_USED};
 use mostrace_bundle::{Bundle, Total};
-use run::say;
+use run::{program, say, succeeds};
 use rustix::process::{Pid, Signal, kill_process};
 use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, run_one_by_one, tests, wait};
@@ -30,10 +30,6 @@ fn main() -> ExitCode {
     ])
 }
 
-fn mostrace() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_mostrace"))
-}
-
 /// A disk to which nothing but the workload writes.
 fn disk() -> LoopExt4 {
     LoopExt4::new(&LoopOptions {
@@ -45,7 +41,7 @@ fn disk() -> LoopExt4 {
 
 /// Begins a ledger.
 fn start(folder: &Path, disk: &LoopExt4, every: &str) -> Child {
-    let mut ledger = mostrace();
+    let mut ledger = program();
     ledger.args(["ledger", "start"]).arg(folder).arg("-d");
     let ledger = ledger.arg(disk.mount_point());
     let ledger = ledger.args(["--every", every, "--segment", "0.3"]);
@@ -61,8 +57,7 @@ fn end(ledger: Child) {
 
 fn sqlite(database: &Path, transactions: &str) {
     let workload = ["workload", "sqlite", "--transactions", transactions];
-    let wrote = say(mostrace().args(workload).arg(database));
-    assert_eq!(wrote.status, Some(0), "{}", wrote.err);
+    succeeds(program().args(workload).arg(database));
 }
 
 /// Returns the rows of a table in CSV, without those that are all zeros: the figures by the first columns.
@@ -88,10 +83,9 @@ fn rows(csv: &str, labels: usize, figures: &[&str]) -> BTreeMap<Vec<String>, Vec
 }
 
 fn shown(folder: &Path, by: &str) -> String {
-    let mut show = mostrace();
+    let mut show = program();
     let show = show.args(["ledger", "show"]).arg(folder);
-    let shown = say(show.args(["--format", "csv", "--by", by]));
-    assert_eq!(shown.status, Some(0), "{}", shown.err);
+    let shown = succeeds(show.args(["--format", "csv", "--by", by]));
     shown.out
 }
 
@@ -118,8 +112,7 @@ fn await_hours(folder: &Path, more: usize) {
 
 fn hours(folder: &Path) -> String {
     let args = ["ledger", "show", "--hours", "--format", "csv"];
-    let table = say(mostrace().args(args).arg(folder));
-    assert_eq!(table.status, Some(0), "{}", table.err);
+    let table = succeeds(program().args(args).arg(folder));
     table.out
 }
 
@@ -156,11 +149,10 @@ fn sums_are_equal_if_nothing_is_lost() -> bool {
         env!("CARGO_BIN_EXE_mostrace"),
         disk.mount_point().display()
     );
-    let mut record = mostrace();
+    let mut record = program();
     let record = record.args(["record", "-q", "--no-snapshot", "--entries", "bpf", "-d"]);
     let record = record.arg(disk.mount_point()).arg("-o").arg(&recording);
-    let recorded = say(record.args(["--", "sh", "-c", &script]));
-    assert_eq!(recorded.status, Some(0), "{}", recorded.err);
+    succeeds(record.args(["--", "sh", "-c", &script]));
     std::thread::sleep(Duration::from_secs(1));
     end(ledger);
 
@@ -251,7 +243,7 @@ fn limits_are_held_against_it() {
     for (limit, status) in [("1K", 3), ("1G", 0)] {
         let text = format!("[[limit]]\nof = \"mostrace\"\nmax_write_bytes = \"{limit}\"\n");
         fs::write(&limits, text).unwrap();
-        let checked = say(mostrace()
+        let checked = say(program()
             .args(["ledger", "check"])
             .arg(&folder)
             .arg(&limits));
@@ -288,13 +280,12 @@ fn what_is_no_ledger_is_one_line() {
         ("[[limit]]\nmost = 1", vec!["check", path, &limits], "most"),
     ] {
         fs::write(&limits, text).unwrap();
-        let refused = say(mostrace().arg("ledger").args(&args));
-        assert_eq!(refused.status, Some(1), "{}", refused.err);
-        assert!(refused.err.contains(what), "{}", refused.err);
+        let refused = say(program().arg("ledger").args(&args)).ended(1);
+        refused.complains(what);
         assert_eq!(refused.err.lines().count(), 1, "{}", refused.err);
     }
-    let usage = say(mostrace().args(["ledger", "start", path, "-d", path, "--every", "7h"]));
-    assert_eq!(usage.status, Some(2), "{}", usage.err);
+
+    say(program().args(["ledger", "start", path, "-d", path, "--every", "7h"])).ended(2);
 }
 
 /// The unified hierarchy, mounted for this test alone, with two cgroups in it.
@@ -466,12 +457,11 @@ fn the_page_has_the_sums_of_the_tables() {
     let folder = dir.path().join("ledger");
     made(&folder);
     let path = dir.path().join("page.html");
-    let mut show = mostrace();
+    let mut show = program();
     let show = show
         .args(["ledger", "show", "--by", "command"])
         .arg(&folder);
-    let made = say(show.arg("--page").arg(&path));
-    assert_eq!(made.status, Some(0), "{}", made.err);
+    succeeds(show.arg("--page").arg(&path));
     let page = fs::read_to_string(&path).unwrap();
     // For scripts/report-check.cjs, or to look at.
     if let Some(kept) = std::env::var_os("MOSTRACE_KEEP_PAGE") {
@@ -557,7 +547,7 @@ fn the_page_has_the_sums_of_the_tables() {
     ] {
         assert!(page.contains(said), "{said}");
     }
-    let status = Command::new(env!("CARGO_BIN_EXE_mostrace"))
+    let status = program()
         .args(["ledger", "show", "--page", "-", "--hours"])
         .arg(&folder)
         .output();

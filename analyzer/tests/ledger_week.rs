@@ -13,7 +13,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use run::say;
+use run::{program, succeeds};
 use rustix::process::{Pid, Signal, kill_process};
 use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, run_one_by_one, tests, tool, wait};
@@ -61,7 +61,7 @@ impl Keeper {
 
     fn restart(&mut self) {
         self.child.wait().unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_mostrace"));
+        let mut command = program();
         command
             .args(["ledger", "start"])
             .arg(&self.folder)
@@ -79,10 +79,7 @@ impl Keeper {
 
     /// Stops it in order.
     fn stop(&mut self) {
-        let stopped = say(Command::new(env!("CARGO_BIN_EXE_mostrace"))
-            .args(["ledger", "stop"])
-            .arg(&self.folder));
-        assert_eq!(stopped.status, Some(0), "{}", stopped.err);
+        succeeds(program().args(["ledger", "stop"]).arg(&self.folder));
         assert!(self.child.wait().unwrap().success());
     }
 
@@ -95,10 +92,9 @@ impl Keeper {
 }
 
 fn shown(folder: &Path, args: &[&str]) -> String {
-    let mut show = Command::new(env!("CARGO_BIN_EXE_mostrace"));
+    let mut show = program();
     let show = show.args(["ledger", "show", "--format", "csv"]).args(args);
-    let shown = say(show.arg(folder));
-    assert_eq!(shown.status, Some(0), "{}", shown.err);
+    let shown = succeeds(show.arg(folder));
     shown.out
 }
 

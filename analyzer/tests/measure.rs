@@ -11,9 +11,9 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use mostrace_bundle::Bundle;
-use run::say;
+use run::{program, say, succeeds};
 use test_support::loopdev::{LoopExt4, LoopOptions};
-use test_support::{Need, run_one_by_one, tests, wait};
+use test_support::{Need, run_one_by_one, tests, tool, wait};
 
 const LIVE: [Need; 2] = [Need::Loop, Need::Btf];
 /// A duration that no other sleep uses.
@@ -45,13 +45,9 @@ fn main() -> ExitCode {
     ])
 }
 
-fn mostrace() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_mostrace"))
-}
-
 /// Runs CMD in the root folder of the fresh filesystem.
 fn measure(arguments: &[&str]) -> Command {
-    let mut command = mostrace();
+    let mut command = program();
     command.arg("measure");
     let elsewhere = ["--in", "--guest"];
     if !arguments.iter().any(|word| elsewhere.contains(word)) {
@@ -65,22 +61,19 @@ fn measure(arguments: &[&str]) -> Command {
 const MIB: [&str; 4] = ["--", "sh", "-c", "head -c 1048576 /dev/zero >f; sync f"];
 
 fn limits_that_are_kept_and_passed() {
-    let over = say(measure(&["--max-write-bytes", "1048576"]).args(MIB));
-    assert_eq!(over.status, Some(3), "{}", over.err);
+    let over = say(measure(&["--max-write-bytes", "1048576"]).args(MIB)).ended(3);
     let line = over.out.lines().last().unwrap();
     assert!(
         line.starts_with("OVER bytes written: ") && line.contains("/f 1048576"),
         "{line}"
     );
-    let kept = say(measure(&["--max-write-bytes", "3000000"]).args(MIB));
-    assert_eq!(kept.status, Some(0), "{}{}", kept.out, kept.err);
-    assert!(kept.out.contains("ok   bytes written: "), "{}", kept.out);
+    let kept = succeeds(measure(&["--max-write-bytes", "3000000"]).args(MIB));
+    kept.prints("ok   bytes written: ");
     // The application may print anything.
     let dir = tempfile::tempdir().unwrap();
     let junit = dir.path().join("junit.xml");
     let options = ["--max-write-bytes", "1M", "--junit"];
-    let over = say(measure(&options).arg(&junit).args(MIB));
-    assert_eq!(over.status, Some(3), "{}", over.err);
+    say(measure(&options).arg(&junit).args(MIB)).ended(3);
     let xml = fs::read_to_string(&junit).unwrap();
     assert!(
         xml.contains("tests=\"1\" failures=\"1\"")
@@ -89,8 +82,7 @@ fn limits_that_are_kept_and_passed() {
     );
     // The command's output is not mixed with the results.
     let loud = ["--", "sh", "-c", "echo loud; echo x >f; sync f"];
-    let json = say(measure(&["--json", "--max-write-bytes", "1"]).args(loud));
-    assert_eq!(json.status, Some(3), "{}", json.err);
+    let json = say(measure(&["--json", "--max-write-bytes", "1"]).args(loud)).ended(3);
     let said: serde_json::Value = serde_json::from_str(&json.out).unwrap();
     let limit = &said["limits"][0];
     assert_eq!(
@@ -101,7 +93,7 @@ fn limits_that_are_kept_and_passed() {
         limit["value"].as_f64(),
         said["runs"][0]["tree"]["device_bytes"].as_f64()
     );
-    assert!(json.err.contains("loud"), "{}", json.err);
+    json.complains("loud");
     let quiet = say(measure(&["-q", "--max-write-bytes", "5M"]).args(MIB));
     assert_eq!(
         (quiet.status, quiet.out.as_str()),
@@ -116,13 +108,8 @@ fn limits_that_are_kept_and_passed() {
         full.out
     );
     // A limit per transaction fails if the command reports none.
-    let untold = say(measure(&["--max-flushes-per-transaction", "1000"]).args(MIB));
-    assert_eq!(untold.status, Some(3));
-    assert!(
-        untold.out.contains("the trace does not tell"),
-        "{}",
-        untold.out
-    );
+    let untold = say(measure(&["--max-flushes-per-transaction", "1000"]).args(MIB)).ended(3);
+    untold.prints("the trace does not tell");
 }
 
 fn a_baseline_is_an_earlier_recording() {
@@ -140,12 +127,10 @@ fn a_baseline_is_an_earlier_recording() {
         ];
         words.map(str::to_owned)
     };
-    let before = say(measure(&["-o"]).arg(&old).args(workload("60")));
-    assert_eq!(before.status, Some(0), "{}", before.err);
+    succeeds(measure(&["-o"]).arg(&old).args(workload("60")));
     let options = ["--tolerance", "25%", "--baseline"];
-    let again = say(measure(&options).arg(&old).args(workload("90")));
-    assert_eq!(again.status, Some(0), "{}{}", again.out, again.err);
-    let other = say(mostrace().arg("check").arg(&old).args(options).arg(&old));
+    succeeds(measure(&options).arg(&old).args(workload("90")));
+    let other = say(program().arg("check").arg(&old).args(options).arg(&old));
     assert_eq!(
         (other.status, other.out.matches("ok ").count()),
         (Some(0), 2),
@@ -163,13 +148,12 @@ fn a_baseline_is_an_earlier_recording() {
     );
     assert_eq!((copied.status, said), (Some(1), vec![&*why]));
     let options = ["--max-amplification", "20", "--format", "github"];
-    let over = say(mostrace().arg("check").arg(&old).args(options));
-    assert_eq!(over.status, Some(3));
+    let over = say(program().arg("check").arg(&old).args(options)).ended(3);
     assert!(
         over.out
             .starts_with("::error title=mostrace::bytes written per byte stored: ")
     );
-    let none = say(mostrace().arg("check").arg(&old));
+    let none = say(program().arg("check").arg(&old));
     assert_eq!(
         (none.status, none.err.as_str()),
         (Some(2), "mostrace: no limit is given\n")
@@ -184,19 +168,20 @@ fn several_runs_say_how_much_they_differ() {
         ["--".into(), "sh".into(), "-ec".into(), script]
     };
     let runs = |name: &str| [1, 2, 3].map(|run| dir.path().join(format!("{name}-{run}.most")));
-    let main = say(measure(&["--runs", "3", "-o"])
-        .arg(dir.path().join("main.most"))
-        .args(script("1")));
-    assert_eq!(main.status, Some(0), "{}{}", main.out, main.err);
+    let main = succeeds(
+        measure(&["--runs", "3", "-o"])
+            .arg(dir.path().join("main.most"))
+            .args(script("1")),
+    );
     let first = main.out.lines().next().unwrap();
     assert!(
         first.starts_with("bytes written: ") && first.contains(", the median of 3 runs from "),
         "{first}"
     );
-    assert!(main.out.contains("\nThe median run:\n"), "{}", main.out);
+    main.prints("\nThe median run:\n");
     let bytes = |path| {
         let check = ["check", "--max-write-bytes", "1"];
-        let said = say(mostrace().args(check).arg(path)).out;
+        let said = say(program().args(check).arg(path)).out;
         let figure = said.strip_prefix("OVER bytes written: ").unwrap();
         figure.split(',').next().unwrap().parse::<u64>().unwrap()
     };
@@ -210,24 +195,19 @@ fn several_runs_say_how_much_they_differ() {
     let same = say(measure(&["--runs", "3", "--baseline"])
         .args(runs("main"))
         .args(script("1")));
-    assert!(
-        same.out.contains(": by so much runs differ"),
-        "{}",
-        same.out
-    );
+    same.prints(": by so much runs differ");
     let more = say(measure(&["--runs", "3", "-o"])
         .arg(dir.path().join("more.most"))
         .arg("--baseline")
         .args(runs("main"))
-        .args(script("3")));
-    assert_eq!(more.status, Some(3), "{}", more.out);
+        .args(script("3")))
+    .ended(3);
     let check = |options: &[&str]| {
-        let mut check = mostrace();
+        let mut check = program();
         check.arg("check").args(runs("more")).arg("--baseline");
         say(check.args(runs("main")).args(options))
     };
-    let over = check(&[]);
-    assert_eq!(over.status, Some(3), "{}", over.err);
+    let over = check(&[]).ended(3);
     assert!(
         over.out
             .starts_with("OVER bytes written, to the baseline: ")
@@ -236,21 +216,11 @@ fn several_runs_say_how_much_they_differ() {
         over.out,
         more.out
     );
-    let given = check(&["--tolerance", "1000%"]);
-    assert_eq!(given.status, Some(0), "{}", given.out);
+    check(&["--tolerance", "1000%"]).ended(0);
     // With one run on each side, the spread is unknown.
     let [one, ..] = runs("main");
-    let one = say(mostrace()
-        .arg("check")
-        .arg(&one)
-        .arg("--baseline")
-        .arg(&one));
-    assert_eq!(one.status, Some(0), "{}", one.err);
-    assert!(
-        one.out.contains("one run of each does not tell"),
-        "{}",
-        one.out
-    );
+    let one = succeeds(program().arg("check").arg(&one).arg("--baseline").arg(&one));
+    one.prints("one run of each does not tell");
 }
 
 fn what_failed_or_wrote_nothing_is_not_ok() {
@@ -268,7 +238,7 @@ fn what_failed_or_wrote_nothing_is_not_ok() {
     let (idle, nothing) = record("nothing.most", "true");
     assert_eq!(idle.status, Some(0), "{}", idle.err);
     let check = |bundle: &Path, baseline: &Path| {
-        let mut check = mostrace();
+        let mut check = program();
         check
             .arg("check")
             .arg(bundle)
@@ -277,23 +247,19 @@ fn what_failed_or_wrote_nothing_is_not_ok() {
         say(check.args(["--tolerance", "50%"]))
     };
     assert_eq!(check(&good, &good).status, Some(0));
-    let said = check(&failed, &good);
-    assert_eq!(said.status, Some(3), "{}", said.out);
+    let said = check(&failed, &good).ended(3);
     let line = "FAIL the command ended with 7, so that nothing can be said of it\n";
     assert!(said.out.starts_with(line), "{}", said.out);
-    let said = check(&nothing, &good);
-    assert_eq!(said.status, Some(3), "{}", said.out);
+    let said = check(&nothing, &good).ended(3);
     let line = "FAIL bytes written: 0, where the baseline has ";
     assert!(said.out.starts_with(line), "{}", said.out);
     assert_eq!(check(&nothing, &nothing).status, Some(0));
-    let said = check(&good, &failed);
-    assert_eq!(said.status, Some(1), "{}", said.out);
+    let said = check(&good, &failed).ended(1);
     let line = "failed.most: its command ended with 7, so it cannot be a baseline\n";
     assert!(said.err.ends_with(line), "{}", said.err);
     // The first run that fails is the last.
     let runs = ["--runs", "3", "--", "sh", "-c", "exit 7"];
-    let runs = say(&mut measure(&runs));
-    assert_eq!(runs.status, Some(7), "{}", runs.err);
+    let runs = say(&mut measure(&runs)).ended(7);
     assert_eq!(
         runs.err.matches("sh ended with 7").count(),
         1,
@@ -308,10 +274,11 @@ fn several_workloads_are_added_up() {
     let program = env!("CARGO_BIN_EXE_mostrace");
     let sqlite = |n: u64| format!("{program} workload sqlite --transactions {n} {n}.db");
     let script = format!("{} & {}; wait", sqlite(20), sqlite(30));
-    let said = say(measure(&["-o"])
-        .arg(&output)
-        .args(["--", "sh", "-c", &script]));
-    assert_eq!(said.status, Some(0), "{}{}", said.out, said.err);
+    succeeds(
+        measure(&["-o"])
+            .arg(&output)
+            .args(["--", "sh", "-c", &script]),
+    );
     let manifest = Bundle::open(&output).unwrap().manifest().clone();
     let payload = manifest.payload.unwrap();
     assert_eq!(
@@ -336,16 +303,15 @@ fn the_command_runs_where_it_is_called() {
         chown(&path, Some(65534), Some(65534)).unwrap();
     }
     let run = |options: &[&str]| {
-        let mut measure = mostrace();
+        let mut measure = program();
         measure.current_dir(&here).arg("measure").args(options);
         measure.args(["--before", "test -e app", "--", "./app"]);
         say(measure.env("SUDO_UID", NOBODY).env("SUDO_GID", NOBODY))
     };
-    let said = run(&["-o", "run.most"]);
-    assert_eq!(said.status, Some(0), "{}{}", said.out, said.err);
+    let said = run(&["-o", "run.most"]).ended(0);
     let lines: Vec<&str> = said.out.lines().collect();
     assert_eq!(lines[..2], [here.to_str().unwrap(), NOBODY]);
-    assert!(said.out.contains("/it's mine/output"), "{}", said.out);
+    said.prints("/it's mine/output");
     let names = || {
         let names = fs::read_dir(&here).unwrap().map(|e| e.unwrap().file_name());
         let mut names: Vec<String> = names.map(|name| name.into_string().unwrap()).collect();
@@ -357,10 +323,8 @@ fn the_command_runs_where_it_is_called() {
     assert_eq!(fs::metadata(here.join("run.most")).unwrap().uid(), 65534);
     assert!(!Bundle::open(&here.join("run.most")).unwrap().is_cut());
     // Each of several runs finds the folder unchanged.
-    let said = run(&["--runs", "2"]);
-    assert_eq!(said.status, Some(0), "{}{}", said.out, said.err);
-    let said = run(&["-o", "run.most"]);
-    assert_eq!(said.status, Some(1), "{}", said.err);
+    run(&["--runs", "2"]).ended(0);
+    let said = run(&["-o", "run.most"]).ended(1);
     let line = format!("mostrace: {}/run.most: exists already", here.display());
     assert!(said.err.starts_with(&line), "{}", said.err);
 }
@@ -369,7 +333,7 @@ fn a_folder_that_cannot_be_copied_is_one_line() {
     let here = tempfile::tempdir().unwrap();
     fs::write(here.path().join("large"), vec![1; 20 << 20]).unwrap();
     let run = |folder: &Path, temporary: &Path| {
-        let mut measure = mostrace();
+        let mut measure = program();
         measure.env("TMPDIR", temporary);
         let options = ["measure", "--size", "32M", "--", "true"];
         say(measure.current_dir(folder).args(options))
@@ -377,34 +341,23 @@ fn a_folder_that_cannot_be_copied_is_one_line() {
     let elsewhere = tempfile::tempdir().unwrap();
     let large = run(here.path(), elsewhere.path());
     assert_eq!((large.status, large.err.lines().count()), (Some(1), 1));
-    assert!(
-        large
-            .err
-            .contains(" holds 20 MiB: a copy of it, in which CMD would run, may have 16 MiB"),
-        "{}",
-        large.err
-    );
+    large.complains(" holds 20 MiB: a copy of it, in which CMD would run, may have 16 MiB");
     let hidden = run(elsewhere.path(), elsewhere.path());
     assert_eq!((hidden.status, hidden.err.lines().count()), (Some(1), 1));
-    assert!(
-        hidden
-            .err
-            .contains(", which holds the folder of temporary files; "),
-        "{}",
-        hidden.err
-    );
+    hidden.complains(", which holds the folder of temporary files; ");
 }
 
 fn the_command_runs_in_the_filesystem_as_who_called_sudo() {
     let dir = tempfile::tempdir().unwrap();
     let output = dir.path().join("o.most");
     let script = "id -u; : >mine; : >\"$PWD/too\"; stat -c %u mine .; df . | tail -n 1";
-    let said = say(measure(&["-o"])
-        .arg(&output)
-        .args(["--", "sh", "-ec", script])
-        .env("SUDO_UID", NOBODY)
-        .env("SUDO_GID", NOBODY));
-    assert_eq!(said.status, Some(0), "{}", said.err);
+    let said = succeeds(
+        measure(&["-o"])
+            .arg(&output)
+            .args(["--", "sh", "-ec", script])
+            .env("SUDO_UID", NOBODY)
+            .env("SUDO_GID", NOBODY),
+    );
     let lines: Vec<&str> = said.out.lines().collect();
     assert_eq!(lines[..3], [NOBODY; 3]);
     assert!(lines[3].starts_with("/dev/loop"), "{}", lines[3]);
@@ -421,8 +374,7 @@ fn who_called_sudo_is_never_root() {
         command.env("SUDO_UID", uid).env("SUDO_GID", "99998");
         say(&mut command)
     };
-    let said = called("99999");
-    assert_eq!(said.status, Some(0), "{}", said.err);
+    let said = called("99999").ended(0);
     let lines: Vec<&str> = said.out.lines().take(5).collect();
     assert_eq!(lines, ["99999", "99998", "99998", "99999 /", "99999 99998"]);
     for uid in ["", "me", "-1"] {
@@ -496,10 +448,11 @@ fn on_a_filesystem_that_is_there() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let folder = disk.mount_point().join("folder");
     fs::create_dir(&folder).unwrap();
-    let said = say(measure(&["--max-write-bytes", "3000000", "--in"])
-        .arg(&folder)
-        .args(MIB));
-    assert_eq!(said.status, Some(0), "{}{}", said.out, said.err);
+    succeeds(
+        measure(&["--max-write-bytes", "3000000", "--in"])
+            .arg(&folder)
+            .args(MIB),
+    );
     assert_eq!(fs::metadata(folder.join("f")).unwrap().len(), 1 << 20);
 }
 
@@ -514,8 +467,7 @@ fn a_filesystem_is_made_as_asked_for() {
         "--mount-options",
         "noatime",
     ];
-    let said = say(measure(&options).arg("-o").arg(&output).args(MIB));
-    assert_eq!(said.status, Some(0), "{}", said.err);
+    succeeds(measure(&options).arg("-o").arg(&output).args(MIB));
     let manifest = Bundle::open(&output).unwrap().manifest().clone();
     assert_eq!(manifest.device.sectors, 48 << 11);
     let filesystem = manifest.filesystem.unwrap();
@@ -533,8 +485,7 @@ fn requests_are_as_large_as_asked_for_or_as_the_kernel_has_it() {
     let limit = |options: &[&str]| {
         let dir = tempfile::tempdir().unwrap();
         let output = dir.path().join("o.most");
-        let said = say(measure(options).arg("-o").arg(&output).args(MIB));
-        assert_eq!(said.status, Some(0), "{}", said.err);
+        succeeds(measure(options).arg("-o").arg(&output).args(MIB));
         let device = Bundle::open(&output).unwrap().manifest().device.clone();
         device.max_sectors_kb
     };
@@ -542,20 +493,18 @@ fn requests_are_as_large_as_asked_for_or_as_the_kernel_has_it() {
     assert!(own >= 512, "{own}");
     assert_eq!(limit(&["--max-sectors-kb", "4"]), 4);
     assert_eq!(limit(&[]), own);
-    let refused = say(measure(&["--max-sectors-kb", "1"]).args(MIB));
-    assert_eq!(refused.status, Some(2), "{}", refused.err);
+    say(measure(&["--max-sectors-kb", "1"]).args(MIB)).ended(2);
 }
 
 fn what_is_made_before_is_not_measured() {
     let before = "head -c 8388608 /dev/zero >'a b'; id -u >who";
     let script = "test -s 'a b'; cat who; head -c 1048576 /dev/zero >f; sync f";
-    let said = say(
+    let said = succeeds(
         measure(&["--max-write-bytes", "3000000", "--before", before])
             .args(["--", "sh", "-ec", script])
             .env("SUDO_UID", NOBODY)
             .env("SUDO_GID", NOBODY),
     );
-    assert_eq!(said.status, Some(0), "{}{}", said.out, said.err);
     assert_eq!(said.out.lines().next(), Some(NOBODY));
 }
 
@@ -563,7 +512,7 @@ fn the_exit_status_of_the_command_passes_through() {
     let said =
         say(measure(&["--max-write-bytes", "0"]).args(["--", "sh", "-c", "echo a >f; exit 7"]));
     assert_eq!(said.status, Some(7), "{}", said.err);
-    assert!(said.err.contains("sh ended with 7"), "{}", said.err);
+    said.complains("sh ended with 7");
 }
 
 /// The command exits properly when it is interrupted: its exit status is not the one that it would have had.
@@ -580,14 +529,7 @@ fn an_interrupted_one_says_so() {
         .spawn()
         .unwrap();
     wait::until("the command begins", || begun.exists());
-    let id = measured.id().to_string();
-    assert!(
-        Command::new("kill")
-            .args(["-INT", &id])
-            .status()
-            .unwrap()
-            .success()
-    );
+    tool::kill("-INT", &measured.id().to_string());
     let said = measured.wait_with_output().unwrap();
     let err = String::from_utf8_lossy(&said.stderr);
     assert_eq!(said.status.code(), Some(130), "{err}");
@@ -618,13 +560,9 @@ fn the_action_measures_with_the_program_of_a_release() {
             ("OPTIONS", "--max-write-bytes 1"),
             ("RUN", "echo a >'a b'\nsync 'a b'"),
         ],
-    );
-    assert_eq!(over.status, Some(3), "{}", over.err);
-    assert!(
-        over.out.contains("::error title=mostrace::bytes written: "),
-        "{}",
-        over.out
-    );
+    )
+    .ended(3);
+    over.prints("::error title=mostrace::bytes written: ");
 
     // These are a release's files, and a curl that serves them.
     let (program, release) = ("mostrace-0.9", here.path().join("release"));
@@ -713,8 +651,7 @@ fn nothing_is_left_of_a_killed_one() {
         .status();
     assert!(ended.unwrap().success());
     wait::until("the loop device lets go", || !attached().contains(&name));
-    let again = say(measure(&["--", "true"]).env("TMPDIR", &temporary));
-    assert_eq!(again.status, Some(0), "{}", again.err);
+    succeeds(measure(&["--", "true"]).env("TMPDIR", &temporary));
     let left: Vec<_> = fs::read_dir(&temporary).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
 }

@@ -11,7 +11,7 @@ use std::process::{Command, ExitCode};
 
 use mostrace_bundle::entry::{Entry, fork_flags};
 use mostrace_bundle::{Bundle, layout};
-use run::{Said, mostrace, say};
+use run::{Said, mostrace, program, record, say, succeeds};
 use serde_json::Value;
 use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, run_one_by_one, tests};
@@ -43,10 +43,6 @@ fn disk() -> LoopExt4 {
         ..LoopOptions::default()
     })
     .unwrap()
-}
-
-fn program() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_mostrace"))
 }
 
 /// Forks, leaves a daemon that writes after its parents have ended, and writes itself: 2 MiB in all.
@@ -118,13 +114,11 @@ fn what_others_write_is_not_counted() {
     let dir = tempfile::tempdir().unwrap();
     let [quiet, busy] = ["quiet.most", "busy.most"].map(|name| dir.path().join(name));
     let limits = ["--max-write-bytes", "3500000"];
-    let alone = measured(&disk(), &quiet, &limits, false);
-    assert_eq!(alone.status, Some(0), "{}{}", alone.out, alone.err);
+    measured(&disk(), &quiet, &limits, false).ended(0);
     let disk = disk();
-    let kept = measured(&disk, &busy, &limits, true);
-    assert_eq!(kept.status, Some(0), "{}{}", kept.out, kept.err);
-    assert!(kept.out.contains("\nothers wrote "), "{}", kept.out);
-    assert!(kept.out.contains(": not counted\n"), "{}", kept.out);
+    let kept = measured(&disk, &busy, &limits, true).ended(0);
+    kept.prints("\nothers wrote ");
+    kept.prints(": not counted\n");
 
     let [before, beside] = [&quiet, &busy].map(|bundle| written(bundle));
     let all: Vec<Value> = serde_json::from_str(&mostrace(&[
@@ -153,8 +147,7 @@ fn what_others_write_is_not_counted() {
 fn a_limit_per_byte_passed_to_write_is_of_the_command() {
     let dir = tempfile::tempdir().unwrap();
     let bundle = dir.path().join("o.most");
-    let said = measured(&disk(), &bundle, &["--max-amplification", "1.7"], true);
-    assert_eq!(said.status, Some(0), "{}{}", said.out, said.err);
+    measured(&disk(), &bundle, &["--max-amplification", "1.7"], true).ended(0);
     let json = ["check", "--max-amplification", "1.7", "--format", "json"];
     let told = say(program().args(json).arg(&bundle)).out;
     let told: Value = serde_json::from_str(&told).unwrap();
@@ -195,16 +188,13 @@ fn the_tree_is_what_strace_sees() {
 for i in range(20):
     t = threading.Thread(target=lambda: subprocess.run([\"/bin/true\"])); t.start(); t.join()'
         (setsid sh -c 'sleep 0.3; /bin/true' &)";
-    let said = say(program()
-        .args(["record", "-q", "-d"])
-        .arg(disk.device())
-        .arg("-o")
-        .arg(&bundle)
-        .args(["--", "strace", "-f", "-q", "-e", "trace=none", "-o"])
-        .arg(&traced)
-        .args(["sh", "-c", script])
-        .current_dir(disk.mount_point()));
-    assert_eq!(said.status, Some(0), "{}", said.err);
+    succeeds(
+        record(disk.device(), &bundle)
+            .args(["-q", "--", "strace", "-f", "-q", "-e", "trace=none", "-o"])
+            .arg(&traced)
+            .args(["sh", "-c", script])
+            .current_dir(disk.mount_point()),
+    );
     let (found, command) = recorded(&bundle);
     // There is a line for each thread's end. Threads are those whose number is not a process's.
     let text = fs::read_to_string(&traced).unwrap();
@@ -231,13 +221,8 @@ fn a_later_segment_knows_the_processes_of_before() {
         "sh -c 'sleep 2.5; head -c 1048576 /dev/zero >{0}; sync {0}'",
         file.display()
     );
-    let said = say(program()
-        .args(["record", "-q", "--segment", "1s", "-d"])
-        .arg(disk.device())
-        .arg("-o")
-        .arg(dir.path().join("o.most"))
-        .args(["--", "sh", "-c", &script]));
-    assert_eq!(said.status, Some(0), "{}", said.err);
+    let mut record = record(disk.device(), dir.path().join("o.most"));
+    succeeds(record.args(["-q", "--segment", "1s", "--", "sh", "-c", &script]));
     let segments = (1..).map(|number| dir.path().join(format!("o.{number:04}.most")));
     let segments: Vec<_> = segments.take_while(|path| path.exists()).collect();
     assert!(segments.len() >= 3, "{segments:?}");
@@ -262,8 +247,7 @@ fn a_later_segment_knows_the_processes_of_before() {
 fn without_a_table_everything_counts_and_is_said() {
     let dir = tempfile::tempdir().unwrap();
     let bundle = dir.path().join("o.most");
-    let said = measured(&disk(), &bundle, &["--max-write-bytes", "5M"], true);
-    assert_eq!(said.status, Some(0), "{}{}", said.out, said.err);
+    measured(&disk(), &bundle, &["--max-write-bytes", "5M"], true).ended(0);
     let total: u64 = written(&bundle).values().sum();
     // This is what an older recorder, or one without our probes of causes, leaves.
     fs::remove_file(bundle.join(layout::FORK)).unwrap();
@@ -276,21 +260,14 @@ fn without_a_table_everything_counts_and_is_said() {
             .args(["check", "--max-write-bytes", "5M"])
             .arg(bundle))
     };
-    let over = check(&bundle);
-    assert_eq!(over.status, Some(3), "{}{}", over.out, over.err);
-    assert!(
-        over.out
-            .contains("the recording does not tell what the command's processes caused"),
-        "{}",
-        over.out
-    );
+    let over = check(&bundle).ended(3);
+    over.prints("the recording does not tell what the command's processes caused");
     assert_eq!(written(&bundle), BTreeMap::from([(None, total)]));
     // An older manifest does not say whether others could write to the filesystem.
     let command = value["command"].as_object_mut().unwrap();
     command.retain(|name, _| ["argv", "exit_status"].contains(&name.as_str()));
     fs::write(&manifest, value.to_string()).unwrap();
-    let before = check(&bundle);
-    assert_eq!(before.status, Some(3), "{}", before.err);
+    let before = check(&bundle).ended(3);
     assert_eq!(before.out.lines().count(), 1, "{}", before.out);
 }
 
@@ -298,11 +275,12 @@ fn without_a_table_everything_counts_and_is_said() {
 fn alone_everything_counts() {
     let dir = tempfile::tempdir().unwrap();
     let bundle = dir.path().join("o.most");
-    let said = say(program()
-        .args(["measure", "--empty", "--max-write-bytes", "5M", "-o"])
-        .arg(&bundle)
-        .args(["--", "sh", "-c", APP]));
-    assert_eq!(said.status, Some(0), "{}{}", said.out, said.err);
+    let said = succeeds(
+        program()
+            .args(["measure", "--empty", "--max-write-bytes", "5M", "-o"])
+            .arg(&bundle)
+            .args(["--", "sh", "-c", APP]),
+    );
     assert!(!said.out.contains("counted"), "{}", said.out);
     let total: u64 = written(&bundle).values().sum();
     assert_eq!(judged(&bundle), total);
@@ -327,16 +305,9 @@ fn the_recording_is_kept_off_the_measured_disk() {
             .args(["--", "sh", "-c", look])
             .env("TMPDIR", &temporary))
     };
-    let aside = measure(None);
-    assert_eq!(aside.status, Some(0), "{}{}", aside.out, aside.err);
-    assert!(aside.out.contains("/measured.most"), "{}", aside.out);
+    let aside = measure(None).ended(0);
+    aside.prints("/measured.most");
     assert!(!aside.err.contains("its own writes"), "{}", aside.err);
     let asked = measure(Some(&temporary.join("o.most")));
-    assert!(
-        asked
-            .err
-            .contains("note: the bundle is on the traced disk: its own writes"),
-        "{}",
-        asked.err
-    );
+    asked.complains("note: the bundle is on the traced disk: its own writes");
 }

@@ -2,14 +2,17 @@
 //! `mostrace phone` with a stand-in for adb: a script that runs here, in a folder of its own, what adb would run on the
 //! phone. The recorder is this build's, the device a loop device.
 
+mod run;
+
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Output, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 
 use mostrace_bundle::Bundle;
+use run::{Said, program, say};
 use test_support::loopdev::{LoopExt4, LoopOptions};
-use test_support::{Need, run_one_by_one, tests, wait};
+use test_support::{Need, run_one_by_one, tests, tool, wait};
 
 const XFS_IO: Need = Need::Tool("xfs_io", "xfsprogs");
 
@@ -59,7 +62,7 @@ impl Stand {
     }
 
     fn phone(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_mostrace"));
+        let mut command = program();
         command
             .arg("phone")
             .arg("--adb")
@@ -67,6 +70,15 @@ impl Stand {
         command.args(["--recorder", env!("CARGO_BIN_EXE_mostrace")]);
         command.args(args).current_dir(self.dir.path());
         command
+    }
+
+    /// Records; the recorder's own options follow.
+    fn record(&self, device: &Path, out: &str) -> Command {
+        self.phone(&["record", "-d", device.to_str().unwrap(), "-o", out, "--"])
+    }
+
+    fn pull(&self, out: &str) -> Said {
+        say(&mut self.phone(&["pull", "-o", out]))
     }
 
     fn on_phone(&self, name: &str) -> PathBuf {
@@ -93,19 +105,10 @@ impl Stand {
     }
 }
 
-fn said(out: &Output) -> String {
-    String::from_utf8_lossy(&out.stderr).into_owned()
-}
-
 fn without_root_nothing_is_pushed() {
     let stand = Stand::new("2000");
-    let out = stand.phone(&["doctor"]).output().unwrap();
-    assert_eq!(out.status.code(), Some(1));
-    assert!(
-        said(&out).contains("the phone gives no root"),
-        "{}",
-        said(&out)
-    );
+    let out = say(&mut stand.phone(&["doctor"])).ended(1);
+    out.complains("the phone gives no root");
     assert!(!stand.on_phone("mostrace").exists());
 }
 
@@ -115,69 +118,33 @@ fn what_has_the_name_of_a_part_is_not_written_to() {
     let at = |name: &str| stand.dir.path().join(name);
     fs::write(at("victim"), "precious").unwrap();
     symlink(at("victim"), at("x.most.tar.zst.part")).unwrap();
-    let out = stand
-        .phone(&["pull", "-o", "x.most.tar.zst"])
-        .output()
-        .unwrap();
-    assert_eq!(out.status.code(), Some(1), "{}", said(&out));
+    stand.pull("x.most.tar.zst").ended(1);
     assert_eq!(fs::read_to_string(at("victim")).unwrap(), "precious");
     let part = fs::symlink_metadata(at("x.most.tar.zst.part")).unwrap();
     assert!(part.is_file());
     symlink(at("nothing"), at("y.most.tar.zst")).unwrap();
-    let out = stand
-        .phone(&["pull", "-o", "y.most.tar.zst"])
-        .output()
-        .unwrap();
-    assert!(
-        said(&out).contains("exists, and is not overwritten"),
-        "{}",
-        said(&out)
-    );
+    let out = stand.pull("y.most.tar.zst").err;
+    assert!(out.contains("exists, and is not overwritten"), "{out}");
 }
 
 fn a_recording_comes_back() {
     let stand = Stand::new("0");
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let mount = disk.mount_point();
-    let doctor = stand
-        .phone(&["doctor", "-d", mount.to_str().unwrap()])
-        .output()
-        .unwrap();
-    assert!(
-        String::from_utf8_lossy(&doctor.stdout).contains("auto takes:"),
-        "{}",
-        said(&doctor)
-    );
+    let doctor = say(&mut stand.phone(&["doctor", "-d", mount.to_str().unwrap()]));
+    doctor.prints("auto takes:");
     let database = mount.join("it's a test.db");
     let workload = format!(
         "{}/mostrace/mostrace workload sqlite --transactions 3 \"$0\"",
         stand.dir.path().display()
     );
-    let out = stand
-        .phone(&[
-            "record",
-            "-d",
-            mount.to_str().unwrap(),
-            "-o",
-            "a.most.tar.zst",
-            "--",
-        ])
-        .args(["--quiet", "--", "sh", "-c", &workload])
-        .arg(&database)
-        .output()
-        .unwrap();
-    assert!(out.status.success(), "{}", said(&out));
+    let mut record = stand.record(&mount, "a.most.tar.zst");
+    record.args(["--quiet", "--", "sh", "-c", &workload]);
+    tool::run(record.arg(&database));
     assert!(database.exists());
     stand.check_bundle("a.most.tar.zst", "phone 0123456789");
-    let again = stand
-        .phone(&["pull", "-o", "a.most.tar.zst"])
-        .output()
-        .unwrap();
-    assert!(
-        said(&again).contains("exists, and is not overwritten"),
-        "{}",
-        said(&again)
-    );
+    let again = stand.pull("a.most.tar.zst").err;
+    assert!(again.contains("exists, and is not overwritten"), "{again}");
 }
 
 fn an_interrupt_ends_the_phones_side() {
@@ -185,23 +152,13 @@ fn an_interrupt_ends_the_phones_side() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let mount = disk.mount_point();
     let mut desktop = stand
-        .phone(&[
-            "record",
-            "-d",
-            mount.to_str().unwrap(),
-            "-o",
-            "b.most.tar.zst",
-            "--",
-        ])
+        .record(&mount, "b.most.tar.zst")
         .args(["--label", "mine"])
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
     stand.wait_until_it_records();
-    let interrupt = Command::new("kill")
-        .args(["-INT", &desktop.id().to_string()])
-        .status();
-    assert!(interrupt.unwrap().success());
+    tool::kill("-INT", &desktop.id().to_string());
     assert!(desktop.wait().unwrap().success());
     stand.check_bundle("b.most.tar.zst", "mine");
 }
@@ -211,13 +168,7 @@ fn a_phone_that_goes_away_loses_nothing() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let mount = disk.mount_point();
     let mut desktop = stand
-        .phone(&[
-            "record",
-            "-d",
-            mount.to_str().unwrap(),
-            "-o",
-            "c.most.tar.zst",
-        ])
+        .record(&mount, "c.most.tar.zst")
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
@@ -226,13 +177,8 @@ fn a_phone_that_goes_away_loses_nothing() {
     // The desktop's side ends abruptly, and adbd hangs up.
     desktop.kill().unwrap();
     desktop.wait().unwrap();
-    let hang_up = Command::new("kill").args(["-HUP", pid().trim()]).status();
-    assert!(hang_up.unwrap().success());
-    let out = stand
-        .phone(&["pull", "-o", "d.most.tar.zst"])
-        .output()
-        .unwrap();
-    assert!(out.status.success(), "{}", said(&out));
+    tool::kill("-HUP", pid().trim());
+    stand.pull("d.most.tar.zst").ended(0);
     stand.check_bundle("d.most.tar.zst", "phone 0123456789");
 }
 
@@ -252,14 +198,13 @@ fn on(mount: &Path, script: &str) -> Command {
 
 /// Returns path and provenance of the regular files that were written.
 fn written(bundle: &Path) -> Vec<(String, String)> {
-    let out = Command::new(env!("CARGO_BIN_EXE_mostrace"))
-        .args(["analyze", bundle.to_str().unwrap(), "--json"])
-        .args(["--by", "path,provenance", "--where"])
-        .arg("op = 'write' AND kind = 'regular'")
-        .output()
-        .unwrap();
-    assert!(out.status.success(), "{}", said(&out));
-    let rows: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let by = ["analyze", "--json", "--by", "path,provenance", "--where"];
+    let some = [
+        "op = 'write' AND kind = 'regular'",
+        bundle.to_str().unwrap(),
+    ];
+    let out = run::bytes(&[&by[..], &some].concat());
+    let rows: serde_json::Value = serde_json::from_slice(&out).unwrap();
     let text = |row: &serde_json::Value, name: &str| row[name].as_str().unwrap_or("-").to_owned();
     let rows = rows.as_array().unwrap().iter();
     rows.map(|row| (text(row, "path"), text(row, "provenance")))
@@ -287,8 +232,7 @@ fn an_unlocked_tree_names_encrypted_files() {
             "{around}; \"$0\" record -d {device} -o \"{out}\" --entries none --segment 1h {names} -- sh -c \"$1\" \"$0\" ."
         );
         let mut command = on(&mount, &script);
-        let ran = command.arg(format!("{KEY}{inside}")).output().unwrap();
-        assert!(ran.status.success(), "{name}: {}", said(&ran));
+        tool::run(command.arg(format!("{KEY}{inside}")));
         let bundle = mount.join("..").join(format!("{name}.0001.most"));
         let notes = Bundle::open(&bundle).unwrap().manifest().notes.join("\n");
         (written(&bundle), notes)
@@ -327,18 +271,9 @@ fn what_is_not_of_the_filesystem_is_no_tree_of_it() {
         (Path::new("/no/such"), "No such file"),
     ] {
         let out = dir.path().join("t.most");
-        let ran = Command::new(env!("CARGO_BIN_EXE_mostrace"))
-            .args(["record", "-d"])
-            .arg(disk.device())
-            .arg("-o")
-            .arg(&out)
-            .arg("--names")
-            .arg(names)
-            .args(["--", "true"])
-            .output()
-            .unwrap();
-        assert_eq!(ran.status.code(), Some(1));
-        assert!(said(&ran).contains(says), "{}", said(&ran));
+        let mut record = run::record(disk.device(), &out);
+        let ran = say(record.arg("--names").arg(names).args(["--", "true"])).ended(1);
+        ran.complains(says);
         assert!(!out.exists());
     }
 }

@@ -6,8 +6,10 @@
 //! order.
 #![cfg(feature = "analyze")]
 
+mod run;
+
+use run::{program, succeeds};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// A command line of a page, and the lines that the page shows of its output.
 struct Shown<'a> {
@@ -66,15 +68,8 @@ fn what_a_page_shows_is_printed() {
     let all: Vec<Shown<'_>> = texts.iter().flat_map(|text| shown(text)).collect();
     assert!(all.len() >= 3, "README and docs/ show no output");
     for Shown { arguments, lines } in all {
-        let output = Command::new(env!("CARGO_BIN_EXE_mostrace"))
-            .args(&arguments)
-            .current_dir(&root)
-            .output()
-            .unwrap();
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{arguments:?}: {complaint}");
+        let output = succeeds(program().args(&arguments).current_dir(&root)).out;
         assert!(!lines.is_empty(), "{arguments:?}: the page shows nothing");
-        let output = String::from_utf8(output.stdout).unwrap();
         if let Some(line) = first_missing(&lines, &output) {
             panic!("{arguments:?} does not print, after the lines before it: {line}\n{output}");
         }

@@ -2,6 +2,8 @@
 //! `mostrace record` as a user runs it: errors, exit codes, and what a killed recorder leaves behind. The tests run one at a
 //! time, because ftrace has one user.
 
+mod run;
+
 use std::fs::{self, Permissions};
 use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -12,8 +14,9 @@ use std::time::Duration;
 
 use mostrace_bundle::entry::Origin;
 use mostrace_bundle::{Bundle, Entry, Manifest, layout};
+use run::{program, record, succeeds};
 use test_support::loopdev::{LoopExt4, LoopOptions};
-use test_support::{Need, run_one_by_one, tests, wait};
+use test_support::{Need, run_one_by_one, tests, tool, wait};
 
 const FIO: Need = Need::Tool("fio", "fio");
 const SFDISK: Need = Need::Tool("sfdisk", "fdisk");
@@ -54,21 +57,6 @@ fn main() -> ExitCode {
     ])
 }
 
-fn mostrace() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_mostrace"))
-}
-
-fn record(device: &Path, out: &Path) -> Command {
-    let mut command = mostrace();
-    command
-        .arg("record")
-        .arg("-d")
-        .arg(device)
-        .arg("-o")
-        .arg(out);
-    command
-}
-
 /// Waits until the condition holds, as long as the recorder runs.
 fn while_running(recorder: &mut Child, what: &str, is_so: impl Fn() -> bool) {
     wait::until(what, || {
@@ -95,12 +83,20 @@ fn assert_complains_with(status: i32, command: &mut Command, wanted: &str) {
     assert_eq!(code, Some(status), "{line}");
 }
 
-/// Runs a command that must succeed; returns its stderr.
-fn succeeds(command: &mut Command) -> String {
-    let output = command.output().unwrap();
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{text}");
-    text
+/// Runs a command and returns its exit status.
+fn code_of(command: &mut Command) -> Option<i32> {
+    command.output().unwrap().status.code()
+}
+
+/// Returns the number of direct requests that have an entry for the file f.
+fn direct_entries(bundle: &Path) -> usize {
+    let entries = Bundle::open(bundle).unwrap();
+    let entries = entries.table(layout::FILE, false).unwrap().unwrap();
+    let named = entries.filter(|entry| match entry.as_ref().unwrap() {
+        Entry::File(file) => file.name == b"/f" && file.raw.origin == Origin::DIRECT,
+        _ => false,
+    });
+    named.count()
 }
 
 fn manifest(bundle: &Path) -> Manifest {
@@ -163,12 +159,8 @@ fn wrong_devices_and_commands() {
         "--files [",
     );
     assert!(!out.exists(), "nothing is left behind");
-    let status = record(disk.device())
-        .args(["-w", "-3"])
-        .output()
-        .unwrap()
-        .status;
-    assert_eq!(status.code(), Some(2), "usage");
+    let usage = code_of(record(disk.device()).args(["-w", "-3"]));
+    assert_eq!(usage, Some(2), "usage");
 }
 
 fn wrong_names_and_a_missing_dash() {
@@ -204,7 +196,7 @@ fn links_are_not_followed() {
         ] {
             symlink(at(target), at(link)).unwrap();
             assert_complains(
-                record(disk.device(), &at(name)).args(["--", "true"]),
+                record(disk.device(), at(name)).args(["--", "true"]),
                 "exists already",
             );
             fs::remove_file(at(link)).unwrap();
@@ -289,7 +281,7 @@ fn tools_are_the_systems_own() {
             .args(["--", "/bin/true"]),
     );
     if cfg!(feature = "analyze") {
-        succeeds(mostrace().arg("analyze").arg(&out).env("PATH", &hostile));
+        succeeds(program().arg("analyze").arg(&out).env("PATH", &hostile));
     }
     assert!(!marker.exists(), "{}", fs::read_to_string(marker).unwrap());
     assert!(manifest(&out).snapshot.is_some());
@@ -313,8 +305,7 @@ fn what_a_killed_recorder_left_goes() {
     while_running(&mut recorder, "no temporary folder", || {
         out.join("manifest.json").exists() && left() > 0
     });
-    let kill = ["-KILL", "--", &group];
-    assert!(Command::new("kill").args(kill).status().unwrap().success());
+    tool::kill("-KILL", &group);
     recorder.wait().unwrap();
     assert_tracer_is_free();
     assert_eq!(left(), 1);
@@ -329,8 +320,7 @@ fn what_a_killed_recorder_left_goes() {
 
 fn a_command_of_another_user() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
-    let dir = tempfile::tempdir_in("/tmp").unwrap();
-    fs::set_permissions(dir.path(), Permissions::from_mode(0o777)).unwrap();
+    let dir = open_folder();
     let said = dir.path().join("said");
     let payload = r#"{"workload": "w", "payload_bytes": 7, "file_bytes": 8, "transactions": 1,
         "elapsed_ns": 2, "settings": {}}"#;
@@ -340,15 +330,11 @@ fn a_command_of_another_user() {
     );
     let out = dir.path().join("t.most");
     succeeds(record(disk.device(), &out).args(["-u", "nobody", "--", "sh", "-ec", &script]));
-    let id = |args: &[&str]| {
-        let out = Command::new("id")
-            .args(args)
-            .arg("nobody")
-            .output()
-            .unwrap();
-        String::from_utf8(out.stdout).unwrap().trim().to_owned()
+    let id = |option: &str| {
+        let id = tool::text(tool::command("id").args([option, "nobody"]));
+        id.trim().to_owned()
     };
-    let expected = [id(&["-u"]), id(&["-g"]), id(&["-G"]), "nobody".into()].join(" ");
+    let expected = [id("-u"), id("-g"), id("-G"), "nobody".into()].join(" ");
     let said = fs::read_to_string(said).unwrap();
     assert!(
         said.starts_with(&expected) && !said.contains("/root"),
@@ -502,9 +488,7 @@ fn an_interrupt_reaches_another_users_command() {
         .spawn()
         .unwrap();
     while_running(&mut recorder, "no command", || begun.exists());
-    let id = recorder.id().to_string();
-    let kill = Command::new("kill").args(["-INT", &id]).status();
-    assert!(kill.unwrap().success());
+    tool::kill("-INT", &recorder.id().to_string());
     assert_eq!(recorder.wait().unwrap().code(), Some(7));
     assert_eq!(manifest(&out).command.unwrap().exit_status, Some(7));
 }
@@ -598,13 +582,10 @@ fn what_is_waited_for_has_no_more_time_than_the_recording() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("t.most");
-    let status = record(disk.device(), &out)
-        .args(["--no-snapshot", "--source", "bpf", "-w", "1", "--"])
-        .args(["sh", "-c", "sleep 15 </dev/null >/dev/null 2>&1 & exit 3"])
-        .output()
-        .unwrap()
-        .status;
-    assert_eq!(status.code(), Some(3));
+    let mut waiting = record(disk.device(), &out);
+    waiting.args(["--no-snapshot", "--source", "bpf", "-w", "1", "--"]);
+    waiting.args(["sh", "-c", "sleep 15 </dev/null >/dev/null 2>&1 & exit 3"]);
+    assert_eq!(code_of(&mut waiting), Some(3));
     let clock = manifest(&out).clock;
     let recorded = Duration::from_nanos(clock.stop_mono_ns - clock.start_mono_ns);
     assert!(recorded < Duration::from_secs(6), "{recorded:?}");
@@ -618,7 +599,8 @@ fn a_path_names_its_device() {
     for (name, path) in [("mount.most", &disk.mount_point()), ("file.most", &file)] {
         let out = dir.path().join(name);
         let mut command = record(path, &out);
-        let text = succeeds(command.args(["--label", "first try", "--", "sh", "-c", &dd(&file)]));
+        let text =
+            succeeds(command.args(["--label", "first try", "--", "sh", "-c", &dd(&file)])).err;
         let is_on = format!(
             "{} is on {}, which is traced",
             path.display(),
@@ -673,7 +655,7 @@ fn a_whole_disk_names_its_partitions() {
         disk.device().display(),
         disk.mount_point().display()
     );
-    let text = succeeds(record(disk.disk(), &dir.path().join("t.most")).args(["--", "true"]));
+    let text = succeeds(record(disk.disk(), dir.path().join("t.most")).args(["--", "true"])).err;
     assert!(text.contains(&wanted), "{text}");
 }
 
@@ -714,12 +696,7 @@ fn without_root() {
     let dir = tempfile::tempdir_in("/tmp").unwrap();
     let copy = dir.path().join("mostrace");
     fs::copy(env!("CARGO_BIN_EXE_mostrace"), &copy).unwrap();
-    let chmod = Command::new("chmod")
-        .args(["-R", "a+rx"])
-        .arg(dir.path())
-        .status()
-        .unwrap();
-    assert!(chmod.success());
+    tool::run(tool::command("chmod").args(["-R", "a+rx"]).arg(dir.path()));
     assert_complains(
         Command::new(&copy)
             .uid(65534)
@@ -731,49 +708,20 @@ fn without_root() {
 fn a_device_without_filesystem() {
     let mut disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     disk.unmount().unwrap();
-    let wipe = Command::new("wipefs")
-        .args(["-aq"])
-        .arg(disk.device())
-        .status()
-        .unwrap();
-    assert!(wipe.success());
+    tool::run(tool::command("wipefs").arg("-aq").arg(disk.device()));
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("t.most");
     let other = dir.path().join("other.most");
-    let text = succeeds(record(disk.device(), &other).args(["--", "true"]));
+    let text = succeeds(record(disk.device(), &other).args(["--", "true"])).err;
     assert!(
         text.contains("no snapshot: ") && text.contains("no filesystem recognised"),
         "{text}"
     );
-    let record = || record(disk.device(), &out);
     let idle = dir.path().join("idle.most");
-    let text = succeeds(
-        mostrace()
-            .args(["record", "--no-snapshot", "-d"])
-            .arg(disk.device())
-            .arg("-o")
-            .arg(&idle)
-            .args(["--", "true"]),
-    );
+    let text = succeeds(record(disk.device(), &idle).args(["--no-snapshot", "--", "true"])).err;
     assert!(text.contains("was seen: was this the device?"), "{text}");
-    let raw = record()
-        .args([
-            "--no-snapshot",
-            "--",
-            "dd",
-            "if=/dev/zero",
-            "bs=64k",
-            "count=4",
-            "oflag=direct",
-        ])
-        .arg(format!("of={}", disk.device().display()))
-        .output()
-        .unwrap();
-    assert!(
-        raw.status.success(),
-        "{}",
-        String::from_utf8_lossy(&raw.stderr)
-    );
+    let raw = dd(disk.device());
+    succeeds(record(disk.device(), &out).args(["--no-snapshot", "--", "sh", "-c", &raw]));
 }
 
 /// Runs in a mount namespace in which the kernel's BTF is hidden.
@@ -794,9 +742,7 @@ fn a_kernel_without_btf() {
     };
     let probes = &["--entries", "bpf", "--", "true"];
     assert_complains(&mut hidden(probes), "no BTF");
-    let plain = hidden(&["--", "true"]).output().unwrap();
-    let said = String::from_utf8_lossy(&plain.stderr);
-    assert!(plain.status.success(), "{said}");
+    succeeds(&mut hidden(&["--", "true"]));
     let out = dir.path().join("t.most");
     let recorded = manifest(&out);
     assert_eq!(recorded.sources.entries, "tracefs");
@@ -821,22 +767,9 @@ fn a_kernel_without_btf() {
     assert_complains(&mut by(&file), "f: No such file");
     assert_complains(&mut by(&disk.image()), "disk.img: no BTF");
     succeeds(&mut by(&btf));
-    let entries = Bundle::open(&out).unwrap();
-    let entries = entries.table(layout::FILE, false).unwrap().unwrap();
-    let named = entries.filter(|entry| match entry.as_ref().unwrap() {
-        Entry::File(file) => file.name == b"/f" && file.raw.origin == Origin::DIRECT,
-        _ => false,
-    });
-    assert_eq!(named.count(), 8);
+    assert_eq!(direct_entries(&out), 8);
     fs::remove_dir_all(&out).unwrap();
-    let without = hidden(&["--entries", "none", "--", "true"])
-        .output()
-        .unwrap();
-    assert!(
-        without.status.success(),
-        "{}",
-        String::from_utf8_lossy(&without.stderr)
-    );
+    succeeds(&mut hidden(&["--entries", "none", "--", "true"]));
 }
 
 /// Each ring is mapped once, because everything mapped counts as the recorder's memory; filled several times over, its
@@ -879,13 +812,7 @@ fn rings_are_as_small_as_asked_and_lose_nothing() {
     );
     let lost: u64 = manifest(&out).losses.values().sum();
     assert_eq!(lost, 0, "{:?}", manifest(&out).losses);
-    let entries = Bundle::open(&out).unwrap();
-    let entries = entries.table(layout::FILE, false).unwrap().unwrap();
-    let of_the_file = entries.filter(|entry| match entry.as_ref().unwrap() {
-        Entry::File(file) => file.name == b"/f" && file.raw.origin == Origin::DIRECT,
-        _ => false,
-    });
-    assert_eq!(of_the_file.count(), WRITES);
+    assert_eq!(direct_entries(&out), WRITES);
 }
 
 fn the_exit_status_of_the_command_passes_through() {
@@ -893,12 +820,8 @@ fn the_exit_status_of_the_command_passes_through() {
     let dir = tempfile::tempdir().unwrap();
     for (script, code) in [("exit 0", 0), ("exit 7", 7), ("kill -TERM $$", 143)] {
         let out = dir.path().join(format!("{code}.most.tar.zst"));
-        let status = record(disk.device(), &out)
-            .args(["--", "sh", "-c", script])
-            .output()
-            .unwrap()
-            .status;
-        assert_eq!(status.code(), Some(code), "{script}");
+        let ended = code_of(record(disk.device(), &out).args(["--", "sh", "-c", script]));
+        assert_eq!(ended, Some(code), "{script}");
         assert!(out.is_file());
         assert!(
             !dir.path().join(format!("{code}.most")).exists(),
@@ -918,26 +841,9 @@ fn until_interrupted() {
     while_running(&mut recorder, "no manifest", || {
         out.join("manifest.json").exists()
     });
-    let written = Command::new("dd")
-        .args([
-            "if=/dev/zero",
-            "bs=4k",
-            "count=8",
-            "oflag=direct",
-            "status=none",
-        ])
-        .arg(format!("of={}", disk.mount_point().join("f").display()))
-        .status()
-        .unwrap();
-    assert!(written.success());
-    let id = recorder.id().to_string();
-    assert!(
-        Command::new("kill")
-            .args(["-INT", &id])
-            .status()
-            .unwrap()
-            .success()
-    );
+    let written = dd(&disk.mount_point().join("f"));
+    tool::run(tool::command("sh").args(["-c", &written]));
+    tool::kill("-INT", &recorder.id().to_string());
     assert_eq!(recorder.wait().unwrap().code(), Some(0));
     let manifest = fs::read_to_string(out.join("manifest.json")).unwrap();
     assert!(manifest.contains("\"complete\""), "{manifest}");
@@ -947,27 +853,20 @@ fn until_interrupted() {
 fn a_command_that_does_not_end_is_asked_to() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let dir = tempfile::tempdir().unwrap();
-    let status = mostrace()
-        .args(["record", "-w", "1", "-o"])
-        .arg(dir.path().join("w.most"))
-        .arg("-d")
-        .arg(disk.device())
-        .args(["--", "sleep", "infinity"])
-        .output()
-        .unwrap()
-        .status;
-    assert_eq!(status.code(), Some(143));
+    let mut endless = record(disk.device(), dir.path().join("w.most"));
+    endless.args(["-w", "1", "--", "sleep", "infinity"]);
+    assert_eq!(code_of(&mut endless), Some(143));
 }
 
 fn disk_full_while_recording() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let small = tempfile::tempdir().unwrap();
-    let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=256k", "none"])
-        .arg(small.path())
-        .status()
-        .unwrap();
-    assert!(mounted.success());
+    let mut mount = tool::command("mount");
+    tool::run(
+        mount
+            .args(["-t", "tmpfs", "-o", "size=256k", "none"])
+            .arg(small.path()),
+    );
     let out = small.path().join("t.most");
     let script = format!(
         "exec fio --name=x --filename={}/f --size=32m --rw=randwrite --bs=4k --direct=1 --time_based --runtime=1d",
@@ -977,12 +876,11 @@ fn disk_full_while_recording() {
     let output = record(disk.device(), &out)
         .args(["--", "sh", "-c", &script])
         .output();
-    let bundle_read = mostrace()
+    let bundle_read = program()
         .args(["analyze", "--by", "class"])
         .arg(&out)
         .output();
-    let unmounted = Command::new("umount").arg(small.path()).status().unwrap();
-    assert!(unmounted.success());
+    tool::run(tool::command("umount").arg(small.path()));
     let output = output.unwrap();
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     let line = text.lines().last().unwrap_or_default();
@@ -1045,13 +943,7 @@ fn killed_while_recording() {
             .unwrap()
             .set_len(len - 13)
             .unwrap();
-        let output = mostrace().arg("analyze").arg(&out).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        let said = tool::text(program().arg("analyze").arg(&out));
         let first = said.lines().next().unwrap_or_default().to_lowercase();
         assert!(
             first.contains("cut short") || first.contains("killed"),
@@ -1069,14 +961,7 @@ fn assert_tracer_is_free() {
 }
 
 fn doctor_says_what_auto_would_take() {
-    let output = mostrace().arg("doctor").output().unwrap();
-    assert!(output.status.success());
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(
-        text.lines()
-            .last()
-            .unwrap()
-            .starts_with("auto takes: events from "),
-        "{text}"
-    );
+    let text = tool::text(program().arg("doctor"));
+    let last = text.lines().last().unwrap();
+    assert!(last.starts_with("auto takes: events from "), "{text}");
 }

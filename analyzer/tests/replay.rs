@@ -6,8 +6,9 @@ mod run;
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
+use run::{json, record, succeeds};
 use rustix::fs::OFlags;
 use serde_json::Value;
 use test_support::loopdev::{LoopExt4, LoopOptions};
@@ -26,27 +27,12 @@ fn main() -> ExitCode {
     ])
 }
 
-fn record(device: &Path, out: &Path, command: &[&str]) {
-    let recorded = Command::new(env!("CARGO_BIN_EXE_mostrace"))
-        .args(["record", "-d", device.to_str().unwrap(), "-o"])
-        .args([out.as_os_str(), "--".as_ref()])
-        .args(command)
-        .output()
-        .unwrap();
-    let stderr = String::from_utf8_lossy(&recorded.stderr);
-    assert!(recorded.status.success(), "{stderr}");
-}
-
 /// Returns true if no filesystem is mounted on it. A process with its own mounts may keep one for longer than we do.
 fn is_free(device: &Path) -> bool {
     let exclusive = OFlags::EXCL.bits().cast_signed();
     let mut options = OpenOptions::new();
     options.read(true).custom_flags(exclusive);
     options.open(device).is_ok()
-}
-
-fn json(args: &[&str]) -> Value {
-    serde_json::from_str(&run::mostrace(args)).unwrap()
 }
 
 /// Returns a total over all rows.
@@ -89,7 +75,7 @@ fn a_replay_makes_the_same_requests_in_the_same_time() {
         file.display(),
         PAUSE_US as f64 / 1e6
     );
-    record(&device, &first, &["sh", "-ec", &script]);
+    succeeds(record(&device, &first).args(["--", "sh", "-ec", &script]));
     disk.unmount().unwrap();
     wait::until("nobody has the disk mounted", || is_free(&device));
 
@@ -116,7 +102,7 @@ fn a_replay_makes_the_same_requests_in_the_same_time() {
         "--runtime=60",
         "--output=/dev/null",
     ];
-    record(&device, &second, &fio);
+    succeeds(record(&device, &second).arg("--").args(fio));
 
     let [logged, replayed] = [&first, &second].map(|bundle| writes(bundle));
     let what = |writes: &[Write]| -> Vec<(u64, u64)> {

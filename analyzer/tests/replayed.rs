@@ -5,9 +5,9 @@ mod run;
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
-use run::say;
+use run::{program, say, succeeds};
 use serde_json::Value;
 use test_support::{Need, run_one_by_one, tests};
 
@@ -36,24 +36,20 @@ fn main() -> ExitCode {
     ])
 }
 
-fn mostrace() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_mostrace"))
-}
-
 fn measured(output: &Path, command: &[&str]) {
-    let mut measure = mostrace();
+    let mut measure = program();
     measure.args(["measure", "--operations", "--empty", "-q", "-o"]);
-    let measured = say(measure.arg(output).arg("--").args(command));
-    assert_eq!(measured.status, Some(0), "{}", measured.err);
+    succeeds(measure.arg(output).arg("--").args(command));
 }
 
 fn replayed(recording: &Path, more: &[&str]) -> Value {
-    let replayed = say(mostrace()
-        .arg("replay")
-        .arg(recording)
-        .arg("--json")
-        .args(more));
-    assert_eq!(replayed.status, Some(0), "{}", replayed.err);
+    let replayed = succeeds(
+        program()
+            .arg("replay")
+            .arg(recording)
+            .arg("--json")
+            .args(more),
+    );
     serde_json::from_str(&replayed.out).unwrap()
 }
 
@@ -151,13 +147,14 @@ fn files_lie_where_they_lay_if_the_snapshot_is_the_start() {
     );
     let script =
         "dd if=/dev/urandom of=new bs=1M count=3 conv=fsync status=none; mkdir d; echo y >>f8";
-    let measured = say(mostrace()
-        .args(["measure", "--operations", "--empty", "-q", "--size=8M"])
-        .arg(format!("--before={before}"))
-        .arg("-o")
-        .arg(&recording)
-        .args(["--", "sh", "-ec", script]));
-    assert_eq!(measured.status, Some(0), "{}", measured.err);
+    succeeds(
+        program()
+            .args(["measure", "--operations", "--empty", "-q", "--size=8M"])
+            .arg(format!("--before={before}"))
+            .arg("-o")
+            .arg(&recording)
+            .args(["--", "sh", "-ec", script]),
+    );
     let kept = folder.path().join("kept");
     let found = replayed(&recording, &["--image", "-o", kept.to_str().unwrap()]);
     check_calls(&found["replays"]["ext4"]);
@@ -253,12 +250,13 @@ fn an_application_is_handed_on_without_its_names() {
     for name in ["handed.most", "packed.most.tar.zst"] {
         let handed = folder.path().join(name);
         let export = ["--format", "operations", "--anonymize", "-o"];
-        let said = say(mostrace()
-            .arg("export")
-            .arg(&recording)
-            .args(export)
-            .arg(&handed));
-        assert_eq!(said.status, Some(0), "{}", said.err);
+        succeeds(
+            program()
+                .arg("export")
+                .arg(&recording)
+                .args(export)
+                .arg(&handed),
+        );
         // Without the recording's own figures the replay stands alone.
         let found = replayed(&handed, &[]);
         assert_eq!(found["columns"], serde_json::json!(["ext4"]));
@@ -266,7 +264,7 @@ fn an_application_is_handed_on_without_its_names() {
         check_calls(&found["replays"]["ext4"]);
         assert_eq!(calls, others);
         // It says nothing of what was written, and does not say that nothing was.
-        let said = say(mostrace().arg("analyze").arg(&handed));
+        let said = say(program().arg("analyze").arg(&handed));
         assert_eq!(
             (said.status, said.err.lines().count()),
             (Some(1), 1),
@@ -351,9 +349,8 @@ fn what_cannot_be_replayed_is_one_line() {
         (vec![broken, "--root", "/"], "broken.strace:2: "),
         (vec!["/nosuch"], "/nosuch: No such file"),
     ] {
-        let said = say(mostrace().arg("replay").args(&arguments));
-        assert_eq!(said.status, Some(1), "{arguments:?}: {}", said.err);
+        let said = say(program().arg("replay").args(&arguments)).ended(1);
         assert_eq!(said.err.lines().count(), 1, "{}", said.err);
-        assert!(said.err.contains(line), "{}", said.err);
+        said.complains(line);
     }
 }

@@ -2,11 +2,12 @@
 //! The page: its figures add up, and every text of a trace is text in it.
 #![cfg(feature = "analyze")]
 
+mod run;
 mod scene;
 
 use std::collections::HashMap;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use base64::prelude::{BASE64_STANDARD, Engine};
@@ -16,24 +17,18 @@ use mostrace::facts::Column;
 use mostrace::tables::{Grouping, Groups};
 use mostrace_bundle::entry::{CallKind, NONE, Origin};
 use mostrace_bundle::{Counter, Counters};
-use scene::{CallOf, JBD2, SQLITE, SYNC, Scene, Thread, WRITE};
+use run::{mostrace, sample};
+use scene::{CallOf, JBD2, SQLITE, SYNC, Scene, Thread, WRITE, saved};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-fn page(bundles: &[&Path]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_mostrace"))
-        .arg("report")
-        .args(bundles)
-        .output()
-        .unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{bundles:?}: {stderr}");
-    String::from_utf8(output.stdout).unwrap()
+fn page(bundles: &[&str]) -> String {
+    mostrace(&[&["report"], bundles].concat())
 }
 
 fn page_of(scene: &Scene) -> String {
-    let tmp = tempfile::tempdir().unwrap();
-    page(&[&scene.save(tmp.path())])
+    let (_tmp, path) = saved(scene);
+    page(&[&path])
 }
 
 /// Returns the text between the first occurrences of two texts.
@@ -141,21 +136,16 @@ fn numbers(mut bytes: &[u8]) -> impl Iterator<Item = i64> {
     })
 }
 
-fn sample(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sample-traces");
-    folder.join(format!("{name}.most.tar.zst"))
-}
-
-fn open(path: &Path) -> Analysis {
+fn open(path: &str) -> Analysis {
     let options = Options {
         causes: Some(Sharing::Equal),
         ..Options::default()
     };
-    Analysis::open(path, &options).unwrap()
+    Analysis::open(Path::new(path), &options).unwrap()
 }
 
 /// Checks that the page has each byte once, and as much for each process and file as the tables by shares say.
-fn has_every_byte_once(path: &Path) {
+fn has_every_byte_once(path: &str) {
     let page = page(&[path]);
     let packed = Packed::of(&page, 0);
     let facts = open(path).facts;
@@ -208,8 +198,7 @@ fn the_page_has_every_byte_once() {
     }
     // Without the tables of causes, the causes of jbd2's writes are unknown.
     let mut untold = Scene::new();
-    untold.request(WRITE | SYNC, 800, 8192, JBD2);
-    untold.process(800, 8192, JBD2, Origin::JOURNAL);
+    untold.owned(WRITE | SYNC, 800, 8192, JBD2, Origin::JOURNAL);
     let (_tmp, path) = saved(&untold);
     has_every_byte_once(&path);
     let who = Packed::of(&page(&[&path]), 0).word(0, "who", "whos");
@@ -234,12 +223,6 @@ fn the_scripts_pass_their_tests() {
         ),
         Err(error) => eprintln!("skipped: node cannot be started: {error}"),
     }
-}
-
-fn saved(scene: &Scene) -> (tempfile::TempDir, PathBuf) {
-    let tmp = tempfile::tempdir().unwrap();
-    let path = scene.save(tmp.path());
-    (tmp, path)
 }
 
 /// A block that three tasks have changed, so that each gets a third of 4096 bytes; and many files, some of which are summed
@@ -283,8 +266,7 @@ fn a_hostile_name_is_text() {
         comm: "<svg/onload=x>",
         ..SQLITE
     };
-    s.request(WRITE | SYNC, 800, 4096, comm);
-    s.process(800, 4096, comm, Origin::FILE);
+    s.owned(WRITE | SYNC, 800, 4096, comm, Origin::FILE);
     s.file(800, 4096, 12, 0, NAME.as_bytes());
     s.dirtier(800, 4096, comm);
     let page = page_of(&s);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The sample traces, compared with blkparse and with themselves.
 
+mod run;
+
 use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+use run::{json, sample, succeeds};
 use test_support::{Need, run, tests};
 
 fn main() -> ExitCode {
@@ -32,26 +34,11 @@ const SAMPLES: [&str; 7] = [
 /// The samples in DELETE mode.
 const DELETE: [&str; 3] = ["delete", "f2fs-delete", "fat32-delete"];
 
-fn sample(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sample-traces");
-    folder.join(format!("{name}.most.tar.zst"))
-}
-
 /// Returns a table as rows of column → value.
-fn table(verb: &[&str], bundle: &Path) -> Vec<HashMap<String, String>> {
-    let out = Command::new(env!("CARGO_BIN_EXE_mostrace"))
-        .args(verb)
-        .arg(bundle)
-        .args(["--format", "json"])
-        .output()
-        .unwrap();
-    assert!(
-        out.status.success(),
-        "{}",
-        String::from_utf8_lossy(&out.stderr)
-    );
+fn table(verb: &[&str], bundle: &str) -> Vec<HashMap<String, String>> {
+    let rows = json(&[verb, &[bundle, "--format", "json"]].concat());
     let rows: Vec<serde_json::Map<String, serde_json::Value>> =
-        serde_json::from_slice(&out.stdout).unwrap();
+        serde_json::from_value(rows).unwrap();
     let text = |v: serde_json::Value| match v {
         serde_json::Value::String(s) => s,
         serde_json::Value::Null => String::new(),
@@ -69,25 +56,15 @@ fn number(row: &HashMap<String, String>, column: &str) -> u64 {
 }
 
 /// Returns blkparse's C lines of the same files: how often each (rwbs, sector, bytes) completed.
-fn blkparse(bundle: &Path) -> BTreeMap<(String, u64, u64), u32> {
+fn blkparse(bundle: &str) -> BTreeMap<(String, u64, u64), u32> {
     let dir = tempfile::tempdir().unwrap();
-    let tar = Command::new("tar")
-        .arg("--zstd")
-        .arg("-xf")
-        .arg(bundle)
-        .arg("-C")
-        .arg(dir.path())
-        .status()
-        .unwrap();
-    assert!(tar.success());
-    let out = Command::new("blkparse")
-        .args(["-q", "-i", "trace", "-f", "%a %d %S %N\n"])
-        .current_dir(dir.path())
-        .output()
-        .unwrap();
-    assert!(out.status.success());
+    let mut tar = Command::new("tar");
+    succeeds(tar.args(["--zstd", "-xf", bundle, "-C"]).arg(dir.path()));
+    let mut blkparse = Command::new("blkparse");
+    blkparse.args(["-q", "-i", "trace", "-f", "%a %d %S %N\n"]);
+    let out = succeeds(blkparse.current_dir(dir.path())).out;
     let mut counts = BTreeMap::new();
-    for line in String::from_utf8_lossy(&out.stdout).lines() {
+    for line in out.lines() {
         let fields: Vec<&str> = line.split_whitespace().collect();
         if let ["C", rwbs, sector, bytes] = fields[..] {
             let key = (
@@ -243,7 +220,7 @@ fn the_kinds_are_those_of_the_filesystem() {
 fn homes_in_the_journal_are_those_that_were_seen() {
     for name in ["delete", "truncate", "persist", "wal"] {
         let path = sample(name);
-        let bundle = mostrace_bundle::Bundle::open(&path).unwrap();
+        let bundle = mostrace_bundle::Bundle::open(path.as_ref()).unwrap();
         let snapshot = bundle.snapshot().unwrap().unwrap();
         let image = mostrace_map::fs::Image::open(snapshot.path()).unwrap();
         let start = bundle.manifest().snapshot.as_ref().unwrap().start_sector;
@@ -304,9 +281,9 @@ fn nearly_all_has_a_cause() {
 /// This sample is older: entries were made at insertion, and there were no dirtiers and causes. The expected figures are of
 /// that time.
 fn a_bundle_of_before_is_read_as_before() {
-    let before = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/before/wal.most.tar.zst");
+    let before = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/before/wal.most.tar.zst");
     let written = |by: &str| -> BTreeMap<String, u64> {
-        let rows = table(&["analyze", "--by", by], &before);
+        let rows = table(&["analyze", "--by", by], before);
         let some = rows
             .iter()
             .map(|row| (row[by].clone(), number(row, "write_bytes")));

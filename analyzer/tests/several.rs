@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use mostrace_bundle::{Bundle, Counter, Counters, Manifest};
-use run::{mostrace, say};
+use run::{json, mostrace, program, sample, say, succeeds};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use test_support::loopdev::{LoopExt4, LoopOptions};
@@ -26,15 +26,9 @@ fn main() -> ExitCode {
     ])
 }
 
-fn sample(name: &str) -> String {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../sample-traces");
-    format!("{folder}/{name}.most.tar.zst")
-}
-
 /// Returns the rows of a JSON answer.
 fn rows(args: &[&str]) -> Vec<Value> {
-    let answer: Value = serde_json::from_str(&mostrace(args)).unwrap();
-    answer.as_array().unwrap().clone()
+    json(args).as_array().unwrap().clone()
 }
 
 /// Returns the values of some columns by those of others; rows of equal labels must be one.
@@ -96,11 +90,11 @@ fn recordings_are_added_up() {
     };
     assert!(processes.keys().all(is_named), "{:?}", processes.keys());
     // This is the whole output without --by.
-    let whole: Value = serde_json::from_str(&mostrace(&["analyze", &a, &b, "--json"])).unwrap();
+    let whole = json(&["analyze", &a, &b, "--json"]);
     assert_eq!(whole["traces"].as_array().unwrap().len(), 2);
     let written = whole["total"]["write_bytes"].as_i64().unwrap();
     let one = |path: &str| {
-        let one: Value = serde_json::from_str(&mostrace(&["analyze", path, "--json"])).unwrap();
+        let one = json(&["analyze", path, "--json"]);
         one["total"]["write_bytes"].as_i64().unwrap()
     };
     assert_eq!(written, one(&a) + one(&b));
@@ -110,8 +104,7 @@ fn recordings_are_added_up() {
         "{text}"
     );
     // The tree's leaves are everything that was written, and each process has its own calls.
-    let tree: Value =
-        serde_json::from_str(&mostrace(&["analyze", &a, &b, "--tree", "--json"])).unwrap();
+    let tree = json(&["analyze", &a, &b, "--tree", "--json"]);
     assert!(tree.to_string().contains("(delete)"), "{tree}");
 }
 
@@ -134,12 +127,9 @@ fn a_glob_is_expanded_and_a_name_counts_once() {
     let dir = tempfile::tempdir().unwrap();
     let copy = dir.path().join("copy.most.tar.zst");
     fs::copy(sample("wal"), &copy).unwrap();
-    let said = say(mostrace_command()
-        .args(["analyze", &sample("wal")])
-        .arg(&copy));
-    assert_eq!(said.status, Some(1));
-    assert!(said.err.contains("the same recording as"), "{}", said.err);
-    let none = say(mostrace_command().args(["analyze", &sample("none*")]));
+    let said = say(program().args(["analyze", &sample("wal")]).arg(&copy)).ended(1);
+    said.complains("the same recording as");
+    let none = say(program().args(["analyze", &sample("none*")]));
     assert_eq!(
         (none.status, none.err.lines().count()),
         (Some(1), 1),
@@ -195,10 +185,9 @@ fn the_tables_of_a_query_come_to_what_events_do() {
         let requests = one("SELECT sum(events) AS n FROM requests");
         assert_eq!(requests, one("SELECT count(*) AS n FROM events"));
     }
-    let wrong = say(mostrace_command().args(["query", &a, "SELECT nosuch FROM files"]));
-    assert_eq!(wrong.status, Some(2));
+    let wrong = say(program().args(["query", &a, "SELECT nosuch FROM files"])).ended(2);
     let known = "no column nosuch; the columns of files are inode, generation, path";
-    assert!(wrong.err.contains(known), "{}", wrong.err);
+    wrong.complains(known);
 }
 
 fn several_are_held_against_the_first() {
@@ -219,7 +208,7 @@ fn several_are_held_against_the_first() {
         lines[4..8],
         ["a: delete", "b: truncate", "c: persist", "d: wal"]
     );
-    let all: Value = serde_json::from_str(&mostrace(&[&args[..], &["--json"]].concat())).unwrap();
+    let all = json(&[&args[..], &["--json"]].concat());
     for (letter, (name, path)) in ["a", "b", "c", "d"].iter().zip(names.iter().zip(&paths)) {
         assert_eq!(all[letter]["name"], **name);
         let of_one = table(
@@ -253,9 +242,8 @@ fn what_is_of_one_recording_refuses_several() {
         &["export", &a, &b, "--format", "iolog"][..],
         &["export", &a, &b, "--format", "blkparse"],
     ] {
-        let said = say(mostrace_command().args(args));
-        assert_eq!(said.status, Some(2), "{}", said.err);
-        assert!(said.err.contains(several), "{}", said.err);
+        let said = say(program().args(args)).ended(2);
+        said.complains(several);
     }
     // Sums are added up, and a data set has files for each recording.
     let weight = |bundles: &[&str]| -> u64 {
@@ -361,14 +349,8 @@ fn segments_come_to_what_one_piece_does() {
     let count = |bundles: &[&str]| rows(&[&["query"], bundles, &[sql, "--json"]].concat());
     assert_eq!(count(&named), count(&[cut]));
     fs::remove_dir_all(&apart[1]).unwrap();
-    let gap = say(mostrace_command().args(["analyze", "--by", "class", cut]));
-    assert_eq!(gap.status, Some(0), "{}", gap.err);
-    assert!(
-        gap.err
-            .contains("INCOMPLETE: the recording began earlier: segment 3"),
-        "{}",
-        gap.err
-    );
+    let gap = succeeds(program().args(["analyze", "--by", "class", cut]));
+    gap.complains("INCOMPLETE: the recording began earlier: segment 3");
 }
 
 /// Records the same work with both at once; None if one of them lost something.
@@ -376,10 +358,12 @@ fn recorded_twice(disk: &LoopExt4) -> Option<tempfile::TempDir> {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
     let record = |name: &str, arguments: &[&str]| {
-        let mut command = mostrace_command();
-        command.arg("record").arg("-d").arg(disk.device());
-        command.arg("-o").arg(at(name)).args(arguments);
-        command.stderr(Stdio::null()).spawn().unwrap()
+        let mut command = run::record(disk.device(), at(name));
+        command
+            .args(arguments)
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
     };
     let mut whole = record("whole.most", &["--source", "ftrace"]);
     // A read is an event, and changes nothing.
@@ -447,10 +431,6 @@ fn work(place: &Path) {
         .current_dir(place)
         .status();
     assert!(done.unwrap().success());
-}
-
-fn mostrace_command() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_mostrace"))
 }
 
 fn manifest(path: &Path) -> Manifest {

@@ -7,7 +7,7 @@ mod run;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -40,11 +40,8 @@ impl Recorded {
         let folder = tempfile::tempdir().unwrap();
         let program = compile(&folder.path().join("program"), "");
         let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
-        let mut record = Command::new(env!("CARGO_BIN_EXE_mostrace"));
-        record.args(["record", "-q"]).args(options).arg("-d");
-        record.arg(disk.disk()).arg("-o");
-        record.arg(folder.path().join("run.most")).arg("--");
-        record.arg(&program);
+        let mut record = run::record(disk.disk(), folder.path().join("run.most"));
+        record.arg("-q").args(options).arg("--").arg(&program);
         record.args(["letter", "picture", "diary"].map(|name| disk.mount_point().join(name)));
         Recorded {
             told: tool::text(&mut record),
@@ -71,7 +68,7 @@ impl Recorded {
     fn query(&self, sql: &str, options: &[&str]) -> Vec<Value> {
         let bundle = self.path("run.most");
         let args = [&["query", &bundle, sql, "--json"], options].concat();
-        serde_json::from_str(&run::mostrace(&args)).unwrap()
+        run::json(&args).as_array().unwrap().clone()
     }
 }
 
@@ -152,18 +149,15 @@ fn each_function_has_the_bytes_that_it_wrote() {
     let whole = recorded.query(sql, &[])[0]["bytes"].as_u64().unwrap();
     assert_eq!(bytes_with(&folded, &[]), whole);
     // The column has the same frames, and groups by them.
-    let table = run::mostrace(&[
+    let rows = run::json(&[
         "analyze",
         &recorded.path("run.most"),
         "--by",
         "cause_stack",
         "--json",
     ]);
-    let rows: Vec<Value> = serde_json::from_str(&table).unwrap();
-    let sum: u64 = rows
-        .iter()
-        .map(|row| row["write_bytes"].as_u64().unwrap())
-        .sum();
+    let rows = rows.as_array().unwrap().iter();
+    let sum: u64 = rows.map(|row| row["write_bytes"].as_u64().unwrap()).sum();
     assert_eq!(sum, whole);
     let sql = "SELECT cause_stack, cause_op, sum(bytes) AS bytes FROM events WHERE class = 'data' \
                AND cause_op = 'write' AND path <> '/diary' GROUP BY cause_stack, cause_op ORDER BY bytes";
@@ -231,13 +225,11 @@ fn without_the_option_there_are_no_stacks() {
         ["--causes", "kernel"],
         ["--entries", "none"],
     ] {
-        let mut record = Command::new(env!("CARGO_BIN_EXE_mostrace"));
         let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
-        record.args(["record", "--stacks", "-d"]).arg(disk.disk());
-        record.args(options).arg("-o").arg(recorded.path("no.most"));
-        let said = run::say(record.args(["--", "true"]));
-        assert_eq!(said.status, Some(1), "{options:?}: {}", said.err);
-        assert!(said.err.contains("--stacks: "), "{options:?}: {}", said.err);
+        let mut record = run::record(disk.disk(), recorded.path("no.most"));
+        record.arg("--stacks").args(options);
+        let said = run::say(record.args(["--", "true"])).ended(1);
+        said.complains("--stacks: ");
         assert!(
             !Path::new(&recorded.path("no.most")).exists(),
             "{options:?}"

@@ -5,7 +5,7 @@
 mod run;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use mostrace::analysis::{Analysis, Options};
 use mostrace::live::{Line, Views, follow};
@@ -24,15 +24,9 @@ fn main() -> ExitCode {
 /// Records a shell's command on the disk, in a folder beside it.
 fn record(disk: &LoopExt4, dir: &Path, script: &str) -> PathBuf {
     let output = dir.join("x.most");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mostrace"));
-    command.arg("record").arg("-d").arg(disk.device());
-    command.arg("-o").arg(&output);
-    let said = run::say(
-        command
-            .args(["--", "sh", "-ec", script])
-            .current_dir(disk.mount_point()),
-    );
-    assert_eq!(said.status, Some(0), "{}", said.err);
+    let mut command = run::record(disk.device(), &output);
+    command.args(["--", "sh", "-ec", script]);
+    run::succeeds(command.current_dir(disk.mount_point()));
     output
 }
 

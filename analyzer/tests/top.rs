@@ -12,7 +12,7 @@ use mostrace::analysis::{Analysis, Options};
 use mostrace::live::{Line, View, Views, follow};
 use mostrace::tables::{Grouping, Groups};
 use mostrace_bundle::Bundle;
-use run::say;
+use run::{program, say, succeeds};
 use rustix::process::{Pid, Signal, kill_process};
 use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, run_one_by_one, tests, wait};
@@ -25,15 +25,11 @@ fn main() -> ExitCode {
     ])
 }
 
-fn mostrace() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_mostrace"))
-}
-
 fn what_is_shown_is_what_the_segments_hold() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let output = dir.path().join("kept.most");
-    let top = mostrace()
+    let top = program()
         .args(["top", "-b", "-i", "0.4", "-n", "20", "-d"])
         .arg(disk.mount_point())
         .arg("-o")
@@ -46,8 +42,7 @@ fn what_is_shown_is_what_the_segments_hold() {
     wait::until("a second segment", || second.exists());
     let database = disk.mount_point().join("x.db");
     let workload = ["workload", "sqlite", "--transactions", "300"];
-    let wrote = say(mostrace().args(workload).arg(&database));
-    assert_eq!(wrote.status, Some(0), "{}", wrote.err);
+    succeeds(program().args(workload).arg(&database));
     kill_process(Pid::from_child(&top), Signal::INT).unwrap();
     let top = top.wait_with_output().unwrap();
     let (out, err) = [top.stdout, top.stderr]
@@ -190,11 +185,10 @@ fn what_cannot_be_looked_at_is_one_line() {
             "mostrace: x.most.tar.zst: the segments must be folders, NAME.most",
         ),
     ] {
-        let said = say(mostrace().args(arguments));
+        let said = say(program().args(arguments));
         assert_eq!(said.status, Some(status), "{}", said.err);
         assert!(said.err.starts_with(line), "{}", said.err);
         assert_eq!(said.err.lines().count(), 1, "{}", said.err);
     }
-    let short = say(mostrace().args(["top", "-d", "/", "-i", "0.01"]));
-    assert_eq!(short.status, Some(2), "{}", short.err);
+    say(program().args(["top", "-d", "/", "-i", "0.01"])).ended(2);
 }

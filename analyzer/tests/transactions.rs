@@ -2,10 +2,12 @@
 //! Transactions are counted once and correctly: compared with SQLite's own hooks, in all modes, in one recording. The tests
 //! run one at a time, because the recorder's signal handlers belong to the process.
 
+mod run;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use mostrace::analysis::{Analysis, Options};
 use mostrace::causes::Sharing;
@@ -81,30 +83,10 @@ fn recorded(options: &[&str], cases: &[&str]) -> Recorded {
     let folder = tempfile::tempdir().unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transactions/cases.py");
     let truth = folder.path().join("truth.json");
-    let output = Command::new(env!("CARGO_BIN_EXE_mostrace"))
-        .args([
-            "record",
-            "--causes",
-            "bpf",
-            "--entries",
-            "bpf",
-            "--source",
-            "bpf",
-        ])
-        .args(options)
-        .arg("-d")
-        .arg(disk.device())
-        .arg("-o")
-        .arg(folder.path().join("run.most"))
-        .args(["--", "python3"])
-        .arg(script)
-        .arg(disk.mount_point())
-        .arg(&truth)
-        .args(cases)
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
+    let mut record = run::record(disk.device(), folder.path().join("run.most"));
+    record.args(["--causes=bpf", "--entries=bpf", "--source=bpf"]);
+    record.args(options).args(["--", "python3"]).arg(script);
+    run::succeeds(record.arg(disk.mount_point()).arg(&truth).args(cases));
     let truth = serde_json::from_str(&fs::read_to_string(truth).unwrap()).unwrap();
     Recorded { folder, truth }
 }

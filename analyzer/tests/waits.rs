@@ -4,9 +4,9 @@
 
 mod run;
 
-use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
+use run::{json, program, sample, say};
 use serde_json::Value;
 use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, run_one_by_one, tests, tool};
@@ -46,11 +46,10 @@ fn main() -> ExitCode {
 
 /// Conditions choose rows, and a call waits for all of them: they are refused, not ignored.
 fn rows_cannot_be_chosen() {
-    let mut analyze = Command::new(env!("CARGO_BIN_EXE_mostrace"));
+    let mut analyze = program();
     let analyze = analyze.args(["analyze", &sample("wal"), "--waits"]);
-    let said = run::say(analyze.args(["--where", "bytes > 0"]));
-    assert_eq!(said.status, Some(2), "{}", said.err);
-    assert!(said.err.contains("--where"), "{}", said.err);
+    let said = say(analyze.args(["--where", "bytes > 0"])).ended(2);
+    said.complains("--where");
 }
 
 /// Returns the calls of a bundle.
@@ -59,18 +58,13 @@ fn calls(bundle: &str) -> Vec<Value> {
         "SELECT call, path, error, duration_ns, {} FROM calls ORDER BY time_ns",
         PARTS.join(", ")
     );
-    serde_json::from_str(&run::mostrace(&["query", bundle, &sql, "--json"])).unwrap()
+    let calls = json(&["query", bundle, &sql, "--json"]);
+    calls.as_array().unwrap().clone()
 }
 
 /// Returns the parts of a call; None if it is not divided.
 fn parts(call: &Value) -> Option<Vec<u64>> {
     PARTS.iter().map(|part| call[part].as_u64()).collect()
-}
-
-fn sample(name: &str) -> String {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sample-traces");
-    let path = folder.join(format!("{name}.most.tar.zst"));
-    path.to_str().unwrap().to_owned()
 }
 
 /// Checks every call of a bundle; returns the sum of each part.
@@ -91,8 +85,8 @@ fn check(bundle: &str) -> Vec<u64> {
         }
     }
     // The table of sums says the same.
-    let table = run::mostrace(&["analyze", bundle, "--waits", "--by", "file", "--json"]);
-    let rows: Vec<Value> = serde_json::from_str(&table).unwrap();
+    let rows = json(&["analyze", bundle, "--waits", "--by", "file", "--json"]);
+    let rows = rows.as_array().unwrap();
     let sum = |column: &str| -> u64 { rows.iter().map(|row| row[column].as_u64().unwrap()).sum() };
     assert_eq!(PARTS.map(sum).to_vec(), sums, "{bundle}");
     assert_eq!(sum("calls"), divided, "{bundle}");
@@ -118,8 +112,7 @@ fn a_commit_on_a_write_back_disk_is_mostly_flush() {
     let sql = "SELECT sum(d2c_ns) AS ns FROM requests WHERE op = 'device_flush'";
     for name in ["delete", "wal"] {
         let bundle = sample(name);
-        let answer = run::mostrace(&["query", &bundle, sql, "--json"]);
-        let answer: Value = serde_json::from_str(&answer).unwrap();
+        let answer = json(&["query", &bundle, sql, "--json"]);
         let flushed = check(&bundle)[4] as f64;
         let executed = answer[0]["ns"].as_f64().unwrap();
         // One thread makes all the calls: it waits for no flush twice, and hardly any flush is for nobody. A little is the time
@@ -136,12 +129,7 @@ fn the_times_are_those_of_strace() {
     let folder = tempfile::tempdir().unwrap();
     let [bundle, log] = ["run.most", "strace"].map(|name| folder.path().join(name));
     let program = env!("CARGO_BIN_EXE_mostrace");
-    let mut record = Command::new(program);
-    record
-        .args(["record", "-d"])
-        .arg(disk.disk())
-        .arg("-o")
-        .arg(&bundle);
+    let mut record = run::record(disk.disk(), &bundle);
     record
         .args([
             "--",

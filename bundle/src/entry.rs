@@ -215,7 +215,7 @@ pub const TYPE_FORK: u16 = 10;
 pub const TYPE_CGROUP: u16 = 12;
 
 /// `struct mostrace_entry`: the head that every entry starts with.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct RawHead {
     /// The entry's type: one of the `TYPE_` constants.
@@ -239,7 +239,7 @@ pub struct RawHead {
 }
 
 /// `struct mostrace_process`: the task that submitted a bio.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct RawProcess {
     /// Common head.
@@ -271,7 +271,7 @@ pub struct RawProcess {
 }
 
 /// `struct mostrace_file` without the name: the file to which a run of a bio belongs.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct RawFile {
     /// Common head.
@@ -297,7 +297,7 @@ pub struct RawFile {
 }
 
 /// `struct mostrace_dirtier`: the task that dirtied a run of a bio's pages.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct RawDirtier {
     /// Common head.
@@ -317,7 +317,7 @@ pub struct RawDirtier {
 }
 
 /// `struct mostrace_handle`: one jbd2 handle, which ended at `head.time_ns`.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct RawHandle {
     /// Common head; its flags are [`handle_flags`], and its sector is the number of the stack, [`RawStack::id`], or [`NONE`].
@@ -357,7 +357,7 @@ pub struct RawHandle {
 }
 
 /// `struct mostrace_dirtied`: a block that a handle was the first in its transaction to modify.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct RawDirtied {
     /// Common head: sector and bytes are those of the home block, the flags are [`dirtied_flags`].
@@ -373,7 +373,7 @@ pub struct RawDirtied {
 }
 
 /// `struct mostrace_call`: a system call, which returned at `head.time_ns`.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct RawCall {
     /// Common head; its flags are [`call_flags`], and its sector is the number of the stack, [`RawStack::id`], or [`NONE`].
@@ -544,7 +544,7 @@ impl CallKind {
 }
 
 /// `struct mostrace_freed`: metadata blocks that a file freed at `head.time_ns`.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct RawFreed {
     /// Common head.
@@ -600,7 +600,7 @@ pub mod cp {
 }
 
 /// `struct mostrace_f2fs`: a step of f2fs, and the task that took it.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct RawF2fs {
     /// Common head; [`Flags::KERNEL_THREAD`] may be set.
@@ -634,7 +634,7 @@ pub mod fork_flags {
 }
 
 /// `struct mostrace_fork`: a process that was started at `head.time_ns`, and its parent.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct RawFork {
     /// Common head; its flags are [`fork_flags`].
@@ -646,7 +646,7 @@ pub struct RawFork {
 }
 
 /// `struct mostrace_cgroup`: the cgroup of the unified hierarchy that a process was in at `head.time_ns`.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct RawCgroup {
     /// Common head; [`Flags::NAME_CUT`] may be set.

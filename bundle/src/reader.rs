@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Opening a bundle, be it a folder or an archive.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -236,17 +236,10 @@ fn read_manifest(dir: &Path, shown: &Path) -> Result<Manifest, Error> {
 }
 
 fn event_files(dir: &Path) -> Result<Vec<PathBuf>, Error> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(dir).at(dir)? {
-        let name = entry.at(dir)?.file_name();
-        if let Some(cpu) = name.to_str().and_then(layout::cpu_of) {
-            found.push((cpu, dir.join(&name)));
-        }
-    }
+    let names = layout::files_in(dir)?.into_iter();
+    let of_cpu = |name: String| Some((layout::cpu_of(&name)?, dir.join(name)));
+    let mut found: Vec<_> = names.filter_map(of_cpu).collect();
     found.sort();
-    Ok(found
-        .into_iter()
-        .map(|(_, path)| path)
-        .filter(|p| p.is_file())
-        .collect())
+    let paths = found.into_iter().map(|(_, path)| path);
+    Ok(paths.filter(|path| path.is_file()).collect())
 }

@@ -25,6 +25,22 @@ use crate::table::HEADER_LEN;
 /// The most missing CPUs that are listed: a file's name may claim any CPU number.
 const LISTED: usize = 8;
 
+/// The tables whose entries the manifest counts, and the length of an entry without a payload.
+const COUNTED: [(&str, usize); 12] = [
+    (layout::PROCESS, size_of::<RawProcess>()),
+    (layout::FILE, size_of::<RawFile>()),
+    (layout::DIRTIER, size_of::<RawDirtier>()),
+    (layout::HANDLE, size_of::<RawHandle>()),
+    (layout::DIRTIED, size_of::<RawDirtied>()),
+    (layout::CALL, size_of::<RawCall>()),
+    (layout::F2FS, size_of::<RawF2fs>()),
+    (layout::FREED, size_of::<RawFreed>()),
+    (layout::FORK, size_of::<RawFork>()),
+    (layout::CGROUP, size_of::<RawCgroup>()),
+    (layout::STACK, size_of::<RawStack>()),
+    (layout::OPERATION, size_of::<RawOperation>()),
+];
+
 /// One missing part. Displays as one line, without the bundle's name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Shortfall {
@@ -112,17 +128,9 @@ fn by_sizes<'a>(dir: &'a Path, manifest: &'a Manifest) -> impl Iterator<Item = S
 
 fn by_counts<'a>(dir: &'a Path, manifest: &'a Manifest) -> impl Iterator<Item = Shortfall> + 'a {
     let count = |name: &str| manifest.counts.get(name).copied().unwrap_or(0);
-    let tables = layout::TABLES
-        .into_iter()
-        .chain(layout::CAUSES)
-        .chain([
-            layout::FREED,
-            layout::FORK,
-            layout::CGROUP,
-            layout::STACK,
-            layout::OPERATION,
-        ])
-        .filter_map(move |name| entries(dir, name, count(&layout::count_of(name))));
+    let tables = COUNTED.into_iter();
+    let tables = tables
+        .filter_map(move |(name, len)| entries(dir, name, len, count(&layout::count_of(name))));
     let snapshot = manifest.snapshot.is_some() && size(dir, layout::SNAPSHOT).is_none();
     let snapshot = snapshot.then(|| Shortfall::Missing {
         name: layout::SNAPSHOT.into(),
@@ -141,7 +149,7 @@ fn events(dir: &Path, of: u64) -> Option<Shortfall> {
         .iter()
         .filter(|name| layout::cpu_of(name).is_some())
         .filter_map(|name| size(dir, name))
-        .map(room_for::<BlkIoTrace<LE>>)
+        .map(|bytes| room_for(bytes, size_of::<BlkIoTrace<LE>>()))
         .fold(0, u64::saturating_add);
     (at_most < of).then(|| {
         let last = names.iter().filter_map(|name| layout::cpu_of(name)).max();
@@ -157,31 +165,17 @@ fn events(dir: &Path, of: u64) -> Option<Shortfall> {
     })
 }
 
-fn entries(dir: &Path, name: &'static str, of: u64) -> Option<Shortfall> {
+fn entries(dir: &Path, name: &'static str, len: usize, of: u64) -> Option<Shortfall> {
     let Some(bytes) = size(dir, name) else {
         return (of > 0).then(|| Shortfall::Missing { name: name.into() });
     };
-    let records = bytes.saturating_sub(as_u64(HEADER_LEN));
-    let at_most = match name {
-        layout::PROCESS => room_for::<RawProcess>(records),
-        layout::FILE => room_for::<RawFile>(records),
-        layout::HANDLE => room_for::<RawHandle>(records),
-        layout::DIRTIED => room_for::<RawDirtied>(records),
-        layout::CALL => room_for::<RawCall>(records),
-        layout::F2FS => room_for::<RawF2fs>(records),
-        layout::FREED => room_for::<RawFreed>(records),
-        layout::FORK => room_for::<RawFork>(records),
-        layout::CGROUP => room_for::<RawCgroup>(records),
-        layout::STACK => room_for::<RawStack>(records),
-        layout::OPERATION => room_for::<RawOperation>(records),
-        _ => room_for::<RawDirtier>(records),
-    };
+    let at_most = room_for(bytes.saturating_sub(as_u64(HEADER_LEN)), len);
     (at_most < of).then_some(Shortfall::Entries { name, at_most, of })
 }
 
-/// Returns the most records of type `T`, plus any payload, that fit into `bytes`.
-fn room_for<T>(bytes: u64) -> u64 {
-    bytes.checked_div(as_u64(size_of::<T>())).unwrap_or(0)
+/// Returns the most records of a length, plus any payload, that fit into `bytes`.
+fn room_for(bytes: u64, len: usize) -> u64 {
+    bytes.checked_div(as_u64(len)).unwrap_or(0)
 }
 
 /// Returns the length of a file in bytes; None if it is not there.

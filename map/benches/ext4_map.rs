@@ -4,15 +4,16 @@
 //!
 //! `cargo bench -p mostrace-map --bench ext4_map` needs e2fsprogs, but not root.
 
+mod common;
+
 use std::fs;
 use std::hint::black_box;
 use std::path::Path;
-use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use mostrace_map::Map;
-use mostrace_map::class::Kind;
+use common::{median, path_of, peak_memory, seconds, some_sectors};
 use mostrace_map::fs::ext4;
+use test_support::tool;
 
 const FILES: usize = 50_000;
 const FILES_PER_DIRECTORY: usize = 100;
@@ -34,7 +35,7 @@ fn main() {
         let begun = Instant::now();
         let map = ext4::build(&image, 0).expect("map");
         let built = begun.elapsed();
-        let sectors = some_sectors(&map);
+        let sectors = some_sectors(&map, LOOKUPS);
         let begun = Instant::now();
         for &sector in &sectors {
             black_box(path_of(&map, sector));
@@ -60,7 +61,7 @@ fn main() {
         );
     }
     let (ours, theirs) = (median(ours), median(theirs));
-    println!("peak memory of this process: {}", peak_memory());
+    println!("peak memory of this process: {} kB", peak_memory());
     println!(
         "the map, building included: {LOOKUPS} lookups in {}",
         seconds(ours)
@@ -72,15 +73,6 @@ fn main() {
     let ratio = theirs.as_secs_f64() / ours.as_secs_f64();
     println!("the map is {ratio:.0} times faster (medians of {ROUNDS} rounds)");
     assert!(ratio >= 100.0, "less than 100 times faster");
-}
-
-fn seconds(time: Duration) -> String {
-    format!("{:.3} s", time.as_secs_f64())
-}
-
-fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort();
-    times[times.len() / 2]
 }
 
 /// Makes an image with files of 1 to 12 KB, which mke2fs copies in.
@@ -97,64 +89,22 @@ fn make_image(scratch: &Path, image: &Path) {
         )
         .expect("file");
     }
-    let made = tool("mke2fs")
-        .args(["-q", "-F", "-t", "ext4", "-b", "4096", "-d"])
-        .args([&tree, image])
-        .arg("1G")
-        .status()
-        .expect("mke2fs");
-    assert!(made.success());
+    tool::run(
+        tool::command("mke2fs")
+            .args(["-q", "-F", "-t", "ext4", "-b", "4096", "-d"])
+            .args([&tree, image])
+            .arg("1G"),
+    );
     fs::remove_dir_all(&tree).expect("tree");
-}
-
-fn tool(name: &str) -> Command {
-    let path = std::env::var("PATH").unwrap_or_default();
-    let mut command = Command::new(name);
-    command.env("PATH", format!("{path}:/usr/sbin:/sbin"));
-    command
-}
-
-/// Returns the first sectors of blocks of regular files, spread over the disk.
-fn some_sectors(map: &Map) -> Vec<u64> {
-    let files: Vec<_> = map
-        .extents()
-        .iter()
-        .filter(|e| e.kind == Kind::Regular)
-        .collect();
-    (0..LOOKUPS)
-        .map(|n| files[n * 7919 % files.len()].sector)
-        .collect()
-}
-
-fn path_of(map: &Map, sector: u64) -> Option<Vec<u8>> {
-    let piece = map.pieces(sector, 1).next()?;
-    map.path(piece.inode)
 }
 
 /// Finds a block's path with two debugfs processes.
 fn path_by_debugfs(image: &Path, block: u64) -> Vec<u8> {
     let second_column = |request: String| {
-        let out = tool("debugfs")
-            .args(["-R", &request])
-            .arg(image)
-            .output()
-            .expect("debugfs")
-            .stdout;
-        let line = String::from_utf8(out)
-            .expect("text")
-            .lines()
-            .nth(1)
-            .expect("answer")
-            .to_owned();
+        let out = tool::text(tool::command("debugfs").args(["-R", &request]).arg(image));
+        let line = out.lines().nth(1).expect("answer");
         line.split_once('\t').expect("two columns").1.to_owned()
     };
     let inode = second_column(format!("icheck {block}"));
     second_column(format!("ncheck {inode}")).into_bytes()
-}
-
-/// Returns `VmHWM` with its unit, or `unknown`.
-fn peak_memory() -> String {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.map_or("unknown".into(), |line| line.trim().to_owned())
 }

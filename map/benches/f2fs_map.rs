@@ -5,16 +5,20 @@
 //! `cargo bench -p mostrace-map --bench f2fs_map [-- FILES]` needs f2fs-tools, but not root. sload.f2fs takes 21
 //! minutes of CPU time to fill the image, which is kept in `~/.cache/mostrace/bench`.
 
+mod common;
+
 use std::error::Error;
 use std::fs::{self, File};
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
+use common::{median, peak_memory, seconds, some_files};
+use mostrace_map::Map;
 use mostrace_map::class::Kind;
 use mostrace_map::fs::{Image, f2fs};
-use mostrace_map::{Extent, Map};
+use test_support::tool;
 
 const FILES_PER_DIRECTORY: usize = 100;
 /// Number of owners that are looked up with dump.f2fs, one after the other.
@@ -40,14 +44,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         check(&map, files);
 
         let begun = Instant::now();
-        run(tool("fsck.f2fs").arg("--dry-run").arg(&image));
+        run(tool::command("fsck.f2fs").arg("--dry-run").arg(&image));
         fsck.push(begun.elapsed());
         println!("fsck.f2fs: {}", seconds(begun.elapsed()));
 
         let begun = Instant::now();
-        for extent in some_files(&map) {
+        for extent in some_files(&map, ASKED) {
             let block = format!("{:#x}", extent.sector / 8);
-            let said = run(tool("dump.f2fs").args(["-b", &block]).arg(&image));
+            let said = run(tool::command("dump.f2fs").args(["-b", &block]).arg(&image));
             let path = map.path(black_box(extent.inode)).ok_or("path")?;
             let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
             let name = String::from_utf8_lossy(name);
@@ -63,7 +67,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         );
     }
     let (ours, fsck, dump) = (median(ours), median(fsck), median(dump));
-    println!("peak memory of this process: {}", peak_memory());
+    println!("peak memory of this process: {} kB", peak_memory());
     println!("the map: {} (medians of {ROUNDS} rounds)", seconds(ours));
     let ratio = |theirs: Duration| theirs.as_secs_f64() / ours.as_secs_f64();
     println!(
@@ -100,18 +104,6 @@ fn check(map: &Map, files: usize) {
     );
 }
 
-/// Returns blocks of regular files, spread over the disk.
-fn some_files(map: &Map) -> Vec<Extent> {
-    let files = map
-        .extents()
-        .iter()
-        .filter(|extent| extent.kind == Kind::Regular);
-    let files: Vec<_> = files.copied().collect();
-    (0..ASKED)
-        .map(|n| files[n * 79_193 % files.len()])
-        .collect()
-}
-
 /// Returns the image's path; the image is made if it is not there yet.
 fn image_of(files: usize) -> Result<PathBuf, Box<dyn Error>> {
     let home = std::env::var_os("HOME").ok_or("no HOME")?;
@@ -132,39 +124,18 @@ fn image_of(files: usize) -> Result<PathBuf, Box<dyn Error>> {
         fs::write(dir.join(format!("file_{n}.db")), vec![b'x'; bytes])?;
     }
     File::create(&part)?.set_len((files as u64 * 16384).max(128 << 20))?;
-    run(tool("mkfs.f2fs").args(["-q", "-f"]).arg(&part));
-    run(tool("sload.f2fs").arg("-f").args([tree.path(), &part]));
+    run(tool::command("mkfs.f2fs").args(["-q", "-f"]).arg(&part));
+    run(tool::command("sload.f2fs")
+        .arg("-f")
+        .args([tree.path(), &part]));
     fs::rename(part, &image)?;
     Ok(image)
 }
 
-fn tool(name: &str) -> Command {
-    let path = std::env::var("PATH").unwrap_or_default();
-    let mut command = Command::new(name);
-    command.env("PATH", format!("{path}:/usr/sbin:/sbin"));
-    command
-}
-
 /// Runs a tool and returns its output. sload.f2fs exits with 1 if its last check corrects something.
 fn run(command: &mut Command) -> String {
-    let output = command.stdin(Stdio::null()).output().expect("f2fs-tools");
+    let output = command.output().expect("f2fs-tools");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(said.contains("Done") || output.status.success(), "{said}");
     said
-}
-
-fn seconds(time: Duration) -> String {
-    format!("{:.3} s", time.as_secs_f64())
-}
-
-fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort();
-    times[times.len() / 2]
-}
-
-/// Returns `VmHWM` with its unit, or `unknown`.
-fn peak_memory() -> String {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.map_or("unknown".into(), |line| line.trim().to_owned())
 }

@@ -5,15 +5,16 @@
 //! `cargo bench -p mostrace-map --bench fat_map` needs dosfstools, mtools and sleuthkit, but not root. The image (2.5
 //! GB) is made once, which takes minutes, and kept in `~/.cache/mostrace/bench`.
 
+mod common;
+
 use std::fs::{self, File};
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use mostrace_map::Map;
-use mostrace_map::class::Kind;
+use common::{median, path_of, peak_memory, seconds, some_sectors};
 use mostrace_map::fs::{Image, fat};
+use test_support::tool;
 
 /// Number of folders, of folders in each, and of files in each of those.
 const FOLDERS: [usize; 3] = [100, 100, 100];
@@ -37,7 +38,7 @@ fn main() {
         let map = fat::build(&Image::open(image).expect("image"), 0).expect("map");
         let built = begun.elapsed();
         assert_eq!(map.notices(), [""; 0]);
-        let sectors = some_sectors(&map);
+        let sectors = some_sectors(&map, LOOKUPS);
         let begun = Instant::now();
         for &sector in &sectors {
             black_box(path_of(&map, sector).expect("path"));
@@ -81,15 +82,6 @@ fn main() {
     assert!(peak < 1 << 20, "1 GB or more");
 }
 
-fn seconds(time: Duration) -> String {
-    format!("{:.3} s", time.as_secs_f64())
-}
-
-fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort();
-    times[times.len() / 2]
-}
-
 /// Returns the path of the image of an earlier run, or of a new one.
 fn image() -> PathBuf {
     let home = std::env::var("HOME").expect("HOME");
@@ -122,36 +114,26 @@ fn make_image(image: &Path) {
     }
     let file = File::create(image).expect("image");
     file.set_len(2500 << 20).expect("length");
-    run(tool("mkfs.vfat").args(["-F", "32", "-s", "2"]).arg(image));
+    tool::text(
+        tool::command("mkfs.vfat")
+            .args(["-F", "32", "-s", "2"])
+            .arg(image),
+    );
     for n in 0..folders {
         let folder = format!("::/folder {n}");
-        run(tool("mmd").arg("-i").arg(image).arg(&folder));
-        let mut copy = tool("mcopy");
+        tool::text(tool::command("mmd").arg("-i").arg(image).arg(&folder));
+        let mut copy = tool::command("mcopy");
         copy.args(["-s", "-Q", "-i"]).arg(image).args(&parts);
-        run(copy.arg(&folder));
+        tool::text(copy.arg(&folder));
     }
-    run(tool("fsck.vfat").arg("-n").arg(image));
+    tool::text(tool::command("fsck.vfat").arg("-n").arg(image));
     println!("image made in {}", seconds(begun.elapsed()));
-}
-
-fn tool(name: &str) -> Command {
-    let path = std::env::var("PATH").unwrap_or_default();
-    let mut command = Command::new(name);
-    command.env("PATH", format!("{path}:/usr/sbin:/sbin"));
-    command
-}
-
-fn run(command: &mut Command) -> String {
-    let output = command.stdin(Stdio::null()).output();
-    let output = output.unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    assert!(output.status.success(), "{command:?}: {output:?}");
-    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// Returns the time that fls takes to list all files and folders.
 fn list_names(image: &Path) -> Duration {
     let begun = Instant::now();
-    let said = run(tool("fls").args(["-r", "-p", "-u"]).arg(image));
+    let said = tool::text(tool::command("fls").args(["-r", "-p", "-u"]).arg(image));
     let took = begun.elapsed();
     let made_up = |line: &&str| line.contains("\t$");
     let names = said.lines().filter(|line| !made_up(line)).count();
@@ -165,35 +147,12 @@ fn list_names(image: &Path) -> Duration {
 fn find_inodes(image: &Path, sectors: &[u64]) -> Duration {
     let begun = Instant::now();
     for sector in sectors.iter().step_by(LOOKUPS / MEASURED) {
-        let found = run(tool("ifind").args(["-d", &sector.to_string()]).arg(image));
+        let found = tool::text(
+            tool::command("ifind")
+                .args(["-d", &sector.to_string()])
+                .arg(image),
+        );
         assert!(found.trim().parse::<u64>().is_ok(), "{sector}: {found}");
     }
     begun.elapsed().mul_f64(LOOKUPS as f64 / MEASURED as f64)
-}
-
-/// Returns the first sectors of regular files, spread over the disk.
-fn some_sectors(map: &Map) -> Vec<u64> {
-    let files: Vec<_> = map
-        .extents()
-        .iter()
-        .filter(|e| e.kind == Kind::Regular)
-        .collect();
-    (0..LOOKUPS)
-        .map(|n| files[n * 7919 % files.len()].sector)
-        .collect()
-}
-
-fn path_of(map: &Map, sector: u64) -> Option<Vec<u8>> {
-    let piece = map.pieces(sector, 1).next()?;
-    map.path(piece.inode)
-}
-
-/// Returns `VmHWM` in KiB, or 0 if the kernel does not report it.
-fn peak_memory() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let figures = line.and_then(|line| line.split_whitespace().next());
-    figures
-        .and_then(|figures| figures.parse().ok())
-        .unwrap_or(0)
 }

@@ -50,3 +50,8 @@ pub fn run(command: &mut Command) -> Vec<u8> {
 pub fn text(command: &mut Command) -> String {
     String::from_utf8_lossy(&run(command)).into_owned()
 }
+
+/// Sends a signal, such as `-INT`, to a process, or to a group (`-NUMBER`).
+pub fn kill(signal: &str, whom: &str) {
+    run(command("kill").args([signal, "--", whom]));
+}

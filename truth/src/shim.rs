@@ -9,7 +9,7 @@ use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::FromRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -18,7 +18,7 @@ use rusqlite::ffi;
 
 use crate::contents::checksum;
 use crate::names::Inode;
-use crate::site::{Site, generation};
+use crate::site::{Site, inode_of};
 use crate::stamp::{How, SECTOR, Stamp, now_ns};
 
 struct Shim {
@@ -132,7 +132,7 @@ impl Shim {
         if !file.metadata()?.is_file() {
             return Ok(());
         }
-        let inode = (file.metadata()?.ino(), generation(&file)?);
+        let inode = inode_of(&file)?;
         let mut open = self.open.lock().unwrap_or_else(|e| e.into_inner());
         if open.insert(path.clone(), inode) == Some(inode) {
             return Ok(());
@@ -160,15 +160,7 @@ impl Shim {
         let file = borrow(fd);
         let first = offset / SECTOR as u64 * SECTOR as u64;
         let sectors = (offset + bytes - first).div_ceil(SECTOR as u64);
-        let stamp = Stamp {
-            ino: file.metadata()?.ino(),
-            generation: generation(&file)?,
-            offset: 0,
-            time_ns,
-            pid: std::process::id(),
-            tid: rustix::thread::gettid().as_raw_nonzero().get() as u32,
-            how: self.how,
-        };
+        let stamp = Stamp::new(inode_of(&file)?, time_ns, self.how);
         let at = (0..sectors).map(|at| first + at * SECTOR as u64);
         let noted: io::Result<Vec<_>> = at
             .map(|offset| Ok((checksum(&sector(&file, offset)?), Stamp { offset, ..stamp })))

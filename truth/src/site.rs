@@ -74,8 +74,7 @@ impl Site {
     /// Makes a folder.
     pub fn folder(&self, path: &str) -> io::Result<Inode> {
         fs::create_dir(self.at(path))?;
-        let folder = File::open(self.at(path))?;
-        let inode = (folder.metadata()?.ino(), generation(&folder)?);
+        let inode = inode_of(&File::open(self.at(path))?)?;
         self.names.gains(inode, path)?;
         Ok(inode)
     }
@@ -93,10 +92,9 @@ impl Site {
         let mut options = OpenOptions::new();
         options.read(true).write(true);
         let file = how(&mut options).open(self.at(path))?;
-        let inode = (file.metadata()?.ino(), generation(&file)?);
         Ok(Stamped {
+            inode: inode_of(&file)?,
             file,
-            inode,
             direct: false,
         })
     }
@@ -124,9 +122,14 @@ impl Site {
     }
 }
 
+/// Returns the inode of an open file.
+pub fn inode_of(file: &File) -> io::Result<Inode> {
+    Ok((file.metadata()?.ino(), generation(file)?))
+}
+
 /// Returns the inode's generation (FS_IOC_GETVERSION in <linux/fs.h>), or 0 if the filesystem has none. The kernel
 /// writes an int, whatever size the ioctl's number encodes.
-pub fn generation(file: &File) -> io::Result<u32> {
+fn generation(file: &File) -> io::Result<u32> {
     const GETVERSION: rustix::ioctl::Opcode = opcode::read::<i64>(b'v', 1);
     // SAFETY: the kernel writes the four bytes of an int.
     match unsafe { ioctl(file, Getter::<GETVERSION, u32>::new()) } {
@@ -147,15 +150,7 @@ impl Stamped {
 
     /// Stamps the sectors of `data`, which is to be written at `offset`.
     pub fn stamp(&self, data: &mut [u8], offset: u64, how: How) {
-        let stamp = Stamp {
-            ino: self.inode.0,
-            generation: self.inode.1,
-            offset: 0,
-            time_ns: now_ns(),
-            pid: std::process::id(),
-            tid: rustix::thread::gettid().as_raw_nonzero().get() as u32,
-            how,
-        };
+        let stamp = Stamp::new(self.inode, now_ns(), how);
         for (at, sector) in data.chunks_mut(SECTOR).enumerate() {
             let offset = offset + (at * SECTOR) as u64;
             Stamp { offset, ..stamp }.put(sector);

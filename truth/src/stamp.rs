@@ -15,6 +15,8 @@
 //! ```
 //! Little-endian.
 
+use crate::names::Inode;
+
 /// Size of a sector, bytes.
 pub const SECTOR: usize = 512;
 const MAGIC: &[u8; 8] = b"MOSTRUTH";
@@ -54,6 +56,19 @@ pub struct Stamp {
 }
 
 impl Stamp {
+    /// Makes the stamp of what this thread writes at the file's beginning.
+    pub fn new((ino, generation): Inode, time_ns: u64, how: How) -> Stamp {
+        Stamp {
+            ino,
+            generation,
+            offset: 0,
+            time_ns,
+            pid: std::process::id(),
+            tid: rustix::thread::gettid().as_raw_nonzero().get() as u32,
+            how,
+        }
+    }
+
     /// Fills a sector with the stamp.
     pub fn put(&self, sector: &mut [u8]) {
         sector.fill(0);

@@ -28,10 +28,8 @@ pub struct Outcome {
     /// The final phase: for example the checkpoint of the WAL, and closing.
     pub finish: Phase,
     /// Use of the machine's CPUs during the measured phase.
-    #[serde(default)]
     pub cpu: Option<Cpu>,
     /// Context switches of the threads during the measured phase.
-    #[serde(default)]
     pub switches: Option<Switches>,
     /// All operations, thread after thread; not part of the JSON.
     #[serde(skip)]

@@ -73,7 +73,7 @@ impl Cgroups {
 pub(super) mod tests {
     use std::path::Path;
 
-    use mostrace_bundle::entry::{Flags, NONE, RawCgroup, RawHead, Stage, TYPE_CGROUP};
+    use mostrace_bundle::entry::{Flags, NONE, RawCgroup, RawHead, TYPE_CGROUP};
     use mostrace_bundle::table::header;
     use zerocopy::IntoBytes;
 
@@ -94,13 +94,10 @@ pub(super) mod tests {
                 head: RawHead {
                     kind: TYPE_CGROUP.into(),
                     size: u16::try_from(size).unwrap().into(),
-                    dev: 0.into(),
                     time_ns: time_ns.into(),
                     sector: NONE.into(),
-                    bytes: 0.into(),
-                    cpu: 0.into(),
-                    stage: Stage::QUEUE,
                     flags: if is_cut { Flags::NAME_CUT } else { Flags(0) },
+                    ..RawHead::default()
                 },
                 id: 1.into(),
                 tgid: tgid.into(),

@@ -63,7 +63,7 @@ impl Family {
 mod tests {
     use std::path::Path;
 
-    use mostrace_bundle::entry::{Flags, NONE, RawFork, RawHead, Stage, TYPE_FORK};
+    use mostrace_bundle::entry::{Flags, NONE, RawFork, RawHead, TYPE_FORK};
     use mostrace_bundle::table::header;
     use zerocopy::IntoBytes;
 
@@ -76,13 +76,10 @@ mod tests {
                 head: RawHead {
                     kind: TYPE_FORK.into(),
                     size: 40.into(),
-                    dev: 0.into(),
                     time_ns: time_ns.into(),
                     sector: NONE.into(),
-                    bytes: 0.into(),
-                    cpu: 0.into(),
-                    stage: Stage::QUEUE,
                     flags: Flags(u8::from(is_of_it)),
+                    ..RawHead::default()
                 },
                 tgid: tgid.into(),
                 parent: 1.into(),

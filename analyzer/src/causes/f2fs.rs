@@ -252,7 +252,7 @@ impl Commits {
 
 #[cfg(test)]
 mod tests {
-    use mostrace_bundle::entry::{NONE, RawHead, Stage, TYPE_F2FS, cp};
+    use mostrace_bundle::entry::{NONE, RawHead, TYPE_F2FS, cp};
 
     use super::*;
 
@@ -268,23 +268,17 @@ mod tests {
             head: RawHead {
                 kind: TYPE_F2FS.into(),
                 size: 72.into(),
-                dev: 0.into(),
                 time_ns: time_ns.into(),
                 sector: NONE.into(),
-                bytes: 0.into(),
-                cpu: 0.into(),
-                stage: Stage::QUEUE,
                 flags,
+                ..RawHead::default()
             },
             s_dev: 1.into(),
             pid: pid.into(),
             tgid: pid.into(),
-            uid: 0.into(),
             step: (step as u16).into(),
             reason: cp::SYNC.into(),
-            call: 0.into(),
-            pad: 0.into(),
-            comm: [0; 16],
+            ..RawF2fs::default()
         }
     }
 

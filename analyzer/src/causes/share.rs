@@ -7,14 +7,14 @@ use super::{CauseId, Known, Reason};
 use crate::tally::Tally;
 
 /// The rule for sharing the bytes of a block that several causers had changed by the time it was written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Sharing {
-    /// All causers get equal shares.
+    /// All of them, equally
     #[default]
     Equal,
-    /// All bytes go to the causer that changed it first.
+    /// The task that changed it first
     First,
-    /// All bytes go to the causer that changed it last.
+    /// The task that changed it last
     Last,
 }
 

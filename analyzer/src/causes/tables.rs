@@ -70,47 +70,59 @@ impl<R: Read> Tables<'_, R> {
 
     /// Returns the next handle that ended by `time_ns`.
     pub(super) fn handle(&mut self, time_ns: u64) -> Result<Option<&RawHandle>, Error> {
-        let entry = next(&mut self.handles, time_ns.saturating_add(DISORDER_NS))?;
-        Ok(entry.and_then(|entry| match entry {
-            EntryRef::Handle(raw) => Some(raw),
-            _ => None,
-        }))
+        next(
+            &mut self.handles,
+            time_ns.saturating_add(DISORDER_NS),
+            |entry| match entry {
+                EntryRef::Handle(raw) => Some(raw),
+                _ => None,
+            },
+        )
     }
 
     /// Returns the next block that was dirtied by `time_ns`.
     pub(super) fn dirtied(&mut self, time_ns: u64) -> Result<Option<&RawDirtied>, Error> {
-        let entry = next(&mut self.dirtied, time_ns.saturating_add(DISORDER_NS))?;
-        Ok(entry.and_then(|entry| match entry {
-            EntryRef::Dirtied(raw) => Some(raw),
-            _ => None,
-        }))
+        next(
+            &mut self.dirtied,
+            time_ns.saturating_add(DISORDER_NS),
+            |entry| match entry {
+                EntryRef::Dirtied(raw) => Some(raw),
+                _ => None,
+            },
+        )
     }
 
     /// Returns the next step of f2fs by `time_ns`.
     pub(super) fn step(&mut self, time_ns: u64) -> Result<Option<&RawF2fs>, Error> {
-        let entry = next(&mut self.f2fs, time_ns.saturating_add(DISORDER_NS))?;
-        Ok(entry.and_then(|entry| match entry {
-            EntryRef::F2fs(raw) => Some(raw),
-            _ => None,
-        }))
+        next(
+            &mut self.f2fs,
+            time_ns.saturating_add(DISORDER_NS),
+            |entry| match entry {
+                EntryRef::F2fs(raw) => Some(raw),
+                _ => None,
+            },
+        )
     }
 
     /// Returns the next call that may have been in progress at `time_ns`.
     pub(super) fn call(&mut self, time_ns: u64) -> Result<Option<&RawCall>, Error> {
-        let entry = next(&mut self.calls, time_ns.saturating_add(LONGEST_CALL_NS))?;
-        Ok(entry.and_then(|entry| match entry {
-            EntryRef::Call(raw) => Some(raw),
-            _ => None,
-        }))
+        next(
+            &mut self.calls,
+            time_ns.saturating_add(LONGEST_CALL_NS),
+            |entry| match entry {
+                EntryRef::Call(raw) => Some(raw),
+                _ => None,
+            },
+        )
     }
 }
 
-fn next<'t, R: Read>(
+fn next<'t, R: Read, T>(
     table: &'t mut Option<&mut TableReader<R>>,
     last_ns: u64,
-) -> Result<Option<EntryRef<'t>>, Error> {
-    match table {
-        Some(table) => table.next_if(|head| head.time_ns.get() <= last_ns),
-        None => Ok(None),
-    }
+    raw: impl FnOnce(EntryRef<'t>) -> Option<T>,
+) -> Result<Option<T>, Error> {
+    let Some(table) = table else { return Ok(None) };
+    let entry = table.next_if(|head| head.time_ns.get() <= last_ns)?;
+    Ok(entry.and_then(raw))
 }

@@ -9,16 +9,16 @@ use mostrace::export::{Format, Output, to_text, to_value};
 use mostrace::facts::{Column, Filter, catalogue};
 use mostrace::recording::Recording;
 use mostrace::tables::summary::{Summary, Trace};
-use mostrace::tables::{Grouping, Groups, about, percentiles, waits};
+use mostrace::tables::{Grouping, Groups, Table, about, percentiles, waits};
 use mostrace::transactions::Transactions;
 use mostrace_bundle::units;
 use serde_json::{Map, Value, json};
 
-use super::UsageError;
 use super::brief;
 use super::out::{self, OutArgs};
 use super::shell;
 use super::source::{SourceArgs, WhereArgs};
+use super::usage;
 use super::{tree, tree_json};
 
 /// The most columns to group by at a time.
@@ -114,11 +114,10 @@ impl Analyze {
         let format = self.out.format();
         let is_one_table = self.every.is_some() || !self.by.is_empty() || self.waits;
         if !is_one_table && matches!(format, Format::Csv | Format::CsvSafe | Format::Parquet) {
-            let what = "csv and parquet hold one table: choose it with --by";
-            return Err(UsageError(what.into()).into());
+            usage!("csv and parquet hold one table: choose it with --by");
         }
         if self.by.len() > MOST_BY {
-            return Err(UsageError(format!("--by takes at most {MOST_BY} columns")).into());
+            usage!("--by takes at most {MOST_BY} columns");
         }
         if self.waits {
             return self.waits();
@@ -138,12 +137,7 @@ impl Analyze {
                     Groups::new(&facts, Grouping { by, top, every }, filter)?.table()?
                 }
             };
-            let table = out::chosen(&self.columns, table)?;
-            if format == Format::Table && self.columns.is_empty() {
-                let width = out.width();
-                return Ok(out.text(&to_text(&table, width))?);
-            }
-            return Ok(format.write_all(&mut out, [Ok::<_, std::convert::Infallible>(table)])?);
+            return self.put(table, &mut out);
         }
         if self.tree {
             return self.tree(filter, format, &mut out);
@@ -181,7 +175,7 @@ impl Analyze {
         let names: Vec<&str> = self.by.iter().map(String::as_str).collect();
         if let Some(name) = names.iter().find(|name| !waits::BY.contains(name)) {
             let known = waits::BY.join(", ");
-            return Err(UsageError(format!("--waits --by {name}: it goes by {known}")).into());
+            usage!("--waits --by {name}: it goes by {known}");
         }
         let mut out = self.out.create()?;
         let analysis = self.source.read(false, false)?;
@@ -196,13 +190,18 @@ impl Analyze {
         if !has_calls {
             log::warn!("no calls: record with causes, which tell them");
         }
-        let table = out::chosen(&self.columns, sums.table(self.top)?)?;
+        self.put(sums.table(self.top)?, &mut out)
+    }
+
+    /// Writes a table, or the columns of it that were asked for.
+    fn put(&self, table: Table, out: &mut Output) -> anyhow::Result<()> {
+        let table = out::chosen(&self.columns, table)?;
         let format = self.out.format();
         if format == Format::Table && self.columns.is_empty() {
             let width = out.width();
             return Ok(out.text(&to_text(&table, width))?);
         }
-        Ok(format.write_all(&mut out, [Ok::<_, std::convert::Infallible>(table)])?)
+        Ok(format.write_one(out, table)?)
     }
 
     /// Prints the tree as text or JSON.

@@ -13,7 +13,7 @@ use mostrace_bundle::units;
 use serde_json::json;
 
 use super::bar::Bar;
-use super::{UsageError, names};
+use super::{names, usage};
 
 /// The exit status if a limit was exceeded.
 const OVER: u8 = 3;
@@ -247,13 +247,13 @@ impl Check {
     /// Returns an error if a trace cannot be read.
     pub fn run(&self) -> anyhow::Result<u8> {
         if !self.budget.is_given() {
-            return Err(UsageError("no limit is given".into()).into());
+            usage!("no limit is given");
         }
         let limits = self.budget.limits()?;
         let measured = measured(&self.bundles)?.into_iter();
         let runs = Runs::new(measured.map(|(_, measured)| measured).collect());
         let (Some(runs), Some(name)) = (runs, self.bundles.first()) else {
-            return Err(UsageError("no recording is given".into()).into());
+            usage!("no recording is given");
         };
         let judgements = self.budget.judge(&name.to_string_lossy(), &runs, &limits)?;
         let mut out = Output::create(None)?;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `mostrace experiment`: a matrix of measurements.
 
-use std::convert::Infallible;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -19,7 +18,7 @@ use mostrace_bundle::temporary::TempFolder;
 use super::guest::{self, FILES, Job, OUT};
 use super::keep;
 use super::out::{self, OutArgs};
-use super::{UsageError, budget, shell};
+use super::{budget, shell, usage};
 
 /// Measure every cell of a matrix, each on a fresh filesystem, and compare it with what was published
 ///
@@ -108,12 +107,11 @@ impl Experiment {
         let known = |name: &String| definition.parameters.contains(name);
         if let Some((name, _)) = self.only.iter().find(|(name, _)| !known(name)) {
             let all = definition.parameters.join(", ");
-            return Err(UsageError(format!("--only {name}: the parameters are {all}")).into());
+            usage!("--only {name}: the parameters are {all}");
         }
         let is_cell = |key: &&String| !definition.cells.iter().any(|cell| cell.key() == **key);
         if let Some(key) = self.cell.iter().find(is_cell) {
-            let what = "is not a cell; --list shows the cells";
-            return Err(UsageError(format!("--cell \"{key}\": {what}")).into());
+            usage!("--cell \"{key}\": is not a cell; --list shows the cells");
         }
         definition.cells.retain(|cell| self.asks_for(cell));
         let path = match &self.results {
@@ -250,7 +248,7 @@ impl Experiment {
         };
         let shown = out::chosen(&self.columns, shown)?;
         let format = self.out.format();
-        format.write_all(&mut output, [Ok::<_, Infallible>(shown)])?;
+        format.write_one(&mut output, shown)?;
         if format == Format::Table && !self.claims && !verdicts.is_empty() {
             let told = |kind| {
                 let Tally { agree, all } = Tally::of(kind, &verdicts);

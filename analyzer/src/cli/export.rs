@@ -15,10 +15,10 @@ use mostrace::facts::Key;
 use mostrace::text::escape;
 use mostrace_bundle::temporary::TempFolder;
 
-use super::UsageError;
 use super::hide::HideArgs;
 use super::keep::keep;
 use super::source::{SourceArgs, several};
+use super::{UsageError, usage};
 
 /// Write the trace in another tool's format: flame graphs, fio, cache simulators, blkparse's text, a Parquet data set
 ///
@@ -132,8 +132,7 @@ impl Export {
             .iter()
             .any(|ending| name.ends_with(ending))
         {
-            let what = format!("{name}: a bundle is named NAME.most or NAME.most.tar.zst");
-            return Err(UsageError(what).into());
+            usage!("{name}: a bundle is named NAME.most or NAME.most.tar.zst");
         }
         let recording = self.source.open()?;
         let [bundle] = recording.bundles() else {
@@ -181,13 +180,11 @@ impl Export {
 
     fn foreign(&self, format: Foreign, key: Option<&Key>) -> anyhow::Result<()> {
         if self.target.contains(char::is_whitespace) {
-            let what = "--target: the name in an iolog cannot have blanks";
-            return Err(UsageError(what.into()).into());
+            usage!("--target: the name in an iolog cannot have blanks");
         }
         let mut out = Output::create(self.output.as_deref())?;
         if format.is_binary() && out.is_terminal() {
-            let what = "this format is not for terminals: write it to a file (-o FILE) or a pipe";
-            return Err(UsageError(what.into()).into());
+            usage!("this format is not for terminals: write it to a file (-o FILE) or a pipe");
         }
         let analysis = self.read(false, format.has_causes(), key)?;
         if analysis.is_of_several() && !format.adds_up() {

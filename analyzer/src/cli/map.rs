@@ -89,8 +89,7 @@ impl Map {
             let rows = Filter::rows_of(table.frame, text).map_err(|e| UsageError(e.to_string()))?;
             table = rows.into();
         }
-        let table = Ok::<_, std::convert::Infallible>(table);
-        Ok(self.out.format().write_all(&mut out, [table])?)
+        Ok(self.out.format().write_one(&mut out, table)?)
     }
 
     fn build(&self, image: &Path, bar: &Bar) -> anyhow::Result<mostrace_map::Map> {

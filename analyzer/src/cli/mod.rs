@@ -206,6 +206,16 @@ fn print(generate: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> anyhow::
 #[error("{0}")]
 struct UsageError(String);
 
+/// Returns from the function with an error about such arguments.
+#[cfg(feature = "analyze")]
+macro_rules! usage {
+    ($($text:tt)*) => {
+        return Err($crate::cli::UsageError(format!($($text)*)).into())
+    };
+}
+#[cfg(feature = "analyze")]
+use usage;
+
 /// Runs the command. The exit status is 0 for success, 1 for an error at run time, 2 for wrong usage; `record` passes its
 /// command's through.
 pub fn main() -> ExitCode {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use mostrace::export::{Format, Output};
 use mostrace::tables::Table;
 
-use super::UsageError;
+use super::{UsageError, usage};
 
 /// File extensions of formats and of text.
 const ENDINGS: [&str; 5] = ["json", "csv", "parquet", "txt", "text"];
@@ -61,8 +61,7 @@ impl OutArgs {
         self.check_ending()?;
         let output = Output::create(self.output.as_deref())?;
         if self.format() == Format::Parquet && output.is_terminal() {
-            let what = "parquet is not for terminals: write it to a file (-o FILE) or a pipe";
-            return Err(UsageError(what.into()).into());
+            usage!("parquet is not for terminals: write it to a file (-o FILE) or a pipe");
         }
         Ok(output)
     }
@@ -81,8 +80,7 @@ pub fn chosen(columns: &[String], table: Table) -> anyhow::Result<Table> {
         let all = table.frame.columns().iter();
         let names: Vec<&str> = all.map(|column| column.name().as_str()).collect();
         let names = names.join(", ");
-        let what = format!("no column {name} in this table: it has {names}");
-        return Err(UsageError(what).into());
+        usage!("no column {name} in this table: it has {names}");
     }
     Ok(table.select(columns)?)
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `mostrace query`: SQL over the rows and over the tables beside them.
 
+use mostrace::tables::calls;
 use mostrace::tables::query::{self, Asked};
-use mostrace::tables::{Table, calls};
 
-use super::UsageError;
 use super::out::OutArgs;
 use super::source::SourceArgs;
+use super::{UsageError, usage};
 
 /// Ask in SQL: of events, requests, causes, processes, files, recordings, transactions and calls
 ///
@@ -35,8 +35,10 @@ impl Query {
     /// Runs the command.
     pub fn run(self) -> anyhow::Result<()> {
         if !query::asks(&self.sql) {
-            let what = "not a query: a query begins with SELECT or WITH, and changes nothing";
-            return Err(UsageError(format!("{}: {what}", self.sql)).into());
+            usage!(
+                "{}: not a query: a query begins with SELECT or WITH, and changes nothing",
+                self.sql
+            );
         }
         let mut out = self.out.create()?;
         let asked = Asked::by(&self.sql);
@@ -53,7 +55,6 @@ impl Query {
         };
         let answer = query::run(&analysis.facts, &self.sql, &asked, calls);
         let answer = answer.map_err(|e| UsageError(format!("{}: {e}", self.sql)))?;
-        let answer = Ok::<_, std::convert::Infallible>(Table::from(answer));
-        Ok(self.out.format().write_all(&mut out, [answer])?)
+        Ok(self.out.format().write_one(&mut out, answer.into())?)
     }
 }

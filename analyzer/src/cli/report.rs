@@ -10,7 +10,7 @@ use mostrace::report::{Sheet, page};
 
 use super::bar::Bar;
 use super::hide::HideArgs;
-use super::{UsageError, names};
+use super::{names, usage};
 
 /// Make a page about one or more recordings, to look at in a browser
 ///
@@ -43,8 +43,7 @@ impl Report {
     pub fn run(self) -> anyhow::Result<()> {
         let mut out = Output::create(self.output.as_deref())?;
         if out.is_terminal() {
-            let what = "a page is not for terminals: write it to a file (-o FILE.html) or a pipe";
-            return Err(UsageError(what.into()).into());
+            usage!("a page is not for terminals: write it to a file (-o FILE.html) or a pipe");
         }
         let options = Options {
             locality: true,

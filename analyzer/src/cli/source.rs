@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use mostrace::analysis::{self, Analysis, Options};
 
 use super::bar::Bar;
-use super::{UsageError, names};
+use super::{UsageError, names, usage};
 use mostrace::causes::Sharing;
 use mostrace::facts::{Column, Filter};
 use mostrace::recording::Recording;
@@ -39,29 +39,8 @@ pub struct SourceArgs {
     #[arg(long, value_name = "FOLDER")]
     symbols: Vec<PathBuf>,
     /// The task that is charged for a block that several tasks had changed by the time it was written
-    #[arg(long, value_enum, value_name = "HOW", default_value_t = Share::Equal)]
-    share: Share,
-}
-
-/// The task that is charged.
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum Share {
-    /// All of them, equally
-    Equal,
-    /// The task that changed it first
-    First,
-    /// The task that changed it last
-    Last,
-}
-
-impl From<Share> for Sharing {
-    fn from(share: Share) -> Sharing {
-        match share {
-            Share::Equal => Sharing::Equal,
-            Share::First => Sharing::First,
-            Share::Last => Sharing::Last,
-        }
-    }
+    #[arg(long, value_enum, value_name = "HOW", default_value_t)]
+    share: Sharing,
 }
 
 impl SourceArgs {
@@ -113,8 +92,7 @@ impl SourceArgs {
     ) -> anyhow::Result<Analysis> {
         let bar = Bar::new();
         if recordings.len() > 1 && self.image.is_some() {
-            let what = "--image has the filesystem of one recording: name one recording";
-            return Err(UsageError(what.into()).into());
+            usage!("--image has the filesystem of one recording: name one recording");
         }
         let analysis = Analysis::of(
             recordings,
@@ -125,7 +103,7 @@ impl SourceArgs {
                 partial: self.partial,
                 locality,
                 programs: self.symbols.clone(),
-                causes: causes.then_some(self.share.into()),
+                causes: causes.then_some(self.share),
             },
             &|progress| bar.at(progress),
         )?;

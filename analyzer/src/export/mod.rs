@@ -21,6 +21,8 @@ mod perfetto;
 mod requests;
 mod table;
 
+use std::convert::Infallible;
+
 use crate::tables::Table;
 
 pub use blkparse::write as blkparse;
@@ -66,6 +68,14 @@ pub trait Exporter {
 }
 
 impl Format {
+    /// Writes a table that is in one piece.
+    ///
+    /// # Errors
+    /// Returns an error if the output cannot be written.
+    pub fn write_one(self, out: &mut Output, table: Table) -> std::result::Result<(), WriteError> {
+        self.write_all(out, [Ok::<_, Infallible>(table)])
+    }
+
     fn exporter<'w>(self, out: &'w mut Output) -> Box<dyn Exporter + 'w> {
         match self {
             Format::Table => {

@@ -32,43 +32,85 @@ where
     T::VARIANTS.iter().map(name)
 }
 
+/// Returns a value for each process that the stored column `from` counts: each one, or that of each cause, which are at least
+/// one.
+fn of_processes<T>(
+    facts: &Facts,
+    from: &str,
+    value: impl Fn(usize, &Process) -> Option<T>,
+) -> Vec<Option<T>> {
+    let processes = &facts.names().processes;
+    let value = |at: usize| value(at, processes.get(at)?);
+    match from == at::cause {
+        true => of_causes(facts, |cause| value(cause.process.0 as usize)),
+        false => (0..processes.len()).map(value).collect(),
+    }
+}
+
+/// Returns a value for each file that the stored column `from` counts: each one, or that of each cause.
+fn of_files<T>(
+    facts: &Facts,
+    from: &str,
+    value: impl Fn(usize, &File) -> Option<T>,
+) -> Vec<Option<T>> {
+    let files = &facts.names().files;
+    let value = |at: usize| value(at, files.get(at)?);
+    match from == at::cause {
+        true => of_causes(facts, |cause| value(cause.file.0 as usize)),
+        false => (0..files.len()).map(value).collect(),
+    }
+}
+
+/// Returns a value for each cause; there is at least one.
+fn of_causes<T>(facts: &Facts, value: impl Fn(&Cause) -> Option<T>) -> Vec<Option<T>> {
+    let causes = &facts.origins.causes;
+    let unknown = causes.is_empty().then_some(None);
+    causes.iter().map(value).chain(unknown).collect()
+}
+
 /// Looks up the number that a stored column refers to.
-fn looked_up(from: &'static str, numbers: impl Iterator<Item = Option<u64>>) -> Expr {
-    let numbers: Arc<[Option<u64>]> = numbers.collect();
+fn looked_up(from: &'static str, numbers: Vec<Option<u64>>) -> Expr {
     number([from], move |[id]| {
         numbers.get(id as usize).copied().flatten()
     })
 }
 
-/// Looks up a number of each row's process.
+/// Looks up the word that a stored column refers to.
+fn worded(from: &'static str, words: Vec<Option<String>>) -> Text {
+    Text::new([from], words, |[id]| id)
+}
+
+/// Looks up a number of a process.
 pub(super) fn of_process(
     facts: &Facts,
     from: &'static str,
     value: fn(&Process) -> Option<u32>,
 ) -> Expr {
-    let processes = facts.names().processes.iter();
-    looked_up(from, processes.map(|process| value(process).map(u64::from)))
+    let numbers = of_processes(facts, from, |_, process| value(process).map(u64::from));
+    looked_up(from, numbers)
 }
 
-/// Looks up a number of each row's file.
+/// Looks up a number of a file.
 pub(super) fn of_file(facts: &Facts, from: &'static str, value: fn(&File) -> Option<u64>) -> Expr {
-    looked_up(from, facts.names().files.iter().map(value))
+    looked_up(from, of_files(facts, from, |_, file| value(file)))
 }
 
 pub(super) fn comms(facts: &Facts, from: &'static str) -> Text {
-    let comm = |process: &Process| process.comm.as_deref().map(escape);
-    Text::new([from], facts.names().processes.iter().map(comm), |[id]| id)
+    let comm = |_, process: &Process| process.comm.as_deref().map(escape);
+    worded(from, of_processes(facts, from, comm))
 }
 
 pub(super) fn paths(facts: &Facts, from: &'static str) -> Text {
-    let path = |file: &File| file.path.as_deref().map(escape);
-    Text::new([from], facts.names().files.iter().map(path), |[id]| id)
+    let path = |_, file: &File| file.path.as_deref().map(escape);
+    worded(from, of_files(facts, from, path))
 }
 
-pub(super) fn files(facts: &Facts) -> Text {
-    let files = facts.origins.names.files.iter().enumerate();
-    let label = |(at, file)| file_label_of(facts, at, file);
-    Text::new([at::file], files.map(label), |[id]| id)
+pub(super) fn files(facts: &Facts, from: &'static str) -> Text {
+    worded(from, file_labels(facts, from))
+}
+
+fn file_labels(facts: &Facts, from: &str) -> Vec<Option<String>> {
+    of_files(facts, from, |at, file| file_label_of(facts, at, file))
 }
 
 /// Returns the label of the file at index `at`. If there are several recordings, an inode number gets its recording's name;
@@ -95,22 +137,24 @@ pub(crate) fn file_label(file: &File) -> Option<String> {
 
 /// Returns the labels `comm:tgid`; the name is the main thread's if that was seen.
 pub(super) fn processes(facts: &Facts, from: &'static str) -> Text {
-    Text::new([from], process_labels(facts), |[id]| id)
+    worded(
+        from,
+        labels_of_processes(facts, from, &process_labels(facts)),
+    )
+}
+
+fn labels_of_processes(
+    facts: &Facts,
+    from: &str,
+    labels: &[Option<String>],
+) -> Vec<Option<String>> {
+    of_processes(facts, from, |at, _| labels.get(at)?.clone())
 }
 
 /// Returns the cgroup of each process.
 pub(super) fn cgroups(facts: &Facts, from: &'static str) -> Text {
-    let processes = facts.origins.names.processes.iter();
-    let path = |process: &Process| process.cgroup.as_deref().map(escape);
-    Text::new([from], processes.map(path), |[id]| id)
-}
-
-/// Returns the cgroup of the process that caused it.
-pub(super) fn cause_cgroups(facts: &Facts) -> Text {
-    text_of_cause(facts, |cause| {
-        let process = facts.names().process(cause.process);
-        process.cgroup.as_deref().map(escape)
-    })
+    let path = |_, process: &Process| process.cgroup.as_deref().map(escape);
+    worded(from, of_processes(facts, from, path))
 }
 
 /// Returns the label of each process by its number; if there are several recordings, with the recording's name.
@@ -129,8 +173,10 @@ pub(crate) fn process_labels(facts: &Facts) -> Vec<Option<String>> {
 
 /// Returns the Android package of each process; empty on other machines.
 pub(super) fn packages(facts: &Facts, from: &'static str) -> Text {
-    let all = 0..facts.origins.names.processes.len();
-    Text::new([from], all.map(|at| package_of(facts, at)), |[id]| id)
+    worded(
+        from,
+        of_processes(facts, from, |at, _| package_of(facts, at)),
+    )
 }
 
 /// Returns the package of the process at index `at`.
@@ -146,62 +192,11 @@ pub(super) fn bundles(facts: &Facts) -> Text {
     Text::new([at::origin], names, |[origin]| origin)
 }
 
-/// Looks up a number of each row's cause.
-fn of_cause(facts: &Facts, value: impl Fn(&Cause) -> Option<u64>) -> Expr {
-    looked_up(at::cause, facts.origins.causes.iter().map(value))
-}
-
 /// Returns whether the cause's process belongs to the command's tree.
 pub(super) fn cause_of_command(facts: &Facts) -> Expr {
-    let causes = facts.origins.causes.iter();
-    let of: Arc<[Option<bool>]> = causes
-        .map(|cause| facts.names().process(cause.process).of_command)
-        .collect();
+    let of = of_processes(facts, at::cause, |_, process| process.of_command);
     flag_if_known([at::cause], move |[id]| {
         of.get(id as usize).copied().flatten()
-    })
-}
-
-/// Looks up a word of each row's cause.
-fn text_of_cause(facts: &Facts, word: impl Fn(&Cause) -> Option<String>) -> Text {
-    // If causes were not asked for, all rows have the unknown one.
-    let unknown = facts.origins.causes.is_empty().then_some(None);
-    let words = facts.origins.causes.iter().map(word).chain(unknown);
-    Text::new([at::cause], words, |[id]| id)
-}
-
-pub(super) fn cause_number(facts: &Facts, value: fn(&Process) -> Option<u32>) -> Expr {
-    of_cause(facts, |cause| {
-        value(facts.names().process(cause.process)).map(u64::from)
-    })
-}
-
-pub(super) fn cause_inode(facts: &Facts) -> Expr {
-    of_cause(facts, |cause| facts.names().file(cause.file)?.inode)
-}
-
-pub(super) fn cause_generation(facts: &Facts) -> Expr {
-    of_cause(facts, |cause| {
-        let generation = facts.names().file(cause.file)?.generation;
-        generation.map(u64::from)
-    })
-}
-
-pub(super) fn cause_comms(facts: &Facts) -> Text {
-    text_of_cause(facts, |cause| {
-        let comm = facts.names().process(cause.process).comm.as_deref();
-        comm.map(escape)
-    })
-}
-
-pub(super) fn cause_packages(facts: &Facts) -> Text {
-    text_of_cause(facts, |cause| package_of(facts, cause.process.0 as usize))
-}
-
-pub(super) fn cause_processes(facts: &Facts) -> Text {
-    let labels = process_labels(facts);
-    text_of_cause(facts, |cause| {
-        labels.get(cause.process.0 as usize).cloned().flatten()
     })
 }
 
@@ -212,10 +207,11 @@ pub(super) fn cause_stacks(facts: &Facts) -> Text {
         let stacks = facts.names().stacks.iter();
         stacks.map(|stack| folded(stack, &mut symbols)).collect()
     });
-    text_of_cause(facts, |cause| {
+    let folded = |cause: &Cause| {
         let stack = stacks.get(cause.stack.0 as usize);
         stack.filter(|frames| !frames.is_empty()).cloned()
-    })
+    };
+    worded(at::cause, of_causes(facts, folded))
 }
 
 /// The kernel's functions are marked as flamegraph.pl and perf mark them.
@@ -232,7 +228,7 @@ fn folded(stack: &Stack, symbols: &mut Symbols) -> String {
 /// Returns the process that caused the row, or else its submitter, marked as such.
 pub(super) fn causes_or_submitters(facts: &Facts) -> Text {
     let labels = process_labels(facts);
-    let causers = causers(facts, &labels);
+    let causers = labels_of_processes(facts, at::cause, &labels);
     let processes = &facts.names().processes;
     let submitter = |(process, label): (&Process, &Option<String>)| {
         attribute::submitter(process, None, || label.clone().unwrap_or_default())
@@ -275,13 +271,9 @@ pub(super) fn causes_or_submitters(facts: &Facts) -> Text {
 
 /// Returns the file of the cause, or else the file that is written or read.
 pub(super) fn cause_or_files(facts: &Facts) -> Text {
-    let causers = causers(facts, &process_labels(facts));
-    let of_cause = facts.origins.causes.iter();
-    let of_cause = of_cause.map(|cause| file_of_cause(facts, cause));
-    let unknown = facts.origins.causes.is_empty().then_some(None);
-    let files = facts.names().files.iter().enumerate();
-    let files = files.map(|(id, file)| file_label_of(facts, id, file));
-    let words: Vec<Option<String>> = of_cause.chain(unknown).chain(files).collect();
+    let causers = labels_of_processes(facts, at::cause, &process_labels(facts));
+    let mut words = file_labels(facts, at::cause);
+    words.extend(file_labels(facts, at::file));
     let is_known: Vec<bool> = causers.iter().map(Option::is_some).collect();
     let first_file = causers.len() as u64;
     Text::new(
@@ -294,43 +286,19 @@ pub(super) fn cause_or_files(facts: &Facts) -> Text {
     )
 }
 
-/// Returns the process label of each cause; there is at least one cause.
-fn causers(facts: &Facts, labels: &[Option<String>]) -> Vec<Option<String>> {
-    let causes = &facts.origins.causes;
-    let unknown = causes.is_empty().then_some(None);
-    let label = |cause: &Cause| labels.get(cause.process.0 as usize)?.clone();
-    causes.iter().map(label).chain(unknown).collect()
-}
-
-/// Looks up a word of the file of each row's cause.
-fn text_of_its_file(facts: &Facts, word: impl Fn(&File) -> Option<String>) -> Text {
-    text_of_cause(facts, |cause| word(facts.names().file(cause.file)?))
-}
-
-pub(super) fn cause_paths(facts: &Facts) -> Text {
-    text_of_its_file(facts, |file| file.path.as_deref().map(escape))
-}
-
-pub(super) fn cause_files(facts: &Facts) -> Text {
-    text_of_cause(facts, |cause| file_of_cause(facts, cause))
-}
-
-/// Returns the label of the file of a cause.
-fn file_of_cause(facts: &Facts, cause: &Cause) -> Option<String> {
-    let file = facts.names().file(cause.file)?;
-    file_label_of(facts, cause.file.0 as usize, file)
-}
-
 pub(super) fn cause_databases(facts: &Facts) -> Text {
-    text_of_its_file(facts, |file| file.database().map(escape))
+    let database = |_, file: &File| file.database().map(escape);
+    worded(at::cause, of_files(facts, at::cause, database))
 }
 
 pub(super) fn cause_roles(facts: &Facts) -> Text {
-    text_of_its_file(facts, |file| Some(file.role?.as_str().to_owned()))
+    let role = |_, file: &File| Some(file.role?.as_str().to_owned());
+    worded(at::cause, of_files(facts, at::cause, role))
 }
 
 pub(super) fn cause_operations(facts: &Facts) -> Text {
-    text_of_cause(facts, |cause| Some(cause.operation?.as_str().to_owned()))
+    let operation = |cause: &Cause| Some(cause.operation?.as_str().to_owned());
+    worded(at::cause, of_causes(facts, operation))
 }
 
 pub(super) fn cause_known(_: &Facts) -> Text {

@@ -25,77 +25,23 @@ pub(crate) fn package(packages: &Packages, uid: u32) -> Option<String> {
     Some(named.join(","))
 }
 
+/// The numbers and names of Android's system users (android_filesystem_config.h).
+const SYSTEM_USERS: &str = "\
+    0 root 1000 system 1001 radio 1002 bluetooth 1003 graphics 1004 input 1005 audio 1006 camera 1007 log 1009 mount \
+    1010 wifi 1011 adb 1012 install 1013 media 1014 dhcp 1016 vpn 1017 keystore 1018 usb 1019 drm 1020 mdnsr \
+    1021 gps 1023 media_rw 1024 mtp 1027 nfc 1029 clat 1031 mediadrm 1036 logd 1037 shared_relro 1040 mediaex \
+    1041 audioserver 1045 debuggerd 1046 mediacodec 1047 cameraserver 1051 dns 1052 dns_tether 1053 webview_zygote \
+    1054 vehicle_network 1058 tombstoned 1060 ese 1061 ota_update 1062 automotive_evs 1063 lowpan 1064 hsm \
+    1066 statsd 1067 incidentd 1068 secure_element 1069 lmkd 1070 llkd 1071 iorapd 1072 gpu_service \
+    1073 network_stack 1074 gsid 1075 fsverity_cert 1076 credstore 1080 context_hub 1081 virtualizationservice \
+    1082 artd 1083 uwb 1084 thread_network 1085 diced 1086 dmesgd 1092 prng_seeder 2000 shell 2001 cache 2002 diag \
+    9999 nobody";
+
 /// Returns the user's name in android_filesystem_config.h, for users that processes run as.
 fn system_user(uid: u32) -> Option<&'static str> {
-    Some(match uid {
-        0 => "root",
-        1000 => "system",
-        1001 => "radio",
-        1002 => "bluetooth",
-        1003 => "graphics",
-        1004 => "input",
-        1005 => "audio",
-        1006 => "camera",
-        1007 => "log",
-        1009 => "mount",
-        1010 => "wifi",
-        1011 => "adb",
-        1012 => "install",
-        1013 => "media",
-        1014 => "dhcp",
-        1016 => "vpn",
-        1017 => "keystore",
-        1018 => "usb",
-        1019 => "drm",
-        1020 => "mdnsr",
-        1021 => "gps",
-        1023 => "media_rw",
-        1024 => "mtp",
-        1027 => "nfc",
-        1029 => "clat",
-        1031 => "mediadrm",
-        1036 => "logd",
-        1037 => "shared_relro",
-        1040 => "mediaex",
-        1041 => "audioserver",
-        1045 => "debuggerd",
-        1046 => "mediacodec",
-        1047 => "cameraserver",
-        1051 => "dns",
-        1052 => "dns_tether",
-        1053 => "webview_zygote",
-        1054 => "vehicle_network",
-        1058 => "tombstoned",
-        1060 => "ese",
-        1061 => "ota_update",
-        1062 => "automotive_evs",
-        1063 => "lowpan",
-        1064 => "hsm",
-        1066 => "statsd",
-        1067 => "incidentd",
-        1068 => "secure_element",
-        1069 => "lmkd",
-        1070 => "llkd",
-        1071 => "iorapd",
-        1072 => "gpu_service",
-        1073 => "network_stack",
-        1074 => "gsid",
-        1075 => "fsverity_cert",
-        1076 => "credstore",
-        1080 => "context_hub",
-        1081 => "virtualizationservice",
-        1082 => "artd",
-        1083 => "uwb",
-        1084 => "thread_network",
-        1085 => "diced",
-        1086 => "dmesgd",
-        1092 => "prng_seeder",
-        2000 => "shell",
-        2001 => "cache",
-        2002 => "diag",
-        9999 => "nobody",
-        _ => return None,
-    })
+    let mut words = SYSTEM_USERS.split_whitespace();
+    words.find(|word| word.parse() == Ok(uid))?;
+    words.next()
 }
 
 #[cfg(test)]

@@ -102,12 +102,12 @@ impl<K: Copy + Eq + std::hash::Hash + Ord> Sums<K> {
         self.sums
             .entry((bin >> self.shift, key))
             .or_default()
-            .take_in(sum);
+            .tally(*sum);
         while self.sums.len() > self.most && self.shift < BINS.ilog2() {
             self.shift.tally(1);
             let mut coarser: HashMap<(u64, K), Sum, RandomState> = HashMap::default();
             for ((bin, key), sum) in self.sums.drain() {
-                coarser.entry((bin / 2, key)).or_default().take_in(&sum);
+                coarser.entry((bin / 2, key)).or_default().tally(sum);
             }
             self.sums = coarser;
         }

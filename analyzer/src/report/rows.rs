@@ -7,7 +7,7 @@ use foldhash::fast::RandomState;
 
 use super::pack::{Coding, Column, Table};
 use super::scan::{Cell, Seen};
-use crate::tally::Tally;
+use crate::tally::tallied_by_field;
 
 /// The most shares that a page has one by one.
 pub(super) const MOST: usize = 600_000;
@@ -156,11 +156,8 @@ pub(super) struct Sum {
     pub requests: u32,
 }
 
-impl Sum {
-    pub fn take_in(&mut self, other: &Sum) {
-        self.bytes.tally(other.bytes);
-        self.requests.tally(other.requests);
-    }
+tallied_by_field! {
+    Sum: bytes, requests
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use mostrace_bundle::entry::{Entry, Flags, NONE, RawFork, RawHead, Stage, TYPE_FORK, fork_flags};
+use mostrace_bundle::entry::{Entry, Flags, NONE, RawFork, RawHead, TYPE_FORK, fork_flags};
 use mostrace_bundle::layout;
 use mostrace_bundle::table::{TableReader, header};
 use serde_json::Value;
@@ -51,13 +51,10 @@ fn fork(tgid: u32, parent: u32, time_ns: u64, flags: Flags) -> RawFork {
         head: RawHead {
             kind: TYPE_FORK.into(),
             size: 40.into(),
-            dev: 0.into(),
             time_ns: time_ns.into(),
             sector: NONE.into(),
-            bytes: 0.into(),
-            cpu: 0.into(),
-            stage: Stage::QUEUE,
             flags,
+            ..RawHead::default()
         },
         tgid: tgid.into(),
         parent: parent.into(),

@@ -5,9 +5,9 @@
 use std::path::{Path, PathBuf};
 
 use mostrace_bundle::entry::{
-    CallKind, Contents, Flags, Home, Jbd2, NONE, Origin, RawCall, RawDirtied, RawDirtier, RawFile,
-    RawHandle, RawHead, RawProcess, Stage, TYPE_CALL, TYPE_DIRTIED, TYPE_DIRTIER, TYPE_FILE,
-    TYPE_HANDLE, TYPE_PROCESS, What, call_flags, dirtied_flags, handle_flags,
+    CallKind, Flags, Jbd2, NONE, Origin, RawCall, RawDirtied, RawDirtier, RawFile, RawHandle,
+    RawHead, RawProcess, Stage, TYPE_CALL, TYPE_DIRTIED, TYPE_DIRTIER, TYPE_FILE, TYPE_HANDLE,
+    TYPE_PROCESS, What, call_flags, dirtied_flags, handle_flags,
 };
 use mostrace_bundle::manifest::{Device, Filesystem, SCHEMA, State};
 use mostrace_bundle::table::TableWriter;
@@ -33,21 +33,15 @@ pub struct Thread {
     pub comm: &'static str,
 }
 
-pub const SQLITE: Thread = Thread {
-    pid: 101,
-    tgid: 100,
-    comm: "sqlite3",
-};
-pub const JBD2: Thread = Thread {
-    pid: 50,
-    tgid: 50,
-    comm: "jbd2/loop0-8",
-};
-pub const KWORKER: Thread = Thread {
-    pid: 60,
-    tgid: 60,
-    comm: "kworker/u8:1",
-};
+impl Thread {
+    pub const fn new(pid: u32, tgid: u32, comm: &'static str) -> Thread {
+        Thread { pid, tgid, comm }
+    }
+}
+
+pub const SQLITE: Thread = Thread::new(101, 100, "sqlite3");
+pub const JBD2: Thread = Thread::new(50, 50, "jbd2/loop0-8");
+pub const KWORKER: Thread = Thread::new(60, 60, "kworker/u8:1");
 
 /// Returns one v7 record.
 pub fn record(time_ns: u64, action: u32, sector: u64, bytes: u32, pid: u32, pdu: &[u8]) -> Vec<u8> {
@@ -104,6 +98,13 @@ pub struct HandleOf {
     pub s_dev: u32,
 }
 
+impl HandleOf {
+    /// The same by another thread.
+    pub const fn by(self, thread: Thread) -> HandleOf {
+        HandleOf { thread, ..self }
+    }
+}
+
 /// The fields of a system call that differ between tests.
 #[derive(Clone, Copy)]
 pub struct CallOf {
@@ -117,7 +118,40 @@ pub struct CallOf {
     pub lasted_us: u64,
 }
 
+impl CallOf {
+    /// The same by another thread.
+    pub const fn by(self, thread: Thread) -> CallOf {
+        CallOf { thread, ..self }
+    }
+}
+
+/// The handle of a file that is created.
+pub const CREATE: HandleOf = HandleOf {
+    thread: SQLITE,
+    function: "__ext4_new_inode",
+    inode: 12,
+    call: CallKind::Open,
+    lasted_us: 50,
+    overlaps: false,
+    s_dev: DEVICE,
+};
+
+/// Saves a scene in a folder of its own, which goes with the first value.
+pub fn saved(scene: &Scene) -> (tempfile::TempDir, String) {
+    let tmp = tempfile::tempdir().unwrap();
+    let path = scene.save(tmp.path()).to_str().unwrap().to_owned();
+    (tmp, path)
+}
+
 impl Scene {
+    /// Makes a scene with a first transaction, within which the recording may have begun.
+    pub fn begun() -> Scene {
+        let mut s = Scene::new();
+        s.handle(CREATE, &[]);
+        s.tid += 1;
+        s
+    }
+
     pub fn new() -> Scene {
         let manifest = Manifest {
             schema: SCHEMA,
@@ -192,10 +226,15 @@ impl Scene {
             time_ns: (self.now_us * 1000 + 10_500).into(),
             sector: sector.into(),
             bytes: bytes.into(),
-            cpu: 0.into(),
             stage: Stage::INSERT,
-            flags: Flags::default(),
+            ..RawHead::default()
         }
+    }
+
+    /// Adds a request and the entry of its process.
+    pub fn owned(&mut self, flags: u32, sector: u64, bytes: u32, thread: Thread, origin: Origin) {
+        self.request(flags, sector, bytes, thread);
+        self.process(sector, bytes, thread, origin);
     }
 
     /// Adds the process entry of the last request.
@@ -225,9 +264,8 @@ impl Scene {
             tid: if jbd2 == Jbd2::NONE { 0 } else { self.tid }.into(),
             origin,
             jbd2,
-            home: Home::DISK,
-            contents: Contents::UNKNOWN,
             comm,
+            ..RawProcess::default()
         };
         self.processes.push(raw.as_bytes().to_vec());
     }
@@ -337,8 +375,7 @@ impl Scene {
                 head,
                 handle: id.into(),
                 tid: self.tid.into(),
-                home: Home::DISK,
-                pad: [0; 3],
+                ..RawDirtied::default()
             };
             let record = raw.as_bytes().to_vec();
             self.dirtied.get_or_insert_default().push(record);
@@ -396,8 +433,7 @@ impl Scene {
 
     /// Adds a write of a file by its process, with both entries.
     pub fn write_file(&mut self, sector: u64, bytes: u32, inode: u64, name: &[u8]) {
-        self.request(WRITE | SYNC, sector, bytes, SQLITE);
-        self.process(sector, bytes, SQLITE, Origin::FILE);
+        self.owned(WRITE | SYNC, sector, bytes, SQLITE, Origin::FILE);
         self.file(sector, bytes, inode, 0, name);
     }
 
@@ -455,10 +491,7 @@ fn head_at(kind: u16, size: u16, time_us: u64) -> RawHead {
         dev: DEVICE.into(),
         time_ns: (time_us * 1000).into(),
         sector: NONE.into(),
-        bytes: 0.into(),
-        cpu: 0.into(),
-        stage: Stage::QUEUE,
-        flags: Flags::default(),
+        ..RawHead::default()
     }
 }
 
@@ -487,11 +520,9 @@ pub fn transaction() -> Scene {
 
     s.write_file(1000, 4096, 13, b"a.db");
 
-    s.request(WRITE, 8, 4096, KWORKER);
-    s.process(8, 4096, KWORKER, Origin::BDEV);
+    s.owned(WRITE, 8, 4096, KWORKER, Origin::BDEV);
 
-    s.request(READ, 1000, 16384, SQLITE);
-    s.process(1000, 16384, SQLITE, Origin::FILE);
+    s.owned(READ, 1000, 16384, SQLITE, Origin::FILE);
     s.file(1000, 16384, 13, 0, b"a.db");
 
     s.request(WRITE | DISCARD, 4000, 65536, JBD2);

@@ -14,7 +14,7 @@ pub const TYPE_OPERATION: u16 = 11;
 ///
 /// Two names follow it, `path_len` and `other_len` bytes long, then NULs up to a multiple of 8. A path counts from the
 /// root of the filesystem and does not begin with a slash; the root itself is the empty path.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct RawOperation {
     /// Common head; its flags are [`operation_flags`]. The sector is [`NONE`](crate::entry::NONE), and bytes is 0.

@@ -25,7 +25,7 @@ pub const TYPE_STACK: u16 = 13;
 pub const CUT: Flags = Flags(1);
 
 /// `struct mostrace_stack`: a stack, without the text of its frames.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct RawStack {
     /// Common head; [`CUT`] may be set.

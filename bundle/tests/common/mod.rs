@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use mostrace_bundle::entry::stack::{RawStack, TYPE_STACK};
 use mostrace_bundle::entry::{
-    CallKind, Contents, Flags, Home, Jbd2, NONE, Origin, RawCall, RawCgroup, RawDirtied,
-    RawDirtier, RawF2fs, RawFile, RawFork, RawFreed, RawHandle, RawHead, RawProcess, Stage, Step,
-    TYPE_CALL, TYPE_CGROUP, TYPE_DIRTIED, TYPE_DIRTIER, TYPE_F2FS, TYPE_FILE, TYPE_FORK,
-    TYPE_FREED, TYPE_HANDLE, TYPE_PROCESS, What, cp, fork_flags,
+    CallKind, Flags, NONE, Origin, RawCall, RawCgroup, RawDirtied, RawDirtier, RawF2fs, RawFile,
+    RawFork, RawFreed, RawHandle, RawHead, RawProcess, Stage, Step, TYPE_CALL, TYPE_CGROUP,
+    TYPE_DIRTIED, TYPE_DIRTIER, TYPE_F2FS, TYPE_FILE, TYPE_FORK, TYPE_FREED, TYPE_HANDLE,
+    TYPE_PROCESS, What, cp, fork_flags,
 };
 use mostrace_bundle::manifest::{SCHEMA, State};
 use mostrace_bundle::operation::{OperationKind, OperationRef, RawOperation, TYPE_OPERATION};
@@ -42,12 +42,9 @@ pub fn process(sector: u64) -> Vec<u8> {
         tgid: 6.into(),
         uid: 5.into(),
         opf: 1.into(),
-        tid: 0.into(),
         origin: Origin::FILE,
-        jbd2: Jbd2::NONE,
-        home: Home::DISK,
-        contents: Contents::UNKNOWN,
         comm: *b"sqlite3\0\0\0\0\0\0\0\0\0",
+        ..RawProcess::default()
     };
     raw.as_bytes().to_vec()
 }
@@ -117,8 +114,7 @@ pub fn dirtied(sector: u64) -> Vec<u8> {
         head: head(TYPE_DIRTIED, 48, sector),
         handle: 21.into(),
         tid: 40.into(),
-        home: Home::DISK,
-        pad: [0; 3],
+        ..RawDirtied::default()
     };
     raw.as_bytes().to_vec()
 }
@@ -132,15 +128,14 @@ pub fn call() -> Vec<u8> {
         offset: 4096.into(),
         bytes: 512.into(),
         result: 512.into(),
-        first_bytes: [0; 8],
         generation: 4.into(),
         s_dev: (7 << 20).into(),
         pid: 9.into(),
         tgid: 8.into(),
         uid: 5.into(),
         kind: (CallKind::Write as u16).into(),
-        cp_reason: 0.into(),
         comm: *b"writer\0\0\0\0\0\0\0\0\0\0",
+        ..RawCall::default()
     };
     raw.as_bytes().to_vec()
 }
@@ -153,8 +148,7 @@ pub fn freed(sector: u64) -> Vec<u8> {
         generation: 4.into(),
         s_dev: (7 << 20).into(),
         tid: 40.into(),
-        home: Home::DISK,
-        pad: [0; 3],
+        ..RawFreed::default()
     };
     raw.as_bytes().to_vec()
 }
@@ -166,12 +160,10 @@ pub fn f2fs() -> Vec<u8> {
         s_dev: (7 << 20).into(),
         pid: 9.into(),
         tgid: 9.into(),
-        uid: 0.into(),
         step: (Step::Checkpoint as u16).into(),
         reason: cp::SYNC.into(),
-        call: 0.into(),
-        pad: 0.into(),
         comm: *b"f2fs_ckpt-7:0\0\0\0",
+        ..RawF2fs::default()
     };
     raw.as_bytes().to_vec()
 }
@@ -233,26 +225,16 @@ pub fn operation() -> Vec<u8> {
     let raw = RawOperation {
         head: head(TYPE_OPERATION, 0, NONE),
         start_ns: 850.into(),
-        file: 0.into(),
-        other_file: 0.into(),
         offset: NONE.into(),
         other_offset: NONE.into(),
-        bytes: 0.into(),
         result: (-2).into(),
-        ino: 0.into(),
         size: NONE.into(),
-        generation: 0.into(),
         s_dev: (7 << 20).into(),
         pid: 9.into(),
         tgid: 8.into(),
         flags: 1.into(),
-        mode: 0.into(),
-        uid: 0.into(),
-        gid: 0.into(),
         kind: (OperationKind::Rename as u16).into(),
-        i_mode: 0.into(),
-        path_len: 0.into(),
-        other_len: 0.into(),
+        ..RawOperation::default()
     };
     let operation = OperationRef {
         raw: &raw,

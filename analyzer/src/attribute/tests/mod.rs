@@ -74,14 +74,12 @@ pub fn flush(t: u64) -> Completion<'static> {
 fn head(kind: u16, t: u64, sector: u64, bytes: u32) -> RawHead {
     RawHead {
         kind: kind.into(),
-        size: 0.into(),
         dev: (7 << 20).into(),
         time_ns: ((t + 10) * 1000 - 1).into(),
         sector: sector.into(),
         bytes: bytes.into(),
-        cpu: 0.into(),
         stage: Stage::INSERT,
-        flags: Flags::default(),
+        ..RawHead::default()
     }
 }
 
@@ -97,12 +95,9 @@ pub fn process(t: u64, sector: u64, bytes: u32) -> RawProcess {
         tgid: 6.into(),
         uid: 1000.into(),
         opf: 1.into(),
-        tid: 0.into(),
         origin: Origin::FILE,
-        jbd2: Jbd2::NONE,
-        home: Home::DISK,
-        contents: Contents::UNKNOWN,
         comm,
+        ..RawProcess::default()
     }
 }
 
@@ -127,14 +122,13 @@ pub fn file(t: u64, sector: u64, bytes: u32, name: &str) -> FileEntry {
         raw: RawFile {
             head: head(TYPE_FILE, t, sector, bytes),
             ino: 12.into(),
-            offset: 0.into(),
             parent: 2.into(),
             generation: 1.into(),
             s_dev: (7 << 20).into(),
             nlink: 1.into(),
-            name_len: 0.into(),
             origin: Origin::FILE,
             what: What::REGULAR,
+            ..RawFile::default()
         },
         name: name.into(),
     }

@@ -19,8 +19,7 @@ fn freed(t: u64, block: u64, tid: u32, ino: u64) -> RawFreed {
         generation: 1.into(),
         s_dev: (7 << 20).into(),
         tid: tid.into(),
-        home: Home::DISK,
-        pad: [0; 3],
+        ..RawFreed::default()
     }
 }
 

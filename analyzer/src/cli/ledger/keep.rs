@@ -22,7 +22,7 @@ use signal_hook::low_level::raise;
 
 use super::lock::Lock;
 use crate::cli::segments::Arriving;
-use crate::cli::{UsageError, say};
+use crate::cli::{say, usage};
 
 /// Android's list of apps.
 const PACKAGES: &str = "/data/system/packages.list";
@@ -61,8 +61,7 @@ impl Start {
     /// Runs the command.
     pub fn run(&self) -> anyhow::Result<()> {
         if self.every.as_secs() == 0 || !DAY.is_multiple_of(self.every.as_secs()) {
-            let what = "an hour must be whole seconds of which a day is a multiple";
-            return Err(UsageError(format!("--every: {what}")).into());
+            usage!("--every: an hour must be whole seconds of which a day is a multiple");
         }
         share_heap();
         let days = Days::new(&self.folder);

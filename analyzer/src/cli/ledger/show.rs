@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `mostrace ledger show`: sums over the days.
 
-use std::convert::Infallible;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +14,7 @@ use mostrace::text::escape;
 
 use super::chart;
 use crate::cli::out::OutArgs;
-use crate::cli::{UsageError, say};
+use crate::cli::{say, usage};
 
 /// Print what was written, by application, layer, day and more
 ///
@@ -74,7 +73,7 @@ impl Show {
             false => sums.table()?,
         };
         let format = self.out.format();
-        format.write_all(&mut out, [Ok::<_, Infallible>(table)])?;
+        format.write_one(&mut out, table)?;
         if format == Format::Table {
             say(&summary(&sums));
         }
@@ -86,9 +85,7 @@ impl Show {
     fn page(&self, path: &Path, days: &Days, by: &[&str]) -> anyhow::Result<()> {
         let mut out = Output::create(Some(path))?;
         if out.is_terminal() {
-            let what =
-                "a page is not for terminals: write it to a file (--page FILE.html) or a pipe";
-            return Err(UsageError(what.into()).into());
+            usage!("a page is not for terminals: write it to a file (--page FILE.html) or a pipe");
         }
         let span = [self.from, self.to];
         let timeline = Timeline::new(days, span, by, LEDGER_COLUMNS)?;

@@ -26,7 +26,7 @@ mod show;
 mod shown;
 
 use super::segments::Arriving;
-use super::{UsageError, say};
+use super::{say, usage};
 use show::Show;
 
 /// Time between two checks whether an interval has ended.
@@ -96,8 +96,10 @@ impl Top {
             None => folder.path().join("top.most"),
         };
         if output.extension().is_none_or(|ending| ending != "most") {
-            let what = "the segments must be folders, NAME.most";
-            return Err(UsageError(format!("{}: {what}", output.display())).into());
+            usage!(
+                "{}: the segments must be folders, NAME.most",
+                output.display()
+            );
         }
         mostrace_capture::check_output(&output)?;
         let options = Options {

@@ -84,13 +84,10 @@ pub struct Claim {
     /// The figure.
     pub figure: Figure,
     /// The claimed value; per transaction if the figure is.
-    #[serde(default)]
     pub value: Option<f64>,
     /// The claimed lower bound.
-    #[serde(default)]
     pub at_least: Option<f64>,
     /// The claimed upper bound.
-    #[serde(default)]
     pub at_most: Option<f64>,
     /// An amount that occurs once in each run beside a figure per transaction; it is subtracted from our figure.
     #[serde(default)]
@@ -99,7 +96,6 @@ pub struct Claim {
     #[serde(default)]
     pub tolerance_percent: f64,
     /// If set, the figure is divided by that of the cells with these other values: a claim about a ratio.
-    #[serde(default)]
     pub to: Option<BTreeMap<String, String>>,
     /// The source of the claim.
     pub source: String,

@@ -43,7 +43,6 @@ struct Written {
     name: String,
     #[serde(default)]
     about: String,
-    #[serde(default)]
     before: Option<Words>,
     command: Words,
     #[serde(default)]

@@ -39,7 +39,6 @@ pub struct Figures {
     /// Number of write requests.
     pub writes: u64,
     /// Number of write requests that went to the filesystem's journal; None in older results, which lack it.
-    #[serde(default)]
     pub journal_writes: Option<u64>,
     /// Bytes written to the device.
     pub write_bytes: u64,

@@ -5,11 +5,11 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 
 use super::Pattern;
 use crate::names::Inode;
-use crate::site::{Site, generation};
+use crate::site::{Site, inode_of};
 
 mod copied;
 mod delayed;
@@ -40,7 +40,7 @@ impl<'a> Changed<'a> {
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create(true).truncate(false);
         let file = options.open(site.at(path))?;
-        let inode = (file.metadata()?.ino(), generation(&file)?);
+        let inode = inode_of(&file)?;
         Ok(Changed { site, file, inode })
     }
 
