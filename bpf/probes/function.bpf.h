@@ -116,7 +116,8 @@ static __always_inline bool is_return(void *context)
 
 /*
  * A function of a session begins or returns. If this returns 1 at the beginning, the kernel does not follow the
- * function to its return. To look the cookie up takes longer than all else that is done for a write.
+ * function to its return. The cookie is asked for only where the call does not say enough: the kernel searches all
+ * functions for it.
  */
 static __always_inline int pass_function(struct pt_regs *regs)
 {
