@@ -123,7 +123,8 @@ impl<'o> BpfSource<'o> {
     pub fn start_causes(&mut self, device: &Device, parts: Parts, sink: &mut Sink) -> Result<()> {
         let stream = self.loader.causes(device, parts)?.attach()?;
         self.wait.while_readable(stream.wakeup_fd()).at("epoll")?;
-        if !stream.programs.has(object::MODIFY) && is_ext(device) {
+        let sees_all = object::MODIFIES.iter().any(|of| stream.programs.has(of));
+        if !sees_all && is_ext(device) {
             self.limits.push(ONLY_FIRST.to_owned());
         }
         sink.open_causes(parts.stacks)?;

@@ -15,6 +15,9 @@ use crate::error::{Error, Result};
 /// or not allow probes in them.
 pub(super) const MODIFY: &[u8] = b"cause_modify_";
 
+/// The prefixes of the names of all programs that see each modification of a block in the journal.
+pub(super) const MODIFIES: [&[u8]; 2] = [MODIFY, b"cause_atomic_modify"];
+
 /// The prefix of the names of programs that are attached to functions chosen by user space, and not by [`attach`].
 pub(super) const FUNCTION: &[u8] = b"cause_function_";
 
