@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the benchmarks share.
+//! This module holds the helpers that the benchmarks of the map share.
 #![allow(dead_code)] // each benchmark uses its own share
 
 use std::fs;
