@@ -44,9 +44,26 @@ run() {
 		$p ~ /[.]db/ && $k == "regular" && $c !~ /^mostrace/ { print }
 		$k ~ /^(descriptor|metadata_copy|commit)$/ && $c !~ /^jbd2/ { print }' events.csv >strange.csv
 	[ ! -s strange.csv ] || fail "$bundle: $(wc -l <strange.csv) rows by another: $(head -n 5 strange.csv)"
+	check_named "$bundle"
+}
+
+# check_named BUNDLE: in its events.csv, somebody wrote each row.
+check_named() {
 	awk -F, -v b="$(column bytes <events.csv)" -v c="$(column comm <events.csv)" '
 		NR > 1 && $b > 0 && $c == ""' events.csv >strange.csv
-	[ ! -s strange.csv ] || fail "$bundle: $(wc -l <strange.csv) rows of nobody: $(head -n 5 strange.csv)"
+	[ ! -s strange.csv ] || fail "$1: $(wc -l <strange.csv) rows of nobody: $(head -n 5 strange.csv)"
+}
+
+# plain NAME TYPE: does the same by plain tracepoints, which tell who queued a bio of the mapped device, not names.
+plain() {
+	bundle=$1-$2-tracefs.most
+	step "$bundle"
+	mostrace record -d "$loop" -o "$bundle" --source tracefs --entries tracefs --no-snapshot -- \
+		sh -c "mostrace workload sqlite --transactions 30 $mnt/plain.db && sync"
+	check_bundle "$bundle"
+	check_named "$bundle"
+	# What waits for the disk's own thread is the program's and the journal's.
+	! grep dmcrypt_write events.csv >strange.csv || fail "$bundle: by dm-crypt's thread: $(head -n 5 strange.csv)"
 }
 
 mnt=$PWD/mnt
@@ -75,6 +92,7 @@ for name in $names; do
 		# shellcheck disable=SC2086 # one word per kind
 		[ $type != ext4 ] || check_kinds "$bundle" $kinds
 		run $name $type wal -wal
+		plain $name $type
 		under $name
 	done
 done

@@ -43,7 +43,11 @@ impl EntryBuilder {
         let size = size_of::<RawProcess>();
         let mut head = self.head(record, TYPE_PROCESS, size, bio.sector, bio.sectors << 9);
         if thread.is_kernels {
-            head.flags = Flags::KERNEL_THREAD;
+            head.flags.0 |= Flags::KERNEL_THREAD.0;
+        }
+        // It queued the bio of the mapped device, and another thread this one.
+        if thread.queued_ns != record.time_ns {
+            head.flags.0 |= Flags::CHAINED.0;
         }
         RawProcess {
             head,
