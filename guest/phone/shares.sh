@@ -14,6 +14,6 @@ of() {
 echo "bundle,bytes,thread,process,inode,name,dirtier,cause"
 for bundle in "$@"; do
 	name=$(basename "$bundle" .most)
-	"$MOSTRACE" query "$bundle" --format csv "SELECT SUM(bytes) AS bytes, $(of pid), $(of tgid), $(of inode), $(of path), $(of dirty_pid), \
-		$(of cause_pid) FROM events WHERE op = 'write'" | sed "1d; s/^/$name,/"
+	"$MOSTRACE" query "$bundle" "SELECT SUM(bytes) AS bytes, $(of pid), $(of tgid), $(of inode), $(of path), $(of dirty_pid), \
+		$(of cause_pid) FROM events WHERE op = 'write'" --format csv | sed "1d; s/^/$name,/"
 done
