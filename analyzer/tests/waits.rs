@@ -41,6 +41,7 @@ fn main() -> ExitCode {
             Need::Ptrace,
             Need::Tool("strace", "strace"),
         ],
+        other_ways_to_wait_last_as_long_as_fio_says needs [Need::Loop, Need::Btf, Need::Tool("fio", "fio")],
     ])
 }
 
@@ -185,4 +186,79 @@ fn the_times_are_those_of_strace() {
         half < 0.5 * whole,
         "{half} s longer than {whole} s on average"
     );
+}
+
+/// A way in which fio waits for its data to be durable.
+struct Way {
+    options: &'static [&'static str],
+    /// The call, and the part of fio's report with its times.
+    call: &'static str,
+    told: [&'static str; 2],
+}
+
+const WAYS: [Way; 4] = [
+    Way {
+        options: &["--ioengine=psync", "--sync=dsync"],
+        call: "write",
+        told: ["write", "clat_ns"],
+    },
+    Way {
+        options: &["--ioengine=psync", "--sync=sync", "--direct=1"],
+        call: "write",
+        told: ["write", "clat_ns"],
+    },
+    Way {
+        options: &["--ioengine=mmap", "--fsync=1"],
+        call: "msync",
+        told: ["sync", "lat_ns"],
+    },
+    Way {
+        options: &["--ioengine=io_uring", "--fsync=1"],
+        call: "fsync",
+        told: ["sync", "lat_ns"],
+    },
+];
+
+/// fio times each call, and counts them.
+fn other_ways_to_wait_last_as_long_as_fio_says() {
+    let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    for (number, way) in WAYS.iter().enumerate() {
+        let [bundle, told] =
+            ["most", "json"].map(|suffix| folder.path().join(format!("{number}.{suffix}")));
+        let mut record = run::record(disk.disk(), &bundle);
+        record.args(["--", "fio", "--name=w", "--rw=randwrite", "--bs=4k"]);
+        record.args(["--size=1m", "--output-format=json"]);
+        record.args(way.options);
+        record.arg(format!("--directory={}", disk.mount_point().display()));
+        record.arg(format!("--output={}", told.display()));
+        tool::run(&mut record);
+        let told: Value = serde_json::from_slice(&std::fs::read(told).unwrap()).unwrap();
+        let theirs = &told["jobs"][0][way.told[0]][way.told[1]];
+        let ours: Vec<(u64, Vec<u64>)> = calls(bundle.to_str().unwrap())
+            .iter()
+            .filter(|call| call["call"] == way.call)
+            .filter_map(|call| Some((call["duration_ns"].as_u64()?, parts(call)?)))
+            .collect();
+        let of_way = way.options;
+        assert_eq!(theirs["N"], ours.len(), "{of_way:?}");
+        assert!(ours.len() >= 255, "{of_way:?}: {}", ours.len());
+        let (mut whole, mut other) = (0, 0);
+        for (duration, parts) in &ours {
+            assert_eq!(parts.iter().sum::<u64>(), *duration, "{of_way:?}");
+            whole += duration;
+            other += parts[5];
+        }
+        let theirs = theirs["mean"].as_f64().unwrap() * ours.len() as f64;
+        // fio's times are those around the call.
+        assert!(whole as f64 <= theirs, "{of_way:?}: {whole} of {theirs}");
+        assert!(
+            whole as f64 >= 0.5 * theirs,
+            "{of_way:?}: {whole} of {theirs}"
+        );
+        assert!(
+            other < whole / 2,
+            "{of_way:?}: {other} of {whole} for other things"
+        );
+    }
 }
