@@ -223,6 +223,13 @@ fn a_queries_error_is_of_the_columns_of_events() {
     let (code, _, stderr) = outcome(&["query", path, sql]);
     assert_eq!(code, 2, "{stderr}");
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    // An option may stand anywhere; without a query, the recording is not taken for one.
+    let sql = "SELECT count(*) AS n FROM events";
+    let (code, stdout, stderr) = outcome(&["query", path, "--format", "csv", sql]);
+    assert_eq!((code, stdout.lines().next()), (0, Some("n")), "{stderr}");
+    let (code, _, stderr) = outcome(&["query", path]);
+    assert_eq!((code, stderr.lines().count()), (2, 1), "{stderr}");
+    assert!(stderr.contains("no query"), "{stderr}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use super::{UsageError, usage};
 ///
 /// `mostrace schema` describes the tables and their columns; `bundle` is the recording if there are several.
 /// The named columns of events are held in memory for all rows, and so are the other tables that are named. Calls are
-/// those of one recording.
+/// those of one recording. The query is the last argument that is no option.
 ///
 /// Examples:
 ///   mostrace query run.most "SELECT role, sum(bytes) FROM events WHERE op = 'write' GROUP BY role"
@@ -21,27 +21,30 @@ use super::{UsageError, usage};
 ///   mostrace query run.most "SELECT * FROM events ORDER BY d2c_ns DESC LIMIT 10" --json
 ///   mostrace query run.most "SELECT * FROM calls WHERE call = 'fsync' ORDER BY wait_flush_ns DESC LIMIT 10"
 #[derive(clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(
+    verbatim_doc_comment,
+    override_usage = "mostrace query [OPTIONS] <BUNDLE>... <SQL>"
+)]
 pub struct Query {
+    // Its last name is the query: with an argument of its own for it, clap would accept no option between the two.
     #[command(flatten)]
     source: SourceArgs,
-    /// The query
-    sql: String,
     #[command(flatten)]
     out: OutArgs,
 }
 
 impl Query {
     /// Runs the command.
-    pub fn run(self) -> anyhow::Result<()> {
-        if !query::asks(&self.sql) {
-            usage!(
-                "{}: not a query: a query begins with SELECT or WITH, and changes nothing",
-                self.sql
-            );
+    pub fn run(mut self) -> anyhow::Result<()> {
+        let Some(sql) = self.source.take_last() else {
+            usage!("no query: it is the last argument, as in mostrace query run.most \"SELECT …\"");
+        };
+        let sql = sql.to_string_lossy();
+        if !query::asks(&sql) {
+            usage!("{sql}: not a query: a query begins with SELECT or WITH, and changes nothing");
         }
         let mut out = self.out.create()?;
-        let asked = Asked::by(&self.sql);
+        let asked = Asked::by(&sql);
         let mut analysis = self
             .source
             .read(asked.needs_locality(), asked.needs_causes())?;
@@ -53,8 +56,8 @@ impl Query {
             false => calls::of(&analysis.facts, analysis.calls()?, analysis.waits(0)?)
                 .collect::<Result<_, _>>()?,
         };
-        let answer = query::run(&analysis.facts, &self.sql, &asked, calls);
-        let answer = answer.map_err(|e| UsageError(format!("{}: {e}", self.sql)))?;
+        let answer = query::run(&analysis.facts, &sql, &asked, calls);
+        let answer = answer.map_err(|e| UsageError(format!("{sql}: {e}")))?;
         Ok(self.out.format().write_one(&mut out, answer.into())?)
     }
 }

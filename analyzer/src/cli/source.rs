@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The arguments that name a trace.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use mostrace::analysis::{self, Analysis, Options};
@@ -52,6 +53,14 @@ impl SourceArgs {
     /// Returns all names as the user gave them.
     pub fn paths(&self) -> &[PathBuf] {
         &self.bundles
+    }
+
+    /// Takes away the last of several names, for a command whose last argument is something else.
+    pub fn take_last(&mut self) -> Option<OsString> {
+        match &self.bundles[..] {
+            [] | [_] => None,
+            _ => self.bundles.pop().map(PathBuf::into_os_string),
+        }
     }
 
     /// Returns true if damaged recordings are to be read as far as they can be.
