@@ -137,7 +137,7 @@ test-guest: build
 # On the same, with disks that other machines have: NVMe drives, namespaces with several paths, RAID 0, thin volumes and volumes that delay,
 # and with filesystems on several devices.
 test-disks: build
-	guest/able.sh "$(GUEST_PACKAGES) nvme-cli mdadm" guest/disks/run.sh $(MOSTRACE) test all
+	guest/able.sh "$(GUEST_PACKAGES) nvme-cli mdadm btrfs-progs" guest/disks/run.sh $(MOSTRACE) test all
 
 # The kernel module on the same.
 test-module: build

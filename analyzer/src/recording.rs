@@ -8,7 +8,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use mostrace_bundle::table::{HEADER_LEN, TableReader};
-use mostrace_bundle::{Bundle, Manifest, layout, segments};
+use mostrace_bundle::{Bundle, Manifest, Zones, layout, segments};
 
 use crate::blktrace::{self, Notice, Partial, Trace};
 pub use joined::Joined;
@@ -156,7 +156,7 @@ impl Recording {
             (false, None) => Partial::CutAtEnd,
             (false, Some(_)) => Partial::Refused,
         };
-        Ok(Trace::open_with(&files, partial)?)
+        Ok(Trace::open_with(&files, partial)?.of_zones(self.zones()))
     }
 
     /// Joins each CPU's files of all segments.
@@ -187,7 +187,13 @@ impl Recording {
             true => Partial::Allowed,
             false => Partial::Refused,
         };
-        Ok(Trace::from_sources(sources, partial).of_length(total))
+        let trace = Trace::from_sources(sources, partial);
+        Ok(trace.of_length(total).of_zones(self.zones()))
+    }
+
+    fn zones(&self) -> Zones {
+        let of_device = |manifest: &Manifest| Zones::of(&manifest.device);
+        self.manifest().map(of_device).unwrap_or_default()
     }
 
     /// Returns a table of entries, each entry once even over several segments. None if the trace has no table of that name.

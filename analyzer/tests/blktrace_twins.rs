@@ -6,6 +6,8 @@ mod support;
 
 use mostrace::blktrace::action::{BLK_TC_DISCARD, BLK_TC_FLUSH, BLK_TC_FUA, BLK_TC_WRITE, ta};
 use mostrace::blktrace::{Completion, Event, LifeCycles, Part};
+use mostrace_bundle::Zones;
+use mostrace_bundle::manifest::Device;
 use support::keep;
 
 const SECOND: u64 = 1_000_000_000;
@@ -287,6 +289,86 @@ fn the_numbers_of_bios_tell_twins_apart() {
     assert_eq!(told(C, 9, 8, 0, &[11]), Some((Some(1), Some(8))));
     assert_eq!(told(C, 10, 8, 0, &[30]), Some((Some(2), Some(7))));
     assert_eq!(told(C, 11, 8, 0, &[21]), Some((Some(1), Some(6))));
+}
+
+/// Plays events that are told like those of [`event`], with the number of the bio behind, on a disk with zones of 100 sectors.
+fn play_on_zones(told: &str) -> Vec<(u64, u64, Known, Option<u64>)> {
+    let disk = Device {
+        zone_sectors: Some(100),
+        ..Device::default()
+    };
+    let mut cycles = LifeCycles::new().of_zones(Zones::of(&disk));
+    let mut found = Vec::new();
+    for told in told.split(", ") {
+        let (told, number) = told.rsplit_once(' ').unwrap();
+        let pdu = number.parse::<u64>().unwrap().to_le_bytes();
+        let event = Event {
+            pdu: if number == "0" { &[] } else { &pdu },
+            ..event(told)
+        };
+        found.extend(cycles.push(&event).map(|c| {
+            let part = c.parts[0];
+            let known = (part.sector, part.bytes / 512, part.q_ns, part.pid);
+            (c.sector, c.moved, known, c.d_ns)
+        }));
+    }
+    found
+}
+
+/// All appends to a zone are queued for its first sector; the second one is written first, and the first one behind it.
+#[test]
+fn an_append_is_found_where_the_zone_begins() {
+    let told = "1 QW 300+8 1 10, 2 QW 300+8 2 20, 3 DW 300+8 1 10, 4 DW 300+8 2 20, 5 CW 340+8 0 20, 6 CW 348+8 0 10";
+    let expected = [
+        (340, 40, (340, 8, Some(2), Some(2)), Some(4)),
+        (348, 48, (348, 8, Some(1), Some(1)), Some(3)),
+    ];
+    assert_eq!(play_on_zones(told), expected);
+    // Where the kernel appends, the D has the place already. A write that is no append is of its own place.
+    let told = "1 QW 300+8 1 10, 2 QW 316+8 2 20, 3 DW 308+8 1 10, 4 DW 316+8 2 20, 5 CW 316+8 0 20, 6 CW 308+8 0 10";
+    let expected = [
+        (316, 0, (316, 8, Some(2), Some(2)), Some(4)),
+        (308, 8, (308, 8, Some(1), Some(1)), Some(3)),
+    ];
+    assert_eq!(play_on_zones(told), expected);
+}
+
+/// If an append's Q, D or both were not seen, those of another are not taken for them.
+#[test]
+fn an_append_that_was_not_seen_is_no_other() {
+    let rest = "8 CW 340+8 0 20, 9 CW 348+8 0 10";
+    for (told, expected) in [
+        (
+            "1 QW 300+8 1 10, 3 DW 300+8 1 20, 4 DW 300+8 1 10",
+            [(None, Some(3)), (Some(1), Some(4))],
+        ),
+        (
+            "1 QW 300+8 1 10, 2 QW 300+8 2 20, 4 DW 300+8 1 10",
+            [(Some(2), None), (Some(1), Some(4))],
+        ),
+        (
+            "1 QW 300+8 1 10, 4 DW 300+8 1 10",
+            [(None, None), (Some(1), Some(4))],
+        ),
+    ] {
+        let found = play_on_zones(&format!("{told}, {rest}"));
+        let found: Vec<_> = found
+            .iter()
+            .map(|(_, _, part, d_ns)| (part.2, *d_ns))
+            .collect();
+        assert_eq!(found, expected, "{told}");
+    }
+}
+
+/// Without the numbers of bios, one append cannot be told from another; one of another length can.
+#[test]
+fn appends_without_numbers_are_twins() {
+    let told = "1 QW 300+8 1 0, 2 QW 300+8 2 0, 3 QW 300+16 3 0, 4 DW 300+8 1 0, 5 DW 300+8 2 0, 6 DW 300+16 3 0, 7 CW 340+16 0 0, 8 CW 356+8 0 0, 9 CW 364+8 0 0, 10 CW 108+8 0 0";
+    let found = play_on_zones(told);
+    assert_eq!(found[0], (340, 40, (340, 16, Some(3), Some(3)), Some(6)));
+    assert_eq!(found[1], (356, 56, (356, 8, None, None), None));
+    assert_eq!(found[2], (364, 64, (364, 8, None, None), None));
+    assert_eq!(found[3], (108, 0, (108, 8, None, None), None), "no append");
 }
 
 /// Two flushes and a write with a preflush share a cache flush of the device on CPU 0; a third flush is ended by another

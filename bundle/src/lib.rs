@@ -105,6 +105,7 @@ pub mod table;
 pub mod temporary;
 pub mod units;
 mod writer;
+mod zones;
 
 pub use counters::{Counter, Counters, Total, Totals};
 pub use entry::{Entry, operation};
@@ -116,3 +117,4 @@ pub use packages::Packages;
 pub use reader::Bundle;
 pub use shortfall::Shortfall;
 pub use writer::Writer;
+pub use zones::Zones;

@@ -372,11 +372,18 @@ impl<'a, R: Read> Attributor<'a, R> {
         };
         let window = Window::of(completion, part);
         let mut seen = std::mem::take(&mut self.seen);
-        let first = part.sector;
-        self.notes.take(first, end, &window, &mut seen.notes);
+        // Entries have the sectors for which their bio was queued.
+        let moved = completion.moved;
+        let (first, last) = (part.sector.saturating_sub(moved), end.saturating_sub(moved));
+        self.notes.take(first, last, &window, &mut seen.notes);
         let window = window.of_bio(&seen.notes);
-        self.runs.take(first, end, &window, &mut seen.runs);
-        self.dirt.take(first, end, &window, &mut seen.dirt);
+        self.runs.take(first, last, &window, &mut seen.runs);
+        self.dirt.take(first, last, &window, &mut seen.dirt);
+        if moved > 0 {
+            pending::move_by(&mut seen.notes, moved);
+            pending::move_by(&mut seen.runs, moved);
+            pending::move_by(&mut seen.dirt, moved);
+        }
         self.segments(completion, part, end, op, &seen);
         self.seen = seen;
     }

@@ -52,12 +52,14 @@ pub(super) struct Window {
     to_ns: u64,
     /// The thread that the tracer saw at Q.
     pid: Option<u32>,
+    /// True for an append to a zone: other bios were queued for the same sector, whose entries are not its own.
+    is_append: bool,
     /// The time and CPU of the bio's process entry, if that was found: its other entries have the same.
     made: Option<Made>,
     q: Option<Moment>,
     i: Option<Moment>,
     d: Option<Moment>,
-    /// The completion's sectors (first and end) if it has a twin, whose entries are then found there too.
+    /// The sectors (first and end) for which the request was queued if it has a twin, whose entries are then found there too.
     twin: Option<(u64, u64)>,
 }
 
@@ -80,16 +82,18 @@ impl Window {
             (None, None) => completion.time_ns.saturating_sub(HORIZON_NS),
         };
         let sectors = u64::from(completion.bytes).div_ceil(512);
-        let end = completion.sector.saturating_add(sectors);
+        let sector = completion.sector.saturating_sub(completion.moved);
+        let end = sector.saturating_add(sectors);
         Window {
             from_ns,
             to_ns: completion.time_ns,
             pid: part.pid,
+            is_append: completion.moved > 0,
             made: None,
             q,
             i,
             d,
-            twin: completion.twin.then_some((completion.sector, end)),
+            twin: completion.twin.then_some((sector, end)),
         }
     }
 
@@ -124,6 +128,7 @@ impl Window {
                 return is_of_bio.then_some((false, 0));
             }
             (Stage::QUEUE, _) if self.is_by_another(&entry.item) => return None,
+            (Stage::QUEUE, None) if self.is_append => return None,
             (Stage::QUEUE, Some(q)) => {
                 let from_ns = q.ns.saturating_sub(SLACK_AT_Q_NS);
                 (Some(q), from_ns, q.ns.saturating_add(SLACK_NS))
@@ -177,6 +182,14 @@ pub(super) struct Match<T> {
     /// The time and CPU of the entry if it was made at Q.
     made: Option<Made>,
     item: T,
+}
+
+/// Moves the pieces as the disk moved their request ([`Completion::moved`]).
+pub(super) fn move_by<T>(matches: &mut [Match<T>], sectors: u64) {
+    for piece in matches {
+        piece.sector = piece.sector.saturating_add(sectors);
+        piece.end = piece.end.saturating_add(sectors);
+    }
 }
 
 impl<T> Match<T> {

@@ -34,6 +34,9 @@ pub struct Completion<'a> {
     pub action: u64,
     /// First sector on the whole disk.
     pub sector: u64,
+    /// The sectors from the one for which it was queued to `sector`: the disk itself decides where in its zone an append goes
+    /// ([`Zones`](mostrace_bundle::Zones)). 0 for any other request, and for an append to the beginning of a zone.
+    pub moved: u64,
     /// Bytes completed; 0 for flushes and the end of a flush sequence.
     pub bytes: u32,
     /// An errno, 0 for success; the record's `error` without its sign.

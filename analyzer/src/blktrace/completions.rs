@@ -23,8 +23,8 @@ impl Completions {
     #[must_use]
     pub fn new(trace: Trace) -> Self {
         Self {
+            cycles: LifeCycles::new().of_zones(trace.zones()),
             trace,
-            cycles: LifeCycles::new(),
             names: Names::default(),
             counts: Counts::default(),
             wall_clock: None,
@@ -33,6 +33,7 @@ impl Completions {
 
     /// Continues with a trace of what came after this one. Requests may begin in one and end in the next.
     pub fn go_on(&mut self, trace: Trace) {
+        self.cycles.set_zones(trace.zones());
         self.trace = trace;
     }
 

@@ -15,6 +15,9 @@
 //! an unknown thread or time is None, never a guess. If it is even unknown which bios tile the D, the wrong ones may go on
 //! waiting, and whatever is queued over these is *in doubt* too. If an event was lost (Q, D or C), its fields are None, and
 //! every completed byte is still reported.
+//!
+//! An append to a zone waits and is issued for the zone's first sector; its C has the sector at which the disk wrote it. Where the
+//! disk cannot append, the kernel does it, and the D has that sector already.
 
 use super::completion::{Completion, Part};
 use super::flushes::Flushes;
@@ -22,6 +25,7 @@ use super::lane::Lane;
 use super::request::{Bio, Request, Sequence};
 use super::spans::{Item, STALE_NS, Spans, end};
 use super::streams::{Streams, carries_data};
+use mostrace_bundle::Zones;
 use mostrace_bundle::blk_io_trace::Event;
 use mostrace_bundle::blk_io_trace::action::{BLK_TC_DISCARD, BLK_TC_PC, BLK_TC_WRITE, ta};
 
@@ -34,6 +38,7 @@ pub struct LifeCycles {
     in_doubt: bool,
     streams: Streams,
     flushes: Flushes,
+    zones: Zones,
     /// The last completion without its parts; `done_parts` has the parts.
     done: Completion<'static>,
     done_parts: Vec<Part>,
@@ -57,10 +62,22 @@ impl LifeCycles {
             in_doubt: false,
             streams: Streams::default(),
             flushes: Flushes::default(),
+            zones: Zones::default(),
             done: Completion::default(),
             done_parts: Vec::new(),
             spare: Vec::new(),
         }
+    }
+
+    /// Sets the zones of the disk.
+    #[must_use]
+    pub fn of_zones(self, zones: Zones) -> Self {
+        Self { zones, ..self }
+    }
+
+    /// Sets the zones of the disk whose events come next.
+    pub(super) fn set_zones(&mut self, zones: Zones) {
+        self.zones = zones;
     }
 
     /// Takes the next event in time order. Every C yields a completion, no other event does.
@@ -255,13 +272,19 @@ impl LifeCycles {
             parts: self.spare.pop().unwrap_or_default(),
             ..Request::default()
         };
-        let first = self.take_numbered(event);
+        let first = self.take_numbered(event, event.sector);
+        let first = first.or_else(|| self.take_appended(event, &mut request));
         if event.bytes == 0 {
             let empty = |item: &Item<Bio>| item.bytes == 0;
             let now = event.time_ns;
             let bio =
                 first.or_else(|| self.waiting.take(lane, event.sector, now, empty, Bio::blur));
             request.add(event.sector, 0, &bio.map(|b| b.value).unwrap_or_default());
+            return request;
+        }
+        if first.is_none() && request.number.is_some() && self.zones.begin_at(event.sector) {
+            // All appends to the zone wait here: a bio of another number is another one.
+            request.add(event.sector, event.bytes, &Bio::default());
             return request;
         }
         let mut done: u32 = 0;
@@ -297,15 +320,23 @@ impl LifeCycles {
         request
     }
 
-    /// Takes the bio that has the event's number.
-    fn take_numbered(&mut self, event: &Event<'_>) -> Option<Item<Bio>> {
+    /// Takes the bio that has the event's number, if it was queued for the sector.
+    fn take_numbered(&mut self, event: &Event<'_>, sector: u64) -> Option<Item<Bio>> {
         numbered(event.bio(), |number| {
             let is_it = |item: &Item<Bio>| {
                 let fits = item.bytes <= event.bytes && (item.bytes > 0 || event.bytes == 0);
                 fits && item.value.number == number
             };
-            self.waiting.take_that(lane(event), event.sector, is_it)
+            self.waiting.take_that(lane(event), sector, is_it)
         })
+    }
+
+    /// Takes the bio that has the event's number, if it is to be appended to the zone, and says so in the request.
+    fn take_appended(&mut self, event: &Event<'_>, request: &mut Request) -> Option<Item<Bio>> {
+        let queued = self.zones.append_sector(event.sector)?;
+        let bio = self.take_numbered(event, queued)?;
+        request.moved = event.sector.saturating_sub(queued);
+        Some(bio)
     }
 
     /// Takes the bio that is as long as the request, if other bios start there too: these may be shorter and belong to other
@@ -382,15 +413,10 @@ impl LifeCycles {
     }
 
     fn requeue(&mut self, event: &Event<'_>) {
-        let lane = lane(event);
-        let same = |item: &Item<Request>| item.bytes == event.bytes;
-        let now = event.time_ns;
-        let item = self.take_issued_numbered(event).or_else(|| {
-            self.issued
-                .take(lane, event.sector, now, same, Request::blur)
-        });
-        let Some(item) = item else { return };
-        let request = item.value;
+        let (lane, now) = (lane(event), event.time_ns);
+        let Some(request) = self.take_issued_at(event, event.sector) else {
+            return;
+        };
         for (i, part) in request.parts.iter().enumerate() {
             let bio = Bio {
                 number: request.number.filter(|_| i == 0),
@@ -442,6 +468,7 @@ impl LifeCycles {
             device: event.device,
             action: event.action,
             sector: event.sector,
+            moved: request.moved,
             bytes: event.bytes,
             error: errno(event.error),
             cpu: event.cpu,
@@ -462,12 +489,10 @@ impl LifeCycles {
     /// Takes the request that a C completes, or the completed front of it; the rest stays issued.
     fn take_issued(&mut self, event: &Event<'_>) -> Option<Request> {
         let (lane, sector, now) = (lane(event), event.sector, event.time_ns);
-        let same = |item: &Item<Request>| item.bytes == event.bytes;
-        let item = self.take_issued_numbered(event);
-        let item = item.or_else(|| self.issued.take(lane, sector, now, same, Request::blur));
-        if let Some(item) = item {
-            self.expect_end(event, &item.value);
-            return Some(item.value);
+        let whole = self.take_issued_at(event, sector);
+        if let Some(request) = whole.or_else(|| self.take_issued_append(event)) {
+            self.expect_end(event, &request);
+            return Some(request);
         }
         let longer = |item: &Item<Request>| event.bytes > 0 && item.bytes > event.bytes;
         let mut rest = self.issued.take(lane, sector, now, longer, Request::blur)?;
@@ -485,12 +510,37 @@ impl LifeCycles {
         Some(front)
     }
 
-    /// Takes the request of the event's length whose first bio has the event's number.
-    fn take_issued_numbered(&mut self, event: &Event<'_>) -> Option<Item<Request>> {
+    /// Takes the request of the event's length that was issued for the sector: that with the event's number if there is one. At the
+    /// beginning of a zone, where all appends to it are, no request of another number is taken.
+    fn take_issued_at(&mut self, event: &Event<'_>, sector: u64) -> Option<Request> {
+        let number = event.bio().filter(|_| self.zones.begin_at(sector));
+        let same = |item: &Item<Request>| {
+            let is_another = number.zip(item.value.number).is_some_and(|(a, b)| a != b);
+            item.bytes == event.bytes && !is_another
+        };
+        let item = self.take_issued_numbered(event, sector).or_else(|| {
+            self.issued
+                .take(lane(event), sector, event.time_ns, same, Request::blur)
+        });
+        item.map(|item| item.value)
+    }
+
+    /// Takes the append to the zone that a C completes.
+    fn take_issued_append(&mut self, event: &Event<'_>) -> Option<Request> {
+        let queued = self.zones.append_sector(event.sector)?;
+        let request = self.take_issued_at(event, queued)?;
+        Some(Request {
+            moved: event.sector.saturating_sub(queued),
+            ..request
+        })
+    }
+
+    /// Takes the request of the event's length whose first bio has the event's number, if it was issued for the sector.
+    fn take_issued_numbered(&mut self, event: &Event<'_>, sector: u64) -> Option<Item<Request>> {
         numbered(event.bio(), |number| {
             let is_it =
                 |item: &Item<Request>| item.bytes == event.bytes && item.value.number == number;
-            self.issued.take_that(lane(event), event.sector, is_it)
+            self.issued.take_that(lane(event), sector, is_it)
         })
     }
 

@@ -51,6 +51,8 @@ pub(super) struct Request {
     pub twin: bool,
     pub sequence: Sequence,
     pub device_flush: Option<u32>,
+    /// See [`Completion::moved`](super::Completion::moved).
+    pub moved: u64,
     /// Decided when the request is issued, once for each; `blur` does not change it.
     pub sequential: bool,
     pub parts: Vec<Part>,

@@ -3,6 +3,7 @@
 
 use super::cpu_file::CpuFile;
 use super::error::{Error, Problem};
+use mostrace_bundle::Zones;
 use mostrace_bundle::blk_io_trace::Event;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -79,6 +80,7 @@ pub struct Trace {
     notices: Vec<Notice>,
     /// Total length of the files in bytes, as far as it is known.
     bytes_total: u64,
+    zones: Zones,
     /// True until the files' first events have been read.
     unstarted: bool,
 }
@@ -125,6 +127,7 @@ impl Trace {
             partial,
             notices: Vec::new(),
             bytes_total: 0,
+            zones: Zones::default(),
             unstarted: true,
         }
     }
@@ -136,6 +139,18 @@ impl Trace {
             bytes_total,
             ..self
         }
+    }
+
+    /// Sets the zones of the disk.
+    #[must_use]
+    pub fn of_zones(self, zones: Zones) -> Self {
+        Self { zones, ..self }
+    }
+
+    /// Returns the zones of the disk.
+    #[must_use]
+    pub fn zones(&self) -> Zones {
+        self.zones
     }
 
     /// Returns the notices so far; they are complete when the iteration has ended.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use mostrace_bundle::entry::{EntryRef, RawCall};
 use mostrace_bundle::manifest::Manifest;
 use mostrace_bundle::table::TableReader;
-use mostrace_bundle::{Bundle, layout};
+use mostrace_bundle::{Bundle, Zones, layout};
 
 use super::chain::Chain;
 use crate::attribute::Attributor;
@@ -163,7 +163,8 @@ impl Files {
             }
         }
         Ok(Waiting {
-            trace: Trace::from_sources(sources, Partial::Refused),
+            trace: Trace::from_sources(sources, Partial::Refused)
+                .of_zones(Zones::of(&segment.manifest().device)),
             manifest: segment.manifest().clone(),
         })
     }

@@ -435,6 +435,7 @@ impl Simulator {
             device: DEVICE,
             action: event.action,
             sector,
+            moved: 0,
             bytes,
             error,
             cpu,

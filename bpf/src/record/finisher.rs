@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
-use mostrace_bundle::Counters;
 use mostrace_bundle::manifest::{Causes, Manifest, State};
+use mostrace_bundle::{Counters, Zones};
 
 use super::counters;
 use super::journal_copies;
@@ -40,7 +40,8 @@ impl Ended {
         let mut late = Late::new(bundle.dir());
         if !manifest.losses.contains_key(COMPLETIONS) {
             let under_way = manifest.segment.as_ref().map_or(0, |s| s.under_way);
-            let unfinished = late.read(UNCOUNTED, unfinished::count(bundle.folder()));
+            let zones = Zones::of(&manifest.device);
+            let unfinished = late.read(UNCOUNTED, unfinished::count(bundle.folder(), zones));
             let lost = unfinished.map(|n| (COMPLETIONS.to_owned(), n.saturating_sub(under_way)));
             manifest.losses.extend(lost);
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use mostrace_bundle::manifest::{Clock, Sources};
-use mostrace_bundle::{Folder, Manifest, Writer};
+use mostrace_bundle::{Folder, Manifest, Writer, Zones};
 
 use super::late::Late;
 use super::progress::Recording;
@@ -235,7 +235,10 @@ impl<'o> Tracing<'o> {
         late.note("losses are not known", self.settle_accounts(manifest))?;
         let unfinished = match self.sink.events.in_flight() {
             Some(counted) => Some(counted),
-            None => late.read(UNCOUNTED, unfinished::count(&folder)),
+            None => {
+                let zones = Zones::of(&manifest.device);
+                late.read(UNCOUNTED, unfinished::count(&folder, zones))
+            }
         };
         manifest
             .losses

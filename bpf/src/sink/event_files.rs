@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use mostrace_bundle::Folder;
 use mostrace_bundle::blk_io_trace::{Decoded, Prefix, decode};
+use mostrace_bundle::{Folder, Zones};
 use zerocopy::{FromBytes, LE};
 
 use super::Retention;
@@ -71,9 +71,9 @@ impl EventFiles {
         }
     }
 
-    /// Begins to count the requests in flight, from what the source passes to [`EventFiles::follow`].
-    pub fn count_in_flight(&mut self) {
-        self.in_flight = Some(InFlight::default());
+    /// Begins to count the requests in flight on a disk with these zones, from what the source passes to [`EventFiles::follow`].
+    pub fn count_in_flight(&mut self, zones: Zones) {
+        self.in_flight = Some(InFlight::of(zones));
     }
 
     /// Takes the next event of a request, before [`EventFiles::push`]; only for a source whose events come in time order. Returns

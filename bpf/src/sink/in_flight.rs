@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
+use mostrace_bundle::Zones;
 use mostrace_bundle::blk_io_trace::Event;
 use mostrace_bundle::blk_io_trace::action::{
     BLK_TC_DISCARD, BLK_TC_FLUSH, BLK_TC_FS, BLK_TC_PC, BLK_TC_WRITE, act, ta,
@@ -44,6 +45,7 @@ pub(super) struct InFlight {
     first: Box<[Option<Key>; PLACES]>,
     /// Requests whose slot was taken, and the number of each.
     others: HashMap<Key, u32, RandomState>,
+    zones: Zones,
 }
 
 impl Default for InFlight {
@@ -51,11 +53,20 @@ impl Default for InFlight {
         InFlight {
             first: Box::new([None; PLACES]),
             others: HashMap::default(),
+            zones: Zones::default(),
         }
     }
 }
 
 impl InFlight {
+    /// Starts without requests, for a disk with these zones.
+    pub fn of(zones: Zones) -> InFlight {
+        InFlight {
+            zones,
+            ..InFlight::default()
+        }
+    }
+
     /// Returns the number of requests.
     pub fn count(&self) -> u64 {
         let others: u64 = self.others.values().map(|n| u64::from(*n)).sum();
@@ -70,7 +81,9 @@ impl InFlight {
                 self.begin(key(step));
                 true
             }
-            ta::REQUEUE | ta::COMPLETE => self.end(key(step)) || self.end_front(key(step)),
+            ta::REQUEUE | ta::COMPLETE => {
+                self.end(key(step)) || self.end_append(key(step)) || self.end_front(key(step))
+            }
             _ => true,
         }
     }
@@ -105,6 +118,12 @@ impl InFlight {
         true
     }
 
+    /// Completes an append to a zone.
+    fn end_append(&mut self, (sector, bytes, direction): Key) -> bool {
+        let issued = self.zones.append_sector(sector);
+        issued.is_some_and(|issued| self.end((issued, bytes, direction)))
+    }
+
     /// Completes the front of a request. A request may complete in parts; the rest stays.
     fn end_front(&mut self, (sector, bytes, direction): Key) -> bool {
         let is_front = |key: &&Key| key.0 == sector && key.2 == direction && key.1 > bytes;
@@ -136,6 +155,7 @@ fn key(step: Step) -> Key {
 #[cfg(test)]
 mod tests {
     use mostrace_bundle::blk_io_trace::action::BLK_TC_SYNC;
+    use mostrace_bundle::manifest::Device;
     use proptest::prelude::*;
 
     use super::*;
@@ -160,6 +180,21 @@ mod tests {
         assert_eq!(requests.count(), 1);
         assert!(requests.step(write(ta::REQUEUE, 8, 4096)));
         assert!(!requests.step(write(ta::COMPLETE, 8, 4096)));
+        assert_eq!(requests.count(), 0);
+    }
+
+    #[test]
+    fn an_append_is_completed_elsewhere_in_its_zone() {
+        let disk = Device {
+            zone_sectors: Some(32768),
+            ..Device::default()
+        };
+        let mut requests = InFlight::of(Zones::of(&disk));
+        requests.step(write(ta::ISSUE, 32768, 4096));
+        requests.step(write(ta::ISSUE, 32768, 8192));
+        assert!(requests.step(write(ta::COMPLETE, 32768 + 800, 8192)));
+        assert!(!requests.step(write(ta::COMPLETE, 800, 4096)));
+        assert!(requests.step(write(ta::COMPLETE, 32768 + 816, 4096)));
         assert_eq!(requests.count(), 0);
     }
 

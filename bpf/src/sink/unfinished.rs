@@ -7,8 +7,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
 
-use mostrace_bundle::Folder;
 use mostrace_bundle::blk_io_trace::{Decoded, decode};
+use mostrace_bundle::{Folder, Zones};
 
 use super::event_files_in;
 use super::in_flight::{InFlight, Step};
@@ -16,11 +16,11 @@ use crate::error::{At, Result};
 
 const PIECE: usize = 1 << 20;
 
-/// Counts the requests in the event files in `folder`.
+/// Counts the requests in the event files in `folder`, of a disk with these zones.
 ///
 /// # Errors
 /// Returns an error if a file cannot be read.
-pub(crate) fn count(folder: &Folder) -> Result<u64> {
+pub(crate) fn count(folder: &Folder, zones: Zones) -> Result<u64> {
     let names = event_files_in(folder)?;
     let mut files = names
         .iter()
@@ -30,7 +30,7 @@ pub(crate) fn count(folder: &Folder) -> Result<u64> {
     for (index, file) in files.iter_mut().enumerate() {
         heads.extend(file.next()?.map(|head| Reverse((head.0, index, head.1))));
     }
-    let mut requests = InFlight::default();
+    let mut requests = InFlight::of(zones);
     while let Some(Reverse((_, index, step))) = heads.pop() {
         requests.step(step);
         if let Some(file) = files.get_mut(index) {
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     fn count_in(dir: &Path) -> u64 {
-        count(&Folder::open(dir).unwrap()).unwrap()
+        count(&Folder::open(dir).unwrap(), Zones::default()).unwrap()
     }
 
     fn put(dir: &Path, cpu: u32, events: &[(u64, u64, u64)]) {

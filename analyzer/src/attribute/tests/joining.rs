@@ -30,6 +30,27 @@ fn each_write_of_a_sector_gets_its_own_entry() {
     assert_eq!(a.names.leftovers, Leftovers::default());
 }
 
+/// Its entries have the sector for which it was queued.
+#[test]
+fn an_append_has_its_own_entries_where_it_was_written() {
+    let append = Completion {
+        moved: 40,
+        ..write(0, 64, BLOCK)
+    };
+    let other = write(0, 64, BLOCK);
+    let entries = vec![by(30, process(0, 24, BLOCK)), by(31, process(0, 64, BLOCK))];
+    let files = vec![file(0, 24, BLOCK, "a"), file(0, 64, BLOCK, "b")];
+    let a = attribute(&[append, other], entries, files, None);
+    let found: Vec<_> = a
+        .rows
+        .iter()
+        .map(|row| (row.sector, path(&a, row)))
+        .collect();
+    assert_eq!(pids(&a), [Some(30), Some(31)]);
+    assert_eq!(found, [(64, Some("a".into())), (64, Some("b".into()))]);
+    assert_eq!(a.names.leftovers, Leftovers::default());
+}
+
 #[test]
 fn a_lost_completion_does_not_shift_the_next() {
     let writes = [write(1000, 24, BLOCK)];

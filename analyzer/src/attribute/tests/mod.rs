@@ -47,6 +47,7 @@ pub fn write(t: u64, sector: u64, bytes: u32) -> Completion<'static> {
         device: 7 << 20,
         action: WRITE,
         sector,
+        moved: 0,
         bytes,
         error: 0,
         cpu: 0,
