@@ -57,6 +57,7 @@ impl<'o> Tracing<'o> {
     ) -> Result<Tracing<'o>> {
         let retention = Retention::of(options.segments.is_some());
         let mut sink = Sink::new(bundle.folder(), subject.names.clone(), retention);
+        sink.events.set_zones(Zones::of(&subject.device.info));
         let ring_size = options.ring_size;
         let ring_size = ring_size.unwrap_or_else(RingSize::of_this_machine);
         let bpf = BpfSource::new(storage, options.btf.as_deref(), ring_size)?;

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use foldhash::fast::RandomState;
+use mostrace_bundle::Zones;
 use mostrace_bundle::blk_io_trace::action::{BLK_TC_FLUSH, BLK_TC_WRITE, ta};
 use mostrace_bundle::blk_io_trace::{Decoded, Event, decode};
 
@@ -63,6 +64,7 @@ pub(super) struct Completions {
     /// The records for which completions were claimed: whether the completion is a flush's, its index, and the record's kind and
     /// first sector.
     claimed: HashSet<(bool, usize, u64, u64), RandomState>,
+    zones: Zones,
 }
 
 impl Completions {
@@ -83,12 +85,22 @@ impl Completions {
             of_sectors,
             of_flushes,
             claimed: HashSet::default(),
+            zones: Zones::default(),
         }
     }
 
+    /// Sets the zones of the disk.
+    pub fn of_zones(self, zones: Zones) -> Completions {
+        Completions { zones, ..self }
+    }
+
     /// Splits the records of a part of a trace into its completions and the events of requests that did not complete, in time
-    /// order.
-    pub fn split(since_ns: u64, recent: &[u8]) -> (Completions, Vec<(Event<'_>, &[u8])>) {
+    /// order. The disk has these zones.
+    pub fn split(
+        since_ns: u64,
+        recent: &[u8],
+        zones: Zones,
+    ) -> (Completions, Vec<(Event<'_>, &[u8])>) {
         let mut events = Vec::new();
         let mut rest = recent;
         while let Decoded::Record(event, len) = decode(rest) {
@@ -100,7 +112,7 @@ impl Completions {
         let is_completion = |event: &Event<'_>| event.act() == ta::COMPLETE;
         let completed = events.iter().filter(|(event, _)| is_completion(event));
         let completed = completed.filter_map(|(event, _)| RequestRecord::of(event));
-        let mut completions = Completions::new(since_ns, completed);
+        let mut completions = Completions::new(since_ns, completed).of_zones(zones);
         events.reverse();
         events.retain(|(event, _)| {
             !is_completion(event)
@@ -124,7 +136,7 @@ impl Completions {
         let mut at = *part;
         while at.sector < behind {
             let Some(done) = self.claim_at(&at) else {
-                return false;
+                return self.claim_append(part);
             };
             at.sector = done;
         }
@@ -139,6 +151,24 @@ impl Completions {
         let candidates = self.of_flushes.iter().enumerate().skip(first);
         let mut ends = candidates.take_while(|(_, p)| of(p) == of(part));
         ends.any(|(i, _)| self.claimed.insert((true, i, part.kind, part.sector)))
+    }
+
+    /// Claims the completion of an append to a zone, which has another sector than the record.
+    fn claim_append(&mut self, part: &RequestRecord) -> bool {
+        let first = self.of_sectors.partition_point(|p| p.sector <= part.sector);
+        let candidates = self.of_sectors.iter().enumerate().skip(first);
+        let of_zone =
+            candidates.take_while(|(_, p)| self.zones.append_sector(p.sector) == Some(part.sector));
+        let key = |i| (false, i, part.kind, part.sector);
+        let end = of_zone
+            .filter(|&(i, p)| {
+                let fits = p.bytes == part.bytes && p.time_ns >= part.time_ns;
+                fits && !self.claimed.contains(&key(i))
+            })
+            .min_by_key(|(_, p)| p.time_ns);
+        let found = end.map(|(i, _)| key(i));
+        self.claimed.extend(found);
+        found.is_some()
     }
 
     /// Claims the completion of the record's first sector. Returns the first sector behind it.
@@ -174,6 +204,8 @@ impl Completions {
 
 #[cfg(test)]
 mod tests {
+    use mostrace_bundle::manifest::Device;
+
     use super::*;
 
     fn part(kind: u64, time_ns: u64, sector: u64, bytes: u32) -> RequestRecord {
@@ -231,6 +263,24 @@ mod tests {
         assert!(ends.claim(&part(ta::ISSUE, 1, 8, 4096)));
         assert!(!ends.claim(&part(ta::ISSUE, 2, 8, 4096)));
         assert!(ends.claim(&part(ta::QUEUE, 1, 8, 4096)));
+    }
+
+    #[test]
+    fn an_append_is_ended_elsewhere_in_its_zone() {
+        let disk = Device {
+            zone_sectors: Some(800),
+            ..Device::default()
+        };
+        let mut ends =
+            ends(&[(5, 1640, 4096), (9, 1648, 4096), (9, 2408, 4096)]).of_zones(Zones::of(&disk));
+        assert!(ends.claim(&part(ta::ISSUE, 4, 1600, 4096)));
+        assert!(
+            !ends.claim(&part(ta::ISSUE, 3, 1600, 8192)),
+            "of another length"
+        );
+        assert!(ends.claim(&part(ta::ISSUE, 2, 1600, 4096)));
+        assert!(!ends.claim(&part(ta::ISSUE, 1, 1600, 4096)), "one each");
+        assert!(!ends.claim(&part(ta::ISSUE, 1, 808, 4096)), "no append");
     }
 
     #[test]

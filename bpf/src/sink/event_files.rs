@@ -30,6 +30,7 @@ pub(crate) struct EventFiles {
     held: HeldBack<Held>,
     /// Requests in flight, if they are counted.
     in_flight: Option<InFlight>,
+    zones: Zones,
 }
 
 /// A call to [`EventFiles`] that is held back.
@@ -68,12 +69,18 @@ impl EventFiles {
             recent: Recent::new(retention.room(RECENT)),
             held: HeldBack::default(),
             in_flight: None,
+            zones: Zones::default(),
         }
     }
 
-    /// Begins to count the requests in flight on a disk with these zones, from what the source passes to [`EventFiles::follow`].
-    pub fn count_in_flight(&mut self, zones: Zones) {
-        self.in_flight = Some(InFlight::of(zones));
+    /// Sets the zones of the disk.
+    pub fn set_zones(&mut self, zones: Zones) {
+        self.zones = zones;
+    }
+
+    /// Begins to count the requests in flight, from what the source passes to [`EventFiles::follow`].
+    pub fn count_in_flight(&mut self) {
+        self.in_flight = Some(InFlight::of(self.zones));
     }
 
     /// Takes the next event of a request, before [`EventFiles::push`]; only for a source whose events come in time order. Returns
@@ -191,7 +198,7 @@ impl EventFiles {
     pub(super) fn begin_segment(&mut self, folder: &Folder) -> Result<EventsEnd> {
         self.flush()?;
         let (since_ns, recent) = self.recent.take();
-        let (completions, under_way) = Completions::split(since_ns, &recent);
+        let (completions, under_way) = Completions::split(since_ns, &recent, self.zones);
         let files = std::mem::take(&mut self.files);
         self.folder = folder.clone();
         self.count = 0;

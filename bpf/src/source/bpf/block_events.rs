@@ -4,7 +4,6 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use mostrace_bundle::Zones;
 use mostrace_bundle::blk_io_trace::action::is_note;
 use mostrace_bundle::blk_io_trace::{BlkIoTrace, Prefix, Version};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, LE};
@@ -46,7 +45,7 @@ impl BlockEvents {
             forwarder.begin()?;
         }
         let programs = probes.attach()?;
-        sink.events.count_in_flight(Zones::of(&device.info));
+        sink.events.count_in_flight();
         Ok(BlockEvents {
             programs,
             forwarder,
