@@ -190,29 +190,40 @@ fn the_times_are_those_of_strace() {
 
 /// A way in which fio waits for its data to be durable.
 struct Way {
+    mkfs: &'static [&'static str],
     options: &'static [&'static str],
     /// The call, and the part of fio's report with its times.
     call: &'static str,
     told: [&'static str; 2],
 }
 
-const WAYS: [Way; 4] = [
+const WAYS: [Way; 5] = [
     Way {
+        mkfs: &["-O", "fast_commit"],
+        options: &["--ioengine=psync", "--fsync=1"],
+        call: "fsync",
+        told: ["sync", "lat_ns"],
+    },
+    Way {
+        mkfs: &[],
         options: &["--ioengine=psync", "--sync=dsync"],
         call: "write",
         told: ["write", "clat_ns"],
     },
     Way {
+        mkfs: &[],
         options: &["--ioengine=psync", "--sync=sync", "--direct=1"],
         call: "write",
         told: ["write", "clat_ns"],
     },
     Way {
+        mkfs: &[],
         options: &["--ioengine=mmap", "--fsync=1"],
         call: "msync",
         told: ["sync", "lat_ns"],
     },
     Way {
+        mkfs: &[],
         options: &["--ioengine=io_uring", "--fsync=1"],
         call: "fsync",
         told: ["sync", "lat_ns"],
@@ -221,9 +232,14 @@ const WAYS: [Way; 4] = [
 
 /// fio times each call, and counts them.
 fn other_ways_to_wait_last_as_long_as_fio_says() {
-    let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let folder = tempfile::tempdir().unwrap();
     for (number, way) in WAYS.iter().enumerate() {
+        let mkfs = way.mkfs.iter().map(|word| (*word).to_owned()).collect();
+        let disk = LoopExt4::new(&LoopOptions {
+            mkfs,
+            ..LoopOptions::default()
+        });
+        let disk = disk.unwrap();
         let [bundle, told] =
             ["most", "json"].map(|suffix| folder.path().join(format!("{number}.{suffix}")));
         let mut record = run::record(disk.disk(), &bundle);
@@ -250,8 +266,11 @@ fn other_ways_to_wait_last_as_long_as_fio_says() {
             other += parts[5];
         }
         let theirs = theirs["mean"].as_f64().unwrap() * ours.len() as f64;
-        // fio's times are those around the call.
-        assert!(whole as f64 <= theirs, "{of_way:?}: {whole} of {theirs}");
+        // fio times around a call, and a request to io_uring from a little later on.
+        assert!(
+            whole as f64 <= 1.02 * theirs,
+            "{of_way:?}: {whole} of {theirs}"
+        );
         assert!(
             whole as f64 >= 0.5 * theirs,
             "{of_way:?}: {whole} of {theirs}"

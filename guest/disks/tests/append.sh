@@ -84,6 +84,16 @@ begin
 append disk.most bpf
 check_causes disk.most
 check_places disk.most
+step "segments"
+mostrace record -d $disk -o segments.most --segment 2s --source bpf --entries bpf --no-snapshot -- sh -ec "
+	for i in 1 2 3 4 5; do dd if=/dev/zero of=$mnt/g bs=1M count=1 conv=fsync 2>/dev/null; sleep 1; done"
+for segment in segments.*.most; do
+	keep "$segment"
+	mostrace analyze "$segment" >/dev/null || fail "$segment"
+	grep -q '"under_way": [1-9]' "$segment/manifest.json" && fail "$segment: $(grep -A 8 '"segment"' "$segment/manifest.json")"
+done
+mostrace analyze segments.most --by file --where "kind = 'regular'" --format csv >by.csv
+[ "$(awk -F, -v b="$(column write_bytes <by.csv)" '$1 == "/g" { n = $b } END { print n }' by.csv)" = $((5 << 20)) ] || fail "segments: $(cat by.csv)"
 # blktrace does not say which of several appends of one length was completed: what is not known is not named. From 7.x on, the
 # kernel leaves appends out of version 7 of its events.
 case $(uname -r) in

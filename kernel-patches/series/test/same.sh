@@ -77,12 +77,18 @@ check_same() {
 		cp $each.csv doctor.$each /tmp/out/
 		keep $each.most
 	done
-	grep -q 'by the tracepoint jbd2_dirty_metadata' doctor.told || fail "$(cat doctor.told)"
+	case $wanted in *jbd2*)
+		grep -q 'by the tracepoint jbd2_dirty_metadata' doctor.told || fail "$(cat doctor.told)"
+	esac
 	! grep -q 'by the tracepoint' doctor.stock || fail "$(cat doctor.stock)"
 }
 
 fresh_ext4 128 -b 4096
-wanted="iomap_dio_submit_bio jbd2_dirty_metadata writeback_start_folio "
+# From 7.x on, a program at a tracepoint may be preempted, and the kernel then skips others: those at functions see more.
+case $(uname -r) in
+[789].*) wanted="iomap_dio_submit_bio " ;;
+*) wanted="iomap_dio_submit_bio jbd2_dirty_metadata writeback_start_folio " ;;
+esac
 check_same
 remove
 umount $tracing
