@@ -168,11 +168,11 @@ bench-phone: build phone
 	guest/able.sh "$(GUEST_PACKAGES) qemu-system-arm" $(MODULE) env GUEST_SCRIPTS=guest/phone/overhead/tests \
 		GUEST_QEMU="-smp 1 -icount shift=0,sleep=off" GUEST_SILENCE=7200 guest/run.sh $(CARGO_TARGET_DIR)/mostrace-aarch64 arm64
 
-# On a 6.12 with the series and the recorder built in, as it is and with the kernel's own checks: builds both kernels.
+# On 6.12 and 7.2 with the series and the recorder built in, and on 6.12 with the kernel's own checks: builds three kernels.
 test-patched: build
 	guest/able.sh "$(GUEST_PACKAGES) $(KERNEL_PACKAGES)" $(RECORDER) patched
 	guest/able.sh "$(GUEST_PACKAGES) $(KERNEL_PACKAGES)" env GUEST_SCRIPTS=kernel-patches/series/test guest/run.sh \
-		$(MOSTRACE) 6.12-plain
+		$(MOSTRACE) 6.12-plain 7.2-plain
 
 # What the upstream patches' tracepoints cost, off and on, in instructions: builds a 6.12 without and one with them.
 bench-events: build
