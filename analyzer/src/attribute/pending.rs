@@ -52,8 +52,8 @@ pub(super) struct Window {
     to_ns: u64,
     /// The thread that the tracer saw at Q.
     pid: Option<u32>,
-    /// True for an append to a zone: other bios were queued for the same sector, whose entries are not its own.
-    is_append: bool,
+    /// True if other bios, appends to a zone, may have been queued for the same sector, whose entries are not its own.
+    begins_zone: bool,
     /// The time and CPU of the bio's process entry, if that was found: its other entries have the same.
     made: Option<Made>,
     q: Option<Moment>,
@@ -88,7 +88,7 @@ impl Window {
             from_ns,
             to_ns: completion.time_ns,
             pid: part.pid,
-            is_append: completion.moved > 0,
+            begins_zone: completion.begins_zone,
             made: None,
             q,
             i,
@@ -128,7 +128,7 @@ impl Window {
                 return is_of_bio.then_some((false, 0));
             }
             (Stage::QUEUE, _) if self.is_by_another(&entry.item) => return None,
-            (Stage::QUEUE, None) if self.is_append => return None,
+            (Stage::QUEUE, None) if self.begins_zone => return None,
             (Stage::QUEUE, Some(q)) => {
                 let from_ns = q.ns.saturating_sub(SLACK_AT_Q_NS);
                 (Some(q), from_ns, q.ns.saturating_add(SLACK_NS))

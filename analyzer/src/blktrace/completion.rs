@@ -37,6 +37,8 @@ pub struct Completion<'a> {
     /// The sectors from the one for which it was queued to `sector`: the disk itself decides where in its zone an append goes
     /// ([`Zones`](mostrace_bundle::Zones)). 0 for any other request, and for an append to the beginning of a zone.
     pub moved: u64,
+    /// True if it was queued for the first sector of a zone, as all appends to the zone are.
+    pub begins_zone: bool,
     /// Bytes completed; 0 for flushes and the end of a flush sequence.
     pub bytes: u32,
     /// An errno, 0 for success; the record's `error` without its sign.

@@ -469,6 +469,9 @@ impl LifeCycles {
             action: event.action,
             sector: event.sector,
             moved: request.moved,
+            begins_zone: self
+                .zones
+                .begin_at(event.sector.saturating_sub(request.moved)),
             bytes: event.bytes,
             error: errno(event.error),
             cpu: event.cpu,

@@ -436,6 +436,7 @@ impl Simulator {
             action: event.action,
             sector,
             moved: 0,
+            begins_zone: false,
             bytes,
             error,
             cpu,

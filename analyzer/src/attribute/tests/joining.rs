@@ -51,6 +51,27 @@ fn an_append_has_its_own_entries_where_it_was_written() {
     assert_eq!(a.names.leftovers, Leftovers::default());
 }
 
+/// Another append's entry, for the same sector, is not taken for that of an append whose Q was not seen.
+#[test]
+fn an_append_that_was_not_seen_has_no_entry() {
+    let mut append = Completion {
+        begins_zone: true,
+        ..write(0, 24, BLOCK)
+    };
+    let unseen = Part {
+        q_ns: None,
+        q_cpu: None,
+        pid: None,
+        ..append.parts[0]
+    };
+    append.parts = vec![unseen].leak();
+    let mut entry = by(30, process(0, 24, BLOCK));
+    entry.head.stage = Stage::QUEUE;
+    let a = attribute(&[append], vec![entry], vec![], None);
+    assert_eq!(pids(&a), [None]);
+    assert_eq!(a.names.leftovers.process_entries, 1);
+}
+
 #[test]
 fn a_lost_completion_does_not_shift_the_next() {
     let writes = [write(1000, 24, BLOCK)];

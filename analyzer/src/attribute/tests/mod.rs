@@ -48,6 +48,7 @@ pub fn write(t: u64, sector: u64, bytes: u32) -> Completion<'static> {
         action: WRITE,
         sector,
         moved: 0,
+        begins_zone: false,
         bytes,
         error: 0,
         cpu: 0,
