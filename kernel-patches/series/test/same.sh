@@ -71,23 +71,23 @@ check_same() {
 	info "$type: of the tracepoints, one takes: $(cat by.stock); the other: $(cat by.told)"
 	[ -z "$(cat by.stock)" ] || fail "the tracepoints are not hidden"
 	[ "$(cat by.told)" = "$wanted" ] || fail "not $wanted: $(cat by.told)"
+	[ -z "$skips" ] || return 0
 	for each in stock told; do
 		grep -q ', 0 lost' $each.log || fail "$(cat $each.log)"
 		mostrace events $each.most --format csv -o $each.csv 2>events.log || fail "$(cat events.log)"
 		cp $each.csv doctor.$each /tmp/out/
 		keep $each.most
 	done
-	case $wanted in *jbd2*)
-		grep -q 'by the tracepoint jbd2_dirty_metadata' doctor.told || fail "$(cat doctor.told)"
-	esac
+	grep -q 'by the tracepoint jbd2_dirty_metadata' doctor.told || fail "$(cat doctor.told)"
 	! grep -q 'by the tracepoint' doctor.stock || fail "$(cat doctor.stock)"
 }
 
 fresh_ext4 128 -b 4096
-# From 7.x on, a program at a tracepoint may be preempted, and the kernel then skips others: those at functions see more.
+# From 7.x on, a program at a tracepoint may be preempted, and the kernel then skips others: those at functions see more, and no two
+# recordings are alike.
 case $(uname -r) in
-[789].*) wanted="iomap_dio_submit_bio " ;;
-*) wanted="iomap_dio_submit_bio jbd2_dirty_metadata writeback_start_folio " ;;
+[789].*) wanted="iomap_dio_submit_bio " skips=yes ;;
+*) wanted="iomap_dio_submit_bio jbd2_dirty_metadata writeback_start_folio " skips= ;;
 esac
 check_same
 remove
