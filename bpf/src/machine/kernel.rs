@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use libbpf_rs::btf::types::{Enum, Func, FuncProto, Ptr, Typedef};
+use libbpf_rs::btf::types::{Enum, Func, FuncProto, Ptr, Struct, Typedef};
 use libbpf_rs::btf::{Btf, BtfType, ReferencesType};
 use mostrace_bundle::manifest;
 
@@ -71,6 +71,12 @@ pub fn has_bpf_loop(btf: &Btf<'_>) -> bool {
                 .iter()
                 .any(|f| f.name.is_some_and(|name| name == "BPF_FUNC_loop"))
         })
+}
+
+/// Returns true if the kernel's block tracer has version 8 of its events.
+pub fn has_blk_io_trace2(btf: &Btf<'_>) -> bool {
+    let event: Option<Struct<'_>> = btf.type_by_name("blk_io_trace2");
+    event.is_some()
 }
 
 /// Returns true if a program can be attached to both ends of a function (`kprobe.session`), which came with 6.10 (535a3692ba72). The

@@ -13,6 +13,7 @@ use super::{Losses, Provides, Remark, Source, remarks};
 use crate::error::{Error, Result, read_line};
 use crate::machine::device::Device;
 use crate::machine::guard::{Guard, Undo};
+use crate::machine::kernel;
 use crate::machine::lock::Lock;
 use crate::machine::mounts::Mount;
 use crate::machine::queue;
@@ -92,10 +93,21 @@ impl Blktrace {
             dropped: None,
             watch,
             guard: Some(guard),
-            notes: Vec::new(),
+            notes: left_out(device).into_iter().collect(),
             _queue: queue_lock,
         })
     }
+}
+
+/// Returns what this kernel leaves out of the events of the device, if it leaves something out. Kernels with version 8 of the events
+/// (`BLKTRACESETUP2`) leave appends to zones out of version 7, for which the tool asks (`__blk_add_trace`).
+fn left_out(device: &Device) -> Option<String> {
+    device.info.zone_sectors?;
+    let is_left_out = kernel::btf().is_ok_and(|btf| kernel::has_blk_io_trace2(&btf));
+    is_left_out.then(|| {
+        "blktrace: this kernel leaves appends to zones out of its events; --source bpf has them"
+            .into()
+    })
 }
 
 /// Returns the file that names ftrace's tracer, if there is one.
