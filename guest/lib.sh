@@ -105,11 +105,11 @@ every_source() {
 	done
 }
 
-# keep_sqlite NAME OPTION…: records SQLite with a rollback journal and with a WAL, with these options, for the host.
+# keep_sqlite NAME OPTION…: records SQLite with a rollback journal and with a WAL, or those of $journals, with these options, for the host.
 keep_sqlite() {
 	name=$1
 	shift
-	for journal in delete wal; do
+	for journal in ${journals:-delete wal}; do
 		step "record $journal by $name"
 		mostrace record -d "$loop" -o "$journal-$name.most" "$@" --sync -- \
 			mostrace workload sqlite --transactions 50 --overwrite --journal "$journal" "$mnt/$journal.db"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Called by guest/run.sh: adds nvme-cli, mdadm, losetup, blkzone and mkfs.btrfs, and from the kernel's package its drivers of NVMe, RAID 0, thin
-# and delayed volumes, and btrfs.
+# Called by guest/run.sh: adds nvme-cli, mdadm, losetup, blkzone and mkfs.btrfs, and from the kernel's package its drivers of NVMe,
+# RAID 0, thin and delayed volumes, and btrfs.
 # usage: prepare.sh KERNEL SUITE ROOT
 set -eu
 

@@ -3,7 +3,6 @@
 # data in this way. Each byte that was appended is counted in its zone, as its write pointer says, and is named where the disk has
 # the file's own bytes, although several files are written to one zone at once.
 
-LENGTH=32768
 mnt=$PWD/mnt
 mkdir -p "$mnt"
 mount -t configfs none /sys/kernel/config
@@ -37,7 +36,7 @@ pointers() {
 	blkzone report $disk | sed -n 's/.*wptr 0x\([0-9a-f]*\).*/0x\1/p' | while read -r wptr; do echo $((wptr * 512)); done
 }
 
-# append BUNDLE SOURCE: writes six files at once, each of its own letter, and records that.
+# append BUNDLE SOURCE: writes six files at once and records that.
 append() {
 	step "$1"
 	pointers >before
@@ -65,19 +64,25 @@ check_causes() {
 		NR > 1 { n += $b } END { print n }' by.csv)" = $((6 * 24 * 65536)) ] || fail "$1: $(cat by.csv)"
 }
 
-# check_places BUNDLE: the disk has each file's letter where the rows are that name the file.
+# check_places BUNDLE: each sector of each row that names a file is, on the disk, the file's sector at the row's offset.
 check_places() {
 	mostrace events "$1" --where "kind = 'regular'" --format csv >events.csv
-	awk -F, -v s="$(column sector <events.csv)" -v p="$(column path <events.csv)" 'NR > 1 && $p != "" { print $s, substr($p, 2) }' events.csv >places
-	while read -r sector letter; do
-		found=$(dd if=$disk bs=512 skip="$sector" count=1 2>/dev/null | cut -c 1)
-		[ "$found" = "$letter" ] || fail "$1: sector $sector has $found, not $letter"
+	awk -F, -v s="$(column sector <events.csv)" -v b="$(column bytes <events.csv)" -v p="$(column path <events.csv)" \
+		-v o="$(column file_offset <events.csv)" 'NR > 1 && $p != "" { print $s, $b / 512, substr($p, 2), $o == "" ? "unknown" : $o / 512 }' events.csv >places
+	while read -r sector sectors letter offset; do
+		dd if=$disk bs=512 skip="$sector" count="$sectors" 2>/dev/null | awk -v n="$sectors" -v l="$letter" -v o="$offset" '
+			{ for (i = 0; i < n; i++) {
+				found = substr($0, i * 512 + 1, 10)
+				if (o == "unknown" ? substr(found, 1, 1) != l : found != sprintf("%s %08d", l, o + i)) { print found; exit 1 }
+			} checked = 1 }
+			END { exit !checked }' >found || fail "$1: sector $sector of $letter at $offset has $(cat found)"
 	done <places
-	info "$1: $(wc -l <places) rows, each where the disk has its file's letter; $(wc -l <theirs) zones, each as its write pointer says"
+	info "$1: $(wc -l <places) rows, each sector where the disk has that of its file; $(wc -l <theirs) zones, each as its write pointer says"
 }
 
+# Each sector of a file says whose it is, and which.
 for letter in a b c d e f; do
-	yes $letter | tr -d '\n' | head -c $((24 * 65536)) >$letter
+	awk -v l=$letter 'BEGIN { for (i = 0; i < 24 * 128; i++) printf "%s %08d%502s", l, i, "" }' >$letter
 done
 emulated=
 begin

@@ -45,7 +45,7 @@ impl EntryBuilder {
         if thread.is_kernels {
             head.flags.0 |= Flags::KERNEL_THREAD.0;
         }
-        // It queued the bio of the mapped device, and another thread this one.
+        // It queued the bio of the mapped device; any thread may have queued this one.
         if thread.queued_ns != record.time_ns {
             head.flags.0 |= Flags::CHAINED.0;
         }
