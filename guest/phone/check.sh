@@ -140,8 +140,8 @@ for bundle in f2fs-*-bpf.most f2fs-*-ftrace.most f2fs-*-blktrace.most f2fs-*-ker
 	[ ! -s strange.csv ] || fail "$bundle: of $(wc -l <strange.csv) nodes it is not known whose they are: $(head -n 3 strange.csv)"
 done
 
-# The calls that were recorded there return the same here. On the same filesystem they write as many bytes of each kind. Only how many
-# blocks a commit copies and revokes varies between replays of one recording, by one block in each commit.
+# The calls that were recorded there return the same here. On the same filesystem they write as many bytes of each kind. Only how
+# many blocks the journal copies and revokes varies between replays of one recording: some have 37 revoke blocks more, or 38 copies.
 same='
 import json, sys
 outcome = json.load(sys.stdin)
