@@ -6,13 +6,12 @@
 //!        start        + 1                              + start_sum  + total - 1
 //! ```
 
-use super::block::{self, BLOCK_SIZE, BLOCKS_PER_SEG, part, u16_of, u32_of, u64_of};
+use super::block::{self, BLOCKS_PER_SEG, Blocks, part, u16_of, u32_of, u64_of};
 use super::crc;
 use super::numbers::BlkAddr;
 use super::superblock::SuperBlock;
 use crate::fs::bits;
 use crate::fs::error::Result;
-use crate::fs::image::Image;
 use crate::fs::notices::Notices;
 use fixedbitset::FixedBitSet;
 
@@ -28,9 +27,8 @@ pub mod flag {
     pub const DISABLED: u32 = 0x1000;
 }
 
-/// The offset of the bitmaps in a checkpoint block, which is the least `checksum_offset`; the next one is the greatest.
+/// The offset of the bitmaps in a checkpoint block, which is the least `checksum_offset`. The greatest is that of the last word.
 const BITMAPS: usize = 192;
-const CP_CHKSUM_OFFSET: usize = 4092;
 /// The number of logs whose summaries precede the last block of a pack: `NR_CURSEG_PERSIST_TYPE`.
 const LOGS: u32 = 6;
 
@@ -54,9 +52,9 @@ pub struct Checkpoint {
 
 impl Checkpoint {
     /// Reads both packs and returns the newer one of those that are whole.
-    pub fn read(image: &Image, sb: &SuperBlock, notices: &mut Notices) -> Result<Checkpoint> {
+    pub fn read(blocks: Blocks<'_>, sb: &SuperBlock, notices: &mut Notices) -> Result<Checkpoint> {
         let second = sb.cp_blkaddr.plus(BLOCKS_PER_SEG);
-        let start = match (version(image, sb.cp_blkaddr), version(image, second)) {
+        let start = match (version(blocks, sb.cp_blkaddr), version(blocks, second)) {
             (Ok(one), Ok(two)) if two.wrapping_sub(one).cast_signed() > 0 => second,
             (Ok(_), Ok(_)) => sb.cp_blkaddr,
             (Ok(_), Err(why)) => {
@@ -69,12 +67,12 @@ impl Checkpoint {
             }
             (Err(one), Err(two)) => {
                 let what = format!("neither pack is valid: {one}; {two}");
-                return Err(image.corrupt("checkpoint", what));
+                return Err(blocks.image.corrupt("checkpoint", what));
             }
         };
-        let blocks = sb.cp_payload.saturating_add(1);
-        let buf = block::read(image, start, blocks, "checkpoint")?;
-        Checkpoint::parse(&buf, start, sb).map_err(|what| image.corrupt("checkpoint", what))
+        let count = sb.cp_payload.saturating_add(1);
+        let buf = blocks.read(start, count, "checkpoint")?;
+        Checkpoint::parse(&buf, start, sb).map_err(|what| blocks.image.corrupt("checkpoint", what))
     }
 
     fn parse(
@@ -92,7 +90,7 @@ impl Checkpoint {
         let (sit_at, nat_at) = if ckpt_flags & flag::LARGE_NAT_BITMAP != 0 {
             (behind(nat_bytes).saturating_add(4), behind(4))
         } else if sb.cp_payload > 0 {
-            (BLOCK_SIZE, BITMAPS)
+            (sb.block_size.len(), BITMAPS)
         } else {
             (BITMAPS, behind(sit_bytes))
         };
@@ -139,9 +137,11 @@ impl Checkpoint {
 
 /// Returns the version of a pack whose first and last block are valid and have the same version; otherwise what is
 /// wrong with it.
-fn version(image: &Image, start: BlkAddr) -> std::result::Result<u64, String> {
+fn version(blocks: Blocks<'_>, start: BlkAddr) -> std::result::Result<u64, String> {
     let valid = |blkaddr: BlkAddr| {
-        let buf = block::read(image, blkaddr, 1, "checkpoint").map_err(|e| e.to_string())?;
+        let buf = blocks
+            .read(blkaddr, 1, "checkpoint")
+            .map_err(|e| e.to_string())?;
         if is_crc_valid(&buf) {
             Ok(buf)
         } else {
@@ -149,11 +149,11 @@ fn version(image: &Image, start: BlkAddr) -> std::result::Result<u64, String> {
         }
     };
     let first = valid(start)?;
-    let blocks = u32_of(&first, 136);
-    if !(3..=BLOCKS_PER_SEG).contains(&blocks) {
-        return Err(format!("block {start}: a pack of {blocks} blocks"));
+    let total = u32_of(&first, 136);
+    if !(3..=BLOCKS_PER_SEG).contains(&total) {
+        return Err(format!("block {start}: a pack of {total} blocks"));
     }
-    let last = valid(start.plus(blocks.saturating_sub(1)))?;
+    let last = valid(start.plus(total.saturating_sub(1)))?;
     let [first, last] = [first, last].map(|buf| u64_of(&buf, 0));
     if first != last {
         return Err(format!(
@@ -167,7 +167,7 @@ fn version(image: &Image, start: BlkAddr) -> std::result::Result<u64, String> {
 /// bitmaps lie behind that.
 fn is_crc_valid(block: &[u8]) -> bool {
     let offset = block::index(u32_of(block, 164));
-    if !(BITMAPS..=CP_CHKSUM_OFFSET).contains(&offset) {
+    if !(BITMAPS..=block.len().saturating_sub(4)).contains(&offset) {
         return false;
     }
     let sum = crc::crc32(crc::SEED, part(block, 0, offset));
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_checksum_in_the_middle_covers_what_is_behind_it() {
-        let mut block = vec![7; BLOCK_SIZE];
+        let mut block = vec![7; 4096];
         for (offset, valid) in [
             (192, true),
             (1000, true),
@@ -226,7 +226,7 @@ mod tests {
         ] {
             block[164..168].copy_from_slice(&(offset as u32).to_le_bytes());
             let sum = crc::crc32(crc::SEED, &block[..offset]);
-            let end = (offset + 4).min(BLOCK_SIZE);
+            let end = (offset + 4).min(block.len());
             let sum = crc::crc32(sum, &block[end..]).to_le_bytes();
             block[offset..end].copy_from_slice(&sum[..end - offset]);
             assert_eq!(is_crc_valid(&block), valid, "{offset}");
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn the_three_places_of_the_bitmaps() {
-        let mut buf: Vec<u8> = (0..2 * BLOCK_SIZE).map(|n| (n / 4) as u8).collect();
+        let mut buf: Vec<u8> = (0..2 * 4096).map(|n| (n / 4) as u8).collect();
         buf[156..160].copy_from_slice(&64u32.to_le_bytes());
         buf[160..164].copy_from_slice(&128u32.to_le_bytes());
         buf[140..144].copy_from_slice(&3u32.to_le_bytes());

@@ -101,7 +101,7 @@ impl<'a> Claims<'a> {
     fn push(&mut self, claim: Option<Claim>) {
         self.extents.extend(claim.map(|claim| Extent {
             inode: claim.ino.into(),
-            file_offset: claim.bidx.map(|bidx| bidx.saturating_mul(4096)),
+            file_offset: claim.bidx.map(|bidx| self.sb.block_size.bytes_of(bidx)),
             ..self.volume.extent(claim.blkaddr, claim.blocks, claim.kind)
         }));
     }

@@ -9,11 +9,10 @@ use super::block::{part, u16_of, u32_of};
 use super::numbers::Ino;
 use crate::fs::bits;
 
-const NR_DENTRY_IN_BLOCK: usize = 214;
 const SIZE_OF_DIR_ENTRY: usize = 11;
 const F2FS_SLOT_LEN: usize = 8;
 const F2FS_NAME_LEN: usize = 255;
-/// Bits that one of an inode's `NR_INLINE_DENTRY` slots takes: entry, name, and one bit of the bitmap.
+/// Bits that a slot takes (`NR_DENTRY_IN_BLOCK`, `NR_INLINE_DENTRY`): entry, name, and one bit of the bitmap.
 const BITS_PER_SLOT: usize = (SIZE_OF_DIR_ENTRY + F2FS_SLOT_LEN) * 8 + 1;
 
 /// A name, as its raw bytes on the disk, and its inode.
@@ -23,19 +22,10 @@ pub struct Entry {
     pub name: Box<[u8]>,
 }
 
-/// Appends the entries of a directory block to `entries`, without `.` and `..`. The error is the slot of the first bad
-/// entry; the entries behind it cannot be read.
-pub fn in_block(block: &[u8], entries: &mut Vec<Entry>) -> Result<(), usize> {
-    parse(block, NR_DENTRY_IN_BLOCK, entries)
-}
-
-/// Appends the entries inside an inode; see [`in_block`].
-pub fn in_inode(area: &[u8], entries: &mut Vec<Entry>) -> Result<(), usize> {
+/// Appends the entries of a directory's block, or of the area inside an inode, to `entries`, without `.` and `..`. The error is the
+/// slot of the first bad entry; the entries behind it cannot be read.
+pub fn parse(area: &[u8], entries: &mut Vec<Entry>) -> Result<(), usize> {
     let slots = area.len().saturating_mul(8) / BITS_PER_SLOT;
-    parse(area, slots, entries)
-}
-
-fn parse(area: &[u8], slots: usize, entries: &mut Vec<Entry>) -> Result<(), usize> {
     let used = bits::lowest_first(part(area, 0, slots.div_ceil(8)));
     // The names are at the end of the area.
     let names_at = area
@@ -87,8 +77,9 @@ mod tests {
     #[test]
     fn a_long_name_takes_more_slots() {
         let long = [b'x'; 255];
-        // The numbers come from the kernel: 214 slots in a block, 182 in an inode with 50 words of xattr.
-        for (len, slots) in [(4096, 214), ((923 - 50 - 1) * 4, 182)] {
+        // The numbers come from the kernel: 214 slots in a block of 4 KiB, 856 in one of 16 KiB, 182 in an inode with 50 words of
+        // xattr.
+        for (len, slots) in [(4096, 214), (16384, 856), ((923 - 50 - 1) * 4, 182)] {
             let at = slots - 32;
             let entries = [
                 (0, 3, &b"."[..]),
@@ -98,7 +89,6 @@ mod tests {
             ];
             let area = area(len, slots, &entries);
             let mut found = vec![];
-            let parse = if len == 4096 { in_block } else { in_inode };
             assert_eq!(parse(&area, &mut found), Ok(()));
             let found: Vec<_> = found.iter().map(|e| (e.ino.0, &*e.name)).collect();
             assert_eq!(found, [(77, &b"a"[..]), (78, &long)]);
@@ -113,9 +103,9 @@ mod tests {
             &[(0, 5, b"good"), (213, 6, b"ninebytes"), (3, 7, b"")],
         );
         let mut found = vec![];
-        assert_eq!(in_block(&area, &mut found), Err(3));
+        assert_eq!(parse(&area, &mut found), Err(3));
         assert_eq!(found.len(), 1);
         let area = self::area(4096, 214, &[(213, 6, b"ninebytes")]);
-        assert_eq!(in_block(&area, &mut found), Err(213));
+        assert_eq!(parse(&area, &mut found), Err(213));
     }
 }

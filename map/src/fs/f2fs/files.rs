@@ -7,15 +7,12 @@ use std::ops::Range;
 use super::claims::{Claim, Claims};
 use super::inode::{InodeRecord, mode, whole_clusters};
 use super::names::Directory;
-use super::node::{self, Level};
+use super::node::{Level, NodeTree};
 use super::numbers::{BlkAddr, Ino};
 use super::scan::{Node, Run, Scan};
 use super::superblock::{SuperBlock, feature};
 use crate::class::Kind;
 use crate::fs::notices::Notices;
-
-/// Number of addresses in a direct node.
-const ADDRS_PER_BLOCK: u16 = 1018;
 
 /// Claims the blocks of all files. Returns the directories.
 pub fn claim(
@@ -24,6 +21,7 @@ pub fn claim(
     claims: &mut Claims,
     notices: &mut Notices,
 ) -> HashMap<Ino, Directory> {
+    let tree = NodeTree::of(sb.block_size);
     let mut inline = std::mem::take(&mut scan.inline);
     let mut directories = HashMap::new();
     for inode in scan.inodes.iter().filter(|inode| inode.is(mode::S_IFDIR)) {
@@ -43,6 +41,7 @@ pub fn claim(
             if let Some(inode) = scan.inode(node.ino) {
                 let mut file = File {
                     sb,
+                    tree,
                     inode,
                     node,
                     claims,
@@ -62,6 +61,7 @@ pub fn claim(
 /// One node of a file, and what is needed to claim its blocks.
 struct File<'a, 'b> {
     sb: &'a SuperBlock,
+    tree: NodeTree,
     inode: &'a InodeRecord,
     node: &'a Node,
     claims: &'a mut Claims<'b>,
@@ -70,7 +70,7 @@ struct File<'a, 'b> {
 
 impl File<'_, '_> {
     fn claim_node(&mut self) {
-        let kind = match Level::of(self.node.ofs) {
+        let kind = match self.tree.level(self.node.ofs) {
             Some(Level::Indirect | Level::Double) => Kind::ColdNode,
             _ if self.inode.is(mode::S_IFDIR) => Kind::HotNode,
             _ if self.node.is_fsync => Kind::FsyncNode,
@@ -82,13 +82,16 @@ impl File<'_, '_> {
     /// Claims the blocks to which the node's addresses point. Returns the claimed runs in file order.
     fn claim_contents(&mut self, runs: &[Run]) -> Vec<Range<BlkAddr>> {
         let log = self.inode.i_log_cluster_size;
-        let (in_inode, in_node) = (self.inode.addrs, whole_clusters(ADDRS_PER_BLOCK, log));
+        let in_node = u16::try_from(self.tree.n).unwrap_or(u16::MAX);
+        let (in_inode, in_node) = (self.inode.addrs, whole_clusters(in_node, log));
         let limit = if self.node.ofs == 0 {
             in_inode
         } else {
             in_node
         };
-        let start = node::start_bidx(self.node.ofs, in_inode.into(), in_node.into());
+        let start = self
+            .tree
+            .start_bidx(self.node.ofs, in_inode.into(), in_node.into());
         let bidx = |index: u16| start.map(|start| start.saturating_add(index.into()));
         let kind = self.kind();
         let mut cluster = 0..0;

@@ -2,12 +2,12 @@
 //! `struct f2fs_inode`: the file's attributes, and its first addresses or its contents.
 //!
 //! ```text
-//! i_addr[923]: │ extra attributes │ addresses, or (after one word) inline contents │ inline xattr │
+//! i_addr: │ extra attributes │ addresses, or (after one word) inline contents │ inline xattr │
 //! ```
 
 use super::block::{self, index, part, u16_of, u32_of, u32s};
 use super::crc;
-use super::node::INODE_CHILDREN;
+use super::node::{FOOTER, NodeTree};
 use super::numbers::{BlkAddr, Ino, Nid};
 use super::superblock::{SuperBlock, feature};
 
@@ -30,12 +30,11 @@ mod inline {
 const FADVISE_ENCRYPT_BIT: u8 = 0x4;
 const F2FS_COMPR_FL: u32 = 0x4;
 const F2FS_NAME_LEN: usize = 255;
-/// Byte offsets in the block.
+/// Byte offsets in the block; `i_nid` lies between `i_addr` and the footer.
 const I_ADDR: usize = 360;
 const I_INODE_CHECKSUM: usize = 368;
-const I_NID: usize = 4052;
-/// Number of words in `i_addr`; and the words that inline xattr takes if the inode does not say.
-const DEF_ADDRS_PER_INODE: usize = 923;
+const I_NID_LEN: usize = 20;
+/// The words that inline xattr takes if the inode does not say.
 const DEFAULT_INLINE_XATTR_ADDRS: usize = 50;
 /// Length in bytes of the extra attributes up to and including the checksum, and the compression's fields.
 const WITH_CHECKSUM: usize = 12;
@@ -52,6 +51,17 @@ pub struct InodeRecord {
     /// log2 of the number of blocks in a cluster, if the file is compressed.
     pub i_log_cluster_size: Option<u8>,
     pub is_encrypted: bool,
+}
+
+/// Returns the offset of `i_nid` in an inode's block.
+fn i_nid_at(block: &[u8]) -> usize {
+    let behind = index(FOOTER).saturating_add(I_NID_LEN);
+    block.len().saturating_sub(behind)
+}
+
+/// `DEF_ADDRS_PER_INODE`: returns the number of words in `i_addr`.
+fn i_addr_words(block: &[u8]) -> usize {
+    i_nid_at(block).saturating_sub(I_ADDR) / 4
 }
 
 impl InodeRecord {
@@ -88,7 +98,7 @@ impl<'a> Inode<'a> {
         };
         let extra = extra_isize / 4;
         let words = extra.checked_add(xattr);
-        let addrs = words.and_then(|words| DEF_ADDRS_PER_INODE.checked_sub(words));
+        let addrs = words.and_then(|words| i_addr_words(block).checked_sub(words));
         let addrs = addrs.filter(|&addrs| addrs > 1 && extra_isize % 4 == 0);
         let Some(addrs) = addrs.and_then(|addrs| u16::try_from(addrs).ok()) else {
             return Err(format!(
@@ -155,7 +165,7 @@ impl<'a> Inode<'a> {
         let inline = self.record.is(mode::S_IFDIR) && self.has_inline(inline::DENTRY);
         // The first word is reserved.
         let before = self.extra.saturating_add(1);
-        let words = DEF_ADDRS_PER_INODE
+        let words = i_addr_words(self.block)
             .checked_sub(before)?
             .checked_sub(self.xattr)?;
         let from = before.saturating_mul(4).saturating_add(I_ADDR);
@@ -163,9 +173,9 @@ impl<'a> Inode<'a> {
     }
 
     /// Returns the nodes to which the inode points, each with its offset in the tree of nodes.
-    pub fn children(&self) -> impl Iterator<Item = (u32, Nid)> + 'a {
-        let nids = u32s(part(self.block, I_NID, 20)).map(Nid);
-        INODE_CHILDREN
+    pub fn children(&self, tree: NodeTree) -> impl Iterator<Item = (u32, Nid)> + 'a {
+        let nids = u32s(part(self.block, i_nid_at(self.block), I_NID_LEN)).map(Nid);
+        tree.below_inode()
             .into_iter()
             .zip(nids)
             .filter(|(_, nid)| *nid != Nid(0))

@@ -2,16 +2,41 @@
 //! `struct f2fs_journal`: entries newer than those in the NAT and the SIT, kept in the spare bytes of the hot and cold
 //! data logs' summaries.
 
-use super::block::{self, part, u16_of, u32_of};
+use super::block::{Blocks, part, u16_of, u32_of};
 use super::checkpoint::{Checkpoint, flag};
 use super::numbers::BlkAddr;
+use super::superblock::{SuperBlock, feature};
 use crate::fs::error::Result;
-use crate::fs::image::Image;
 use crate::fs::notices::Notices;
 
-/// Length in bytes of the 512 summary entries ahead of the journal; and of the journal.
-const SUM_ENTRIES_SIZE: usize = 3584;
-const SUM_JOURNAL_SIZE: usize = 507;
+/// Length in bytes of a summary's footer.
+const SUM_FOOTER_SIZE: usize = 5;
+
+/// `struct f2fs_summary_block`: entries of 7 bytes, one for every 8 bytes of its own length, the journal, and a footer.
+struct Summary {
+    /// Length in bytes of the entries.
+    entries: usize,
+    /// Length in bytes of the journal.
+    journal: usize,
+}
+
+impl Summary {
+    /// A summary has the length of a block, or 4 KiB with packed_ssa (`sum_blocksize`).
+    fn of(sb: &SuperBlock) -> Summary {
+        let bytes = if sb.has(feature::PACKED_SSA) {
+            4096
+        } else {
+            sb.block_size.len()
+        };
+        let entries = (bytes / 8).saturating_mul(7);
+        Summary {
+            entries,
+            journal: bytes
+                .saturating_sub(entries)
+                .saturating_sub(SUM_FOOTER_SIZE),
+        }
+    }
+}
 
 /// Length in bytes of `nat_journal_entry` and `sit_journal_entry`, each with the number in front of it.
 const NAT_ENTRY: usize = 4 + 9;
@@ -30,15 +55,21 @@ pub struct Journals {
 
 impl Journals {
     /// Reads the journals from the checkpoint pack.
-    pub fn read(image: &Image, cp: &Checkpoint, notices: &mut Notices) -> Result<Journals> {
+    pub fn read(
+        blocks: Blocks<'_>,
+        sb: &SuperBlock,
+        cp: &Checkpoint,
+        notices: &mut Notices,
+    ) -> Result<Journals> {
+        let summary = Summary::of(sb);
         let [nat, sit] = if cp.has(flag::COMPACT_SUM) {
             let blkaddr = cp.start.plus(cp.cp_pack_start_sum);
-            let buf = block::read(image, blkaddr, 1, "compact summary")?;
-            [0, SUM_JOURNAL_SIZE].map(|at| part(&buf, at, SUM_JOURNAL_SIZE).to_vec())
+            let buf = blocks.read(blkaddr, 1, "compact summary")?;
+            [0, summary.journal].map(|at| part(&buf, at, summary.journal).to_vec())
         } else {
             let journal = |log| {
-                let buf = block::read(image, data_summary(cp, log), 1, "summary")?;
-                Ok(part(&buf, SUM_ENTRIES_SIZE, SUM_JOURNAL_SIZE).to_vec())
+                let buf = blocks.read(data_summary(cp, log), 1, "summary")?;
+                Ok(part(&buf, summary.entries, summary.journal).to_vec())
             };
             [journal(HOT_DATA)?, journal(COLD_DATA)?]
         };
@@ -84,23 +115,38 @@ fn entries(journal: &[u8], size: usize, of: &str, notices: &mut Notices) -> Vec<
 
 #[cfg(test)]
 mod tests {
+    use super::super::block::BlockSize;
     use super::*;
 
+    /// The kernel's NAT_JOURNAL_ENTRIES and SIT_JOURNAL_ENTRIES.
     #[test]
-    fn a_journal_has_room_for_38_or_6_entries() {
-        for (size, most) in [(NAT_ENTRY, 38u16), (SIT_ENTRY, 6)] {
-            let mut journal = vec![3; SUM_JOURNAL_SIZE];
-            journal[..2].copy_from_slice(&most.to_le_bytes());
-            let mut notices = Notices::default();
-            let all = entries(&journal, size, "", &mut notices);
-            assert_eq!(all.len(), usize::from(most));
-            assert!(
-                all.iter()
-                    .all(|(number, entry)| { *number == 0x0303_0303 && entry.len() == size - 4 })
-            );
-            journal[0] += 1;
-            assert!(entries(&journal, size, "", &mut notices).is_empty());
-            assert_eq!(notices.into_lines().len(), 1);
+    fn the_room_of_a_journal_follows_from_the_length_of_a_summary() {
+        for (size, feature, nat, sit) in [
+            (BlockSize::ALL[0], 0, 38, 6),
+            (BlockSize::ALL[2], 0, 157, 26),
+            (BlockSize::ALL[2], feature::PACKED_SSA, 38, 6),
+        ] {
+            let sb = SuperBlock {
+                block_size: size,
+                feature,
+                ..SuperBlock::for_tests(0)
+            };
+            let room = Summary::of(&sb).journal;
+            let (nat, sit): (u16, u16) = (nat, sit);
+            for (entry, most) in [(NAT_ENTRY, nat), (SIT_ENTRY, sit)] {
+                let mut journal = vec![3; room];
+                journal[..2].copy_from_slice(&most.to_le_bytes());
+                let mut notices = Notices::default();
+                let all = entries(&journal, entry, "", &mut notices);
+                assert_eq!(all.len(), usize::from(most));
+                let is_whole = |(number, rest): &(u32, Vec<u8>)| {
+                    *number == 0x0303_0303 && rest.len() == entry - 4
+                };
+                assert!(all.iter().all(is_whole));
+                journal[0] += 1;
+                assert!(entries(&journal, entry, "", &mut notices).is_empty());
+                assert_eq!(notices.into_lines().len(), 1);
+            }
         }
     }
 }

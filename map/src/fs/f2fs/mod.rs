@@ -40,12 +40,14 @@ mod sit;
 mod superblock;
 mod tree;
 
+use block::Blocks;
 use checkpoint::Checkpoint;
 use claims::Claims;
 use inode::InodeRecord;
 use journal::Journals;
 use names::Tree;
 use nat::Nat;
+use node::NodeTree;
 pub use parts::parts;
 use recovery::Recovery;
 use scan::{Scan, Scanner};
@@ -60,7 +62,7 @@ use superblock::SuperBlock;
 ///
 /// # Errors
 /// Returns an error if no superblock or no checkpoint is sound, if the image is shorter than the filesystem, or if the
-/// layout is not supported: blocks that are not 4 KiB, or an image of one of several devices alone.
+/// layout is not supported, such as an image of one of several devices alone.
 pub fn build(image: &Image, start_sector: u64) -> Result<Map> {
     build_with(image, start_sector, &|_| {})
 }
@@ -69,16 +71,20 @@ pub fn build(image: &Image, start_sector: u64) -> Result<Map> {
 pub(super) fn build_with(image: &Image, start_sector: u64, watcher: &Watcher) -> Result<Map> {
     let notices = &mut Notices::default();
     let sb = &SuperBlock::read(image, notices)?;
-    let volume = Volume::new(image, start_sector, sb.block_count, 1 << block::BLOCK_BITS)?;
-    let cp = &Checkpoint::read(image, sb, notices)?;
-    let journals = &Journals::read(image, cp, notices)?;
-    let mut valid = sit::read(image, sb, cp, journals, notices)?;
+    let blocks = Blocks {
+        image,
+        size: sb.block_size,
+    };
+    let volume = Volume::new(image, start_sector, sb.block_count, sb.block_size.bytes())?;
+    let cp = &Checkpoint::read(blocks, sb, notices)?;
+    let journals = &Journals::read(blocks, sb, cp, notices)?;
+    let mut valid = sit::read(blocks, sb, cp, journals, notices)?;
     let part = Part::new(watcher, "node address table", block::index(sb.nat_blocks()));
-    let nat = Nat::read(image, sb, cp, journals, notices, part)?;
-    let recovery = &Recovery::read(image, sb, cp, &nat, notices);
+    let nat = Nat::read(blocks, sb, cp, journals, notices, part)?;
+    let recovery = &Recovery::read(blocks, sb, cp, &nat, notices);
     let scan = Scan::default();
     let scanner = Scanner {
-        image,
+        blocks,
         sb,
         recovery,
         valid: &mut valid,
@@ -88,15 +94,15 @@ pub(super) fn build_with(image: &Image, start_sector: u64, watcher: &Watcher) ->
     let nodes = nat.into_disk_order();
     let mut scan = scanner.read(&nodes, Part::new(watcher, "nodes", nodes.len()));
     drop(nodes);
-    tree::prune(&mut scan, notices);
+    tree::prune(NodeTree::of(sb.block_size), &mut scan, notices);
     let mut claims = Claims::new(sb, volume);
     let directories = files::claim(sb, &mut scan, &mut claims, notices);
     let mut inodes = inodes(&scan);
     drop(scan);
     let part = Part::new(watcher, "directories", directories.len());
-    let tree = Tree::new(image, sb, directories, &recovery.names, notices);
+    let tree = Tree::new(blocks, sb, directories, &recovery.names, notices);
     link(tree, sb.root_ino, &mut inodes, part);
-    orphans::note_nameless(image, sb, cp, &inodes, notices)?;
+    orphans::note_nameless(blocks, sb, cp, &inodes, notices)?;
     let extents = claims.into_extents(valid, notices);
     let map = volume.map(extents, inodes);
     Ok(map.with_notices(std::mem::take(notices).into_lines()))

@@ -6,13 +6,12 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::block;
+use super::block::{self, Blocks};
 use super::dentry::{self, Entry};
 use super::numbers::{BlkAddr, Ino};
 use super::recovery::NewName;
 use super::superblock::SuperBlock;
 use crate::fs::bits;
-use crate::fs::image::Image;
 use crate::fs::names::{Directories, FileName, encrypted};
 use crate::fs::notices::Notices;
 use fixedbitset::FixedBitSet;
@@ -33,7 +32,7 @@ const CHUNK: u32 = 256;
 
 /// Reads the directories of an image one by one.
 pub struct Tree<'a> {
-    image: &'a Image,
+    blocks: Blocks<'a>,
     sb: &'a SuperBlock,
     directories: HashMap<Ino, Directory>,
     new: &'a [NewName],
@@ -45,14 +44,14 @@ pub struct Tree<'a> {
 impl<'a> Tree<'a> {
     /// Starts with no directory read. `new` holds the names that are newer than the directories.
     pub fn new(
-        image: &'a Image,
+        blocks: Blocks<'a>,
         sb: &'a SuperBlock,
         directories: HashMap<Ino, Directory>,
         new: &'a [NewName],
         notices: &'a mut Notices,
     ) -> Tree<'a> {
         Tree {
-            image,
+            blocks,
             sb,
             directories,
             new,
@@ -62,9 +61,9 @@ impl<'a> Tree<'a> {
     }
 
     fn read_run(&mut self, ino: Ino, run: Range<BlkAddr>, entries: &mut Vec<Entry>) {
-        let blocks = run.start.up_to(run.end);
+        let count = run.start.up_to(run.end);
         let at = format_args!("directory {ino}, block {}", run.start);
-        let buf = match block::read(self.image, run.start, blocks, at) {
+        let buf = match self.blocks.read(run.start, count, at) {
             Ok(buf) => buf,
             Err(error) => return self.notices.push(error.to_string()),
         };
@@ -74,7 +73,7 @@ impl<'a> Tree<'a> {
             if !is_new {
                 continue;
             }
-            if let Err(slot) = dentry::in_block(block::nth(&buf, nth), entries) {
+            if let Err(slot) = dentry::parse(self.blocks.nth(&buf, nth), entries) {
                 self.notices.push(format!(
                     "directory {ino}, block {blkaddr}: bad entry in slot {slot}"
                 ));

@@ -3,18 +3,22 @@
 //!
 //! Its segments come in pairs; a bit in the checkpoint tells which of the two holds the valid copy of a block.
 
-use super::block::{self, BLOCK_SIZE, BLOCKS_PER_SEG, SEG_BITS, u32_of};
+use super::block::{self, BLOCKS_PER_SEG, BlockSize, Blocks, SEG_BITS, u32_of};
 use super::checkpoint::Checkpoint;
 use super::journal::Journals;
 use super::numbers::{BlkAddr, Ino, Nid};
 use super::superblock::SuperBlock;
 use crate::fs::error::Result;
-use crate::fs::image::Image;
 use crate::fs::notices::Notices;
 use crate::fs::progress::Part;
 
-const NAT_ENTRY_PER_BLOCK: u32 = 455;
-const ENTRY_SIZE: usize = 9;
+/// The length of an entry in bytes.
+const ENTRY_SIZE: u32 = 9;
+
+/// `NAT_ENTRY_PER_BLOCK`.
+fn entries_per_block(size: BlockSize) -> u32 {
+    size.bytes() / ENTRY_SIZE
+}
 
 /// A node that is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +37,7 @@ pub struct Nat {
 impl Nat {
     /// Reads the table and applies the newer entries in the journal.
     pub fn read(
-        image: &Image,
+        blocks: Blocks<'_>,
         sb: &SuperBlock,
         cp: &Checkpoint,
         journals: &Journals,
@@ -41,24 +45,24 @@ impl Nat {
         mut part: Part,
     ) -> Result<Nat> {
         let mut nat = Nat::default();
-        let blocks = sb.nat_blocks();
+        let (count, per_block) = (sb.nat_blocks(), entries_per_block(blocks.size));
         let mut first = 0;
-        while first < blocks {
-            let run = run_of(cp, first, blocks);
+        while first < count {
+            let run = run_of(cp, first, count);
             let at = address(sb, cp, first);
-            let is_hole = block::is_hole(image, at, run);
+            let is_hole = blocks.is_hole(at, run);
             let there = if is_hole { 0 } else { run };
-            let buf = block::read(image, at, there, "NAT")?;
+            let buf = blocks.read(at, there, "NAT")?;
             for nth in 0..there {
                 let before = first.saturating_add(nth);
-                let nid = Nid(before.saturating_mul(NAT_ENTRY_PER_BLOCK));
-                nat.push_block(sb, nid, block::nth(&buf, nth), notices);
+                let nid = Nid(before.saturating_mul(per_block));
+                nat.push_block(sb, nid, blocks.nth(&buf, nth), notices);
             }
             first = first.saturating_add(run);
             part.add(block::index(run));
         }
         for (number, entry) in &journals.nat {
-            if *number >= blocks.saturating_mul(NAT_ENTRY_PER_BLOCK) {
+            if *number >= count.saturating_mul(per_block) {
                 notices.push(format!(
                     "NAT journal: nid {number} is beyond the end of the NAT"
                 ));
@@ -72,11 +76,11 @@ impl Nat {
 
     fn push_block(&mut self, sb: &SuperBlock, nid: Nid, block: &[u8], notices: &mut Notices) {
         // If few files were ever made, most blocks of the table are all zeros.
-        if block == [0; BLOCK_SIZE] {
+        if block.iter().all(|byte| *byte == 0) {
             return;
         }
-        let nids = nid.until(nid.plus(NAT_ENTRY_PER_BLOCK));
-        for (nid, entry) in nids.zip(block.chunks_exact(ENTRY_SIZE)) {
+        let nids = nid.until(nid.plus(entries_per_block(sb.block_size)));
+        for (nid, entry) in nids.zip(block.chunks_exact(block::index(ENTRY_SIZE))) {
             self.entries.extend(parse(sb, nid, entry, notices));
         }
     }

@@ -3,27 +3,27 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::block::{self, part, u32_of, u32s};
+use super::block::{self, Blocks, part, u32_of, u32s};
 use super::checkpoint::{Checkpoint, flag};
 use super::numbers::Ino;
 use super::superblock::{SuperBlock, feature};
 use crate::fs::error::Result;
-use crate::fs::image::Image;
 use crate::fs::notices::Notices;
 use crate::map::Inode;
 
-const F2FS_ORPHANS_PER_BLOCK: usize = 1020;
-const ENTRY_COUNT: usize = 4088;
+/// The number of bytes behind the inode numbers in a block, and the place of `entry_count` in them.
+const TAIL: usize = 16;
+const ENTRY_COUNT: usize = 8;
 
 /// Notes how many files without a name are neither orphans nor quota files.
 pub fn note_nameless(
-    image: &Image,
+    blocks: Blocks<'_>,
     sb: &SuperBlock,
     cp: &Checkpoint,
     inodes: &HashMap<u64, Inode>,
     notices: &mut Notices,
 ) -> Result<()> {
-    let mut expected = read(image, sb, cp)?;
+    let mut expected = read(blocks, sb, cp)?;
     if sb.has(feature::QUOTA_INO) {
         expected.extend(sb.qf_ino);
     }
@@ -44,19 +44,21 @@ pub fn note_nameless(
 }
 
 /// Reads the orphans' inode numbers from the blocks between the checkpoint and its summaries.
-fn read(image: &Image, sb: &SuperBlock, cp: &Checkpoint) -> Result<Vec<Ino>> {
+fn read(blocks: Blocks<'_>, sb: &SuperBlock, cp: &Checkpoint) -> Result<Vec<Ino>> {
     let first = cp.start.plus(1).plus(sb.cp_payload);
     let before = sb.cp_payload.saturating_add(1);
-    let blocks = cp.cp_pack_start_sum.saturating_sub(before);
-    if !cp.has(flag::ORPHAN_PRESENT) || blocks == 0 {
+    let count = cp.cp_pack_start_sum.saturating_sub(before);
+    if !cp.has(flag::ORPHAN_PRESENT) || count == 0 {
         return Ok(Vec::new());
     }
-    let buf = block::read(image, first, blocks, "orphans")?;
+    let buf = blocks.read(first, count, "orphans")?;
     let mut orphans = Vec::new();
-    for nth in 0..blocks {
-        let block = block::nth(&buf, nth);
-        let count = block::index(u32_of(block, ENTRY_COUNT)).min(F2FS_ORPHANS_PER_BLOCK);
-        orphans.extend(u32s(part(block, 0, count.saturating_mul(4))).map(Ino));
+    for nth in 0..count {
+        let block = blocks.nth(&buf, nth);
+        let room = block.len().saturating_sub(TAIL);
+        let count = block::index(u32_of(block, room.saturating_add(ENTRY_COUNT)));
+        let bytes = count.saturating_mul(4).min(room);
+        orphans.extend(u32s(part(block, 0, bytes)).map(Ino));
     }
     Ok(orphans)
 }
@@ -65,6 +67,7 @@ fn read(image: &Image, sb: &SuperBlock, cp: &Checkpoint) -> Result<Vec<Ino>> {
 mod tests {
     use super::super::numbers::BlkAddr;
     use super::*;
+    use crate::fs::image::Image;
 
     #[test]
     fn every_block_counts_its_own() {
@@ -83,9 +86,13 @@ mod tests {
         let image = Image::new("x".as_ref(), len, bytes);
         let cp = |flags| Checkpoint::for_tests(BlkAddr(512), flags, 4);
         let sb = SuperBlock::for_tests(1);
-        let orphans = read(&image, &sb, &cp(flag::ORPHAN_PRESENT)).expect("orphans");
+        let blocks = Blocks {
+            image: &image,
+            size: sb.block_size,
+        };
+        let orphans = read(blocks, &sb, &cp(flag::ORPHAN_PRESENT)).expect("orphans");
         assert_eq!(orphans.len(), 1023);
         assert_eq!(orphans[1019..], [1019, 2000, 2001, 2002].map(Ino));
-        assert!(read(&image, &sb, &cp(0)).expect("orphans").is_empty());
+        assert!(read(blocks, &sb, &cp(0)).expect("orphans").is_empty());
     }
 }

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use super::block::BLOCK_BITS;
+use super::block::BlockSize;
 use super::superblock::{Dev, SuperBlock};
 use crate::fs::error::Result;
 use crate::fs::image::Image;
@@ -17,19 +17,23 @@ use crate::fs::part::{Part, PartDevice};
 pub fn parts(image: &Image, notices: &mut Notices) -> Result<Vec<Part>> {
     let sb = SuperBlock::read_part(image, notices)?;
     if sb.devs.is_empty() {
-        return Ok(vec![part(PartDevice::First, sb.block_count)]);
+        return Ok(vec![part(PartDevice::First, sb.block_count, sb.block_size)]);
     }
     let device = |(at, dev): (usize, &Dev)| match at {
-        0 => part(PartDevice::First, dev.blocks),
-        _ => part(PartDevice::Path(path_of(&dev.path)), dev.blocks),
+        0 => part(PartDevice::First, dev.blocks, sb.block_size),
+        _ => part(
+            PartDevice::Path(path_of(&dev.path)),
+            dev.blocks,
+            sb.block_size,
+        ),
     };
     Ok(sb.devs.iter().enumerate().map(device).collect())
 }
 
-fn part(device: PartDevice, blocks: u64) -> Part {
+fn part(device: PartDevice, blocks: u64, size: BlockSize) -> Part {
     Part {
         device,
-        bytes: Some(blocks.saturating_mul(1 << BLOCK_BITS)),
+        bytes: Some(size.bytes_of(blocks)),
     }
 }
 

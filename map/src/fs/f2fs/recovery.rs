@@ -11,15 +11,14 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::block::{self, BLOCK_SIZE};
+use super::block::{self, Blocks};
 use super::checkpoint::{Checkpoint, flag};
 use super::inode::Inode;
 use super::nat::{Nat, NatEntry};
-use super::node::{Footer, Level, N, XATTR_NODE_OFFSET};
+use super::node::{Footer, Level, NodeTree, XATTR_NODE_OFFSET};
 use super::numbers::{BlkAddr, Ino};
 use super::superblock::{SuperBlock, feature};
 use crate::fs::bits;
-use crate::fs::image::Image;
 use crate::fs::notices::Notices;
 
 /// Everything that is newer than the checkpoint.
@@ -44,7 +43,7 @@ pub struct NewName {
 impl Recovery {
     /// Follows the chain of nodes from the next free block of the log of warm nodes.
     pub fn read(
-        image: &Image,
+        blocks: Blocks<'_>,
         sb: &SuperBlock,
         cp: &Checkpoint,
         nat: &Nat,
@@ -60,7 +59,7 @@ impl Recovery {
             ));
             return Recovery::default();
         };
-        let recovered = chain(image, sb, cp, start).and_then(|chain| recover(&chain, nat));
+        let recovered = chain(blocks, sb, cp, start).and_then(|chain| recover(&chain, nat));
         let recovery = match recovered {
             Ok(recovery) => recovery,
             Err(what) => {
@@ -105,7 +104,7 @@ struct Step {
 
 /// Returns all nodes written since the checkpoint, in order.
 fn chain(
-    image: &Image,
+    blocks: Blocks<'_>,
     sb: &SuperBlock,
     cp: &Checkpoint,
     start: BlkAddr,
@@ -113,10 +112,12 @@ fn chain(
     let mut steps = Vec::new();
     let mut seen = sb.no_main_blocks();
     let mut blkaddr = start;
-    let mut buf = vec![0; BLOCK_SIZE];
+    let mut buf = blocks.buffer();
     while let Some(n) = sb.in_main(blkaddr) {
         let at = format_args!("node chain, block {blkaddr}");
-        block::read_into(image, &mut buf, blkaddr, at).map_err(|error| error.to_string())?;
+        blocks
+            .read_into(&mut buf, blkaddr, at)
+            .map_err(|error| error.to_string())?;
         let footer = Footer::of(&buf);
         if !cp.is_followed_by(footer.cp_ver) {
             break;
@@ -144,7 +145,8 @@ fn step(sb: &SuperBlock, blkaddr: BlkAddr, footer: Footer, block: &[u8]) -> Resu
         [BlkAddr::NULL, BlkAddr::NEW, BlkAddr::COMPRESS].contains(&addr)
             || sb.in_main(addr).is_some()
     };
-    let inside = match Level::of(footer.ofs) {
+    let tree = NodeTree::of(sb.block_size);
+    let inside = match tree.level(footer.ofs) {
         Some(Level::Inode) if footer.is_inode() => {
             let inode = Inode::parse(sb, footer.ino, block).map_err(bad)?;
             step.is_inline = inode.has_inline_data();
@@ -154,9 +156,9 @@ fn step(sb: &SuperBlock, blkaddr: BlkAddr, footer: Footer, block: &[u8]) -> Resu
             });
             inode.addrs().all(is_inside)
         }
-        Some(Level::Direct) if !footer.is_inode() => {
-            block::addrs(block).take(block::index(N)).all(is_inside)
-        }
+        Some(Level::Direct) if !footer.is_inode() => block::addrs(block)
+            .take(block::index(tree.n))
+            .all(is_inside),
         Some(Level::Xattr) if !footer.is_inode() => true,
         _ => return Err(bad(format!("not a direct node: offset {}", footer.ofs))),
     };

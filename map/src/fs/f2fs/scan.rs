@@ -3,15 +3,14 @@
 
 use std::collections::HashMap;
 
-use super::block::{self, BLOCK_SIZE, SEG_BITS, u32s};
+use super::block::{self, Blocks, SEG_BITS, u32s};
 use super::dentry::{self, Entry};
 use super::inode::{Inode, InodeRecord};
 use super::nat::NatEntry;
-use super::node::{self, Footer, Level, N, XATTR_NODE_OFFSET};
+use super::node::{Footer, Level, NodeTree, XATTR_NODE_OFFSET};
 use super::numbers::{BlkAddr, Ino, Nid};
 use super::recovery::Recovery;
 use super::superblock::SuperBlock;
-use crate::fs::image::Image;
 use crate::fs::notices::Notices;
 use crate::fs::progress::Part;
 use fixedbitset::FixedBitSet;
@@ -80,7 +79,7 @@ impl Scan {
 
 /// Builds a [`Scan`].
 pub struct Scanner<'a> {
-    pub image: &'a Image,
+    pub blocks: Blocks<'a>,
     pub sb: &'a SuperBlock,
     pub recovery: &'a Recovery,
     /// The blocks in use. Blocks that the recovery replaces are removed from it.
@@ -90,11 +89,15 @@ pub struct Scanner<'a> {
 }
 
 impl Scanner<'_> {
+    fn tree(&self) -> NodeTree {
+        NodeTree::of(self.blocks.size)
+    }
+
     /// Reads the nodes written after the checkpoint, then those in the NAT.
     pub fn read(mut self, entries: &[NatEntry], mut part: Part) -> Scan {
-        let mut buf = vec![0; BLOCK_SIZE];
+        let mut buf = self.blocks.buffer();
         for &NatEntry { nid, ino, blkaddr } in &self.recovery.nodes {
-            if self.read_blocks(&mut buf, blkaddr) {
+            if self.read_block(&mut buf, blkaddr) {
                 self.node(NatEntry { nid, ino, blkaddr }, &buf, true);
             }
         }
@@ -115,28 +118,25 @@ impl Scanner<'_> {
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
             return;
         };
-        let blocks = first.blkaddr.up_to(last.blkaddr).saturating_add(1);
-        buf.resize(block::index(blocks).saturating_mul(BLOCK_SIZE), 0);
-        let whole = block::read_into(self.image, buf, first.blkaddr, "nodes").is_ok();
-        let mut single = vec![0; BLOCK_SIZE];
+        let count = first.blkaddr.up_to(last.blkaddr).saturating_add(1);
+        let bytes = block::index(count).saturating_mul(self.blocks.size.len());
+        buf.resize(bytes, 0);
+        let whole = self.blocks.read_into(buf, first.blkaddr, "nodes").is_ok();
+        let mut single = self.blocks.buffer();
         for &entry in entries {
             let nth = first.blkaddr.up_to(entry.blkaddr);
             if whole {
-                self.node(entry, block::nth(buf, nth), false);
-            } else if self.read_blocks(&mut single, entry.blkaddr) {
+                self.node(entry, self.blocks.nth(buf, nth), false);
+            } else if self.read_block(&mut single, entry.blkaddr) {
                 self.node(entry, &single, false);
             }
         }
     }
 
-    fn read_blocks(&mut self, buf: &mut Vec<u8>, blkaddr: BlkAddr) -> bool {
-        buf.resize(BLOCK_SIZE, 0);
-        let read = block::read_into(
-            self.image,
-            buf,
-            blkaddr,
-            format_args!("node at block {blkaddr}"),
-        );
+    fn read_block(&mut self, buf: &mut [u8], blkaddr: BlkAddr) -> bool {
+        let read = self
+            .blocks
+            .read_into(buf, blkaddr, format_args!("node at block {blkaddr}"));
         read.map_err(|error| self.notices.push(error.to_string()))
             .is_ok()
     }
@@ -144,7 +144,7 @@ impl Scanner<'_> {
     fn node(&mut self, entry: NatEntry, block: &[u8], is_recovered: bool) {
         let NatEntry { nid, ino, blkaddr } = entry;
         let footer = Footer::of(block);
-        let level = Level::of(footer.ofs);
+        let level = self.tree().level(footer.ofs);
         let is_sound = level.is_some_and(|level| (level == Level::Inode) == footer.is_inode());
         if (footer.nid, footer.ino) != (nid, ino) || !is_sound {
             self.notices.push(format!(
@@ -160,7 +160,9 @@ impl Scanner<'_> {
                 Ok(bad) => bad,
                 Err(what) => return self.notices.push(format!("inode {ino}: {what}")),
             },
-            Some(Level::Direct) => self.addresses(block::addrs(block).take(block::index(N))),
+            Some(Level::Direct) => {
+                self.addresses(block::addrs(block).take(block::index(self.tree().n)))
+            }
             Some(Level::Indirect | Level::Double) => {
                 self.children(footer.ofs, ino, nid, block);
                 0
@@ -201,7 +203,9 @@ impl Scanner<'_> {
         if !is_recovered {
             let xattr =
                 Some((XATTR_NODE_OFFSET, inode.i_xattr_nid())).filter(|(_, nid)| *nid != Nid(0));
-            let children = inode.children().filter(|_| !self.recovery.truncates(ino));
+            let children = inode
+                .children(self.tree())
+                .filter(|_| !self.recovery.truncates(ino));
             let refs = children.chain(xattr).map(|(ofs, nid)| Ref {
                 ino,
                 ofs,
@@ -214,7 +218,7 @@ impl Scanner<'_> {
             self.scan.inodes.push(inode.record);
             if let Some(area) = inode.inline_dentry() {
                 let mut entries = Vec::new();
-                if let Err(slot) = dentry::in_inode(area, &mut entries) {
+                if let Err(slot) = dentry::parse(area, &mut entries) {
                     self.notices.push(format!(
                         "inode {ino}: inline directory: bad entry in slot {slot}"
                     ));
@@ -226,10 +230,11 @@ impl Scanner<'_> {
     }
 
     fn children(&mut self, ofs: u32, ino: Ino, nid: Nid, block: &[u8]) {
-        let nids = (0..N).zip(u32s(block).map(Nid));
+        let tree = self.tree();
+        let nids = (0..tree.n).zip(u32s(block).map(Nid));
         let nids = nids.filter(|(_, nid)| *nid != Nid(0));
         let refs = nids.filter_map(|(slot, child)| {
-            let ofs = node::child(ofs, slot)?;
+            let ofs = tree.child(ofs, slot)?;
             Some(Ref {
                 ino,
                 ofs,

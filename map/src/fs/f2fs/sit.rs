@@ -3,28 +3,32 @@
 //!
 //! It has two copies, one behind the other; a bit in the checkpoint tells which copy of a block is valid.
 
-use super::block::{self, part, u16_of};
+use super::block::{self, BlockSize, Blocks, part, u16_of};
 use super::checkpoint::Checkpoint;
 use super::journal::Journals;
 use super::numbers::BlkAddr;
 use super::superblock::SuperBlock;
 use crate::fs::bits;
 use crate::fs::error::Result;
-use crate::fs::image::Image;
 use crate::fs::notices::Notices;
 use fixedbitset::FixedBitSet;
 
-const SIT_ENTRY_PER_BLOCK: u32 = 55;
-const ENTRY_SIZE: usize = 74;
+/// The length of an entry in bytes.
+const ENTRY_SIZE: u32 = 74;
 /// The bits of `vblocks` that count the valid blocks; the bits above them hold the segment's type.
 const SIT_VBLOCKS_MASK: u16 = 0x3ff;
 /// Number of blocks read at once.
 const CHUNK: u32 = 256;
 
+/// `SIT_ENTRY_PER_BLOCK`.
+pub fn entries_per_block(size: BlockSize) -> u32 {
+    size.bytes() / ENTRY_SIZE
+}
+
 /// Reads the bitmaps of all segments and applies the newer entries in the journal. Returns one bit for each block of
 /// the main area.
 pub fn read(
-    image: &Image,
+    blocks: Blocks<'_>,
     sb: &SuperBlock,
     cp: &Checkpoint,
     journals: &Journals,
@@ -42,24 +46,22 @@ pub fn read(
     };
     let in_journal = |segno: u32| journals.sit.iter().rfind(|(number, _)| *number == segno);
     let segments = sb.segment_count_main;
-    let blocks = segments.div_ceil(SIT_ENTRY_PER_BLOCK);
+    let per_block = entries_per_block(blocks.size);
+    let count = segments.div_ceil(per_block);
     let mut first = 0;
-    while first < blocks {
-        let run = run_of(cp, first, blocks);
+    while first < count {
+        let run = run_of(cp, first, count);
         let at = address(sb, cp, first);
-        let segnos =
-            [first, first.saturating_add(run)].map(|n| n.saturating_mul(SIT_ENTRY_PER_BLOCK));
+        let segnos = [first, first.saturating_add(run)].map(|n| n.saturating_mul(per_block));
         let newer = |(segno, _): &(u32, Vec<u8>)| (segnos[0]..segnos[1]).contains(segno);
-        if block::is_hole(image, at, run) && !journals.sit.iter().any(newer) {
+        if blocks.is_hole(at, run) && !journals.sit.iter().any(newer) {
             first = first.saturating_add(run);
             continue;
         }
-        let buf = block::read(image, at, run, "SIT")?;
+        let buf = blocks.read(at, run, "SIT")?;
         for nth in 0..run {
-            let segno = first
-                .saturating_add(nth)
-                .saturating_mul(SIT_ENTRY_PER_BLOCK);
-            let entries = block::nth(&buf, nth).chunks_exact(ENTRY_SIZE);
+            let segno = first.saturating_add(nth).saturating_mul(per_block);
+            let entries = blocks.nth(&buf, nth).chunks_exact(block::index(ENTRY_SIZE));
             for (segno, entry) in (segno..segments).zip(entries) {
                 put(segno, in_journal(segno).map_or(entry, |(_, newer)| newer));
             }
@@ -108,7 +110,7 @@ mod tests {
 
     #[test]
     fn the_first_block_is_the_highest_bit() {
-        let mut entry = vec![0; ENTRY_SIZE];
+        let mut entry = vec![0; block::index(ENTRY_SIZE)];
         entry[2] = 0x81;
         entry[65] = 0x01;
         let mut valid = FixedBitSet::with_capacity(1024);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `struct f2fs_super_block`: the areas of the filesystem.
 
-use super::block::{BLOCK_BITS, BLOCKS_PER_SEG, SEG_BITS, index, part, u32_of, u64_of};
+use super::block::{BLOCKS_PER_SEG, BlockSize, SEG_BITS, index, part, u32_of, u64_of};
 use super::crc;
 use super::numbers::{BlkAddr, Ino};
+use super::sit;
 use crate::fs::error::{Error, Result};
 use crate::fs::image::Image;
 use crate::fs::notices::Notices;
@@ -18,24 +19,25 @@ pub mod feature {
     pub const COMPRESSION: u32 = 0x2000;
     pub const RO: u32 = 0x4000;
     pub const DEVICE_ALIAS: u32 = 0x8000;
+    pub const PACKED_SSA: u32 = 0x10000;
     /// All known bits: those from encrypt to compression, ro, device_alias, packed_ssa and encrypted_inline_data.
     pub const KNOWN: u32 = 0x3ffff;
 }
 
 const F2FS_SUPER_MAGIC: u32 = 0xf2f5_2010;
-/// The byte offsets of the two copies from the start of the filesystem.
-const COPIES: [u64; 2] = [1024, 4096 + 1024];
+/// The byte offset of a copy of the superblock in its block. The two copies are in the first two blocks.
+const OFFSET: u64 = 1024;
 const SIZE: usize = 3072;
 const CRC_OFFSET: usize = 3068;
 
 /// The least number of blocks in a checkpoint: `F2FS_CP_PACKS` of its own, and a summary for each of the
 /// `NR_CURSEG_PERSIST_TYPE` logs.
 const CP_BLOCKS: u32 = 2 + 6;
-const SIT_ENTRY_PER_BLOCK: u64 = 55;
 
 /// The fields that are used here, with the kernel's names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SuperBlock {
+    pub block_size: BlockSize,
     /// Size of the filesystem in blocks.
     pub block_count: u64,
     pub segment_count_ckpt: u32,
@@ -93,7 +95,11 @@ impl SuperBlock {
 
     /// Reads it of a filesystem that may have `bytes` bytes.
     fn read_of(image: &Image, bytes: u64, notices: &mut Notices) -> Result<SuperBlock> {
-        let [first, second] = COPIES.map(|offset| read_copy(image, bytes, offset));
+        let first = read_copy(image, bytes, 0);
+        let second = match &first {
+            Ok(first) => read_copy(image, bytes, first.block_size.bytes().into()),
+            Err(_) => second_of_any_size(image, bytes),
+        };
         let sb = match (first, second) {
             (Ok(first), Ok(second)) => {
                 if first != second {
@@ -126,22 +132,16 @@ impl SuperBlock {
         if u32(0) != F2FS_SUPER_MAGIC {
             return corrupt("no magic number");
         }
-        let log_blocksize = u32(16);
-        if (13..=16).contains(&log_blocksize) {
-            let bytes = 1u32.wrapping_shl(log_blocksize);
-            let what =
-                format!("blocks of {bytes} bytes, as used by kernels with pages of that size");
-            return Err(Fault::Unsupported(what));
-        }
         let feature = u32(2180);
         if feature & feature::SB_CHKSUM != 0 && !is_crc_valid(buf) {
             return corrupt("wrong checksum");
         }
         let sectors = u32(8).checked_add(u32(12));
-        let sizes = (log_blocksize, u32(20), sectors);
-        if sizes != (BLOCK_BITS, SEG_BITS, Some(BLOCK_BITS)) {
+        let block_size =
+            BlockSize::of_log(u32(16)).filter(|_| sectors == Some(u32(16)) && u32(20) == SEG_BITS);
+        let Some(block_size) = block_size else {
             return corrupt("block, segment or sector size out of range");
-        }
+        };
         let devs = devices(buf);
         // Of each of several devices whole segments are used.
         let most = match &devs[..] {
@@ -151,6 +151,7 @@ impl SuperBlock {
                 .fold(0, |sum: u64, dev| sum.saturating_add(dev.blocks)),
         };
         let sb = SuperBlock {
+            block_size,
             block_count: u64_of(buf, 36).min(most),
             segment_count_ckpt: u32(52),
             segment_count_sit: u32(56),
@@ -192,7 +193,7 @@ impl SuperBlock {
         let [first, others @ ..] = &self.devs[..] else {
             return None;
         };
-        let bytes = self.block_count.saturating_mul(1 << BLOCK_BITS);
+        let bytes = self.block_size.bytes_of(self.block_count);
         let paths = others.iter().map(|dev| String::from_utf8_lossy(&dev.path));
         let paths = paths.collect::<Vec<_>>().join(", ");
         let is_alone = first.blocks < self.block_count && bytes > image_bytes;
@@ -240,8 +241,9 @@ impl SuperBlock {
             }
         }
         let main_end = ends(self.main_blkaddr, self.segment_count_main);
-        let entries = u64::from(self.sit_blocks()).saturating_mul(SIT_ENTRY_PER_BLOCK);
-        let bytes = self.block_count.checked_mul(1 << BLOCK_BITS);
+        let entries = u64::from(self.sit_blocks())
+            .saturating_mul(sit::entries_per_block(self.block_size).into());
+        let bytes = self.block_count.checked_mul(self.block_size.bytes().into());
         if main_end > self.block_count || main_end >= u64::from(u32::MAX) {
             Some(format!(
                 "the main area ends at block {main_end} of {}",
@@ -320,7 +322,26 @@ impl SuperBlock {
     }
 }
 
-fn read_copy(image: &Image, bytes: u64, offset: u64) -> Result<SuperBlock> {
+/// Reads the second copy if the first one does not tell the size of a block: it has to be where its own size puts it.
+fn second_of_any_size(image: &Image, bytes: u64) -> Result<SuperBlock> {
+    let copies = BlockSize::ALL.map(|size| {
+        let copy = read_copy(image, bytes, size.bytes().into());
+        copy.map(|sb| Some(sb).filter(|sb| sb.block_size == size))
+    });
+    let mut error = None;
+    for copy in copies {
+        match copy {
+            Ok(Some(sb)) => return Ok(sb),
+            Ok(None) => {}
+            Err(why) => error = error.or(Some(why)),
+        }
+    }
+    Err(error.unwrap_or_else(|| image.corrupt("superblock", "none is sound".to_owned())))
+}
+
+/// Reads the copy in the block that begins at this byte.
+fn read_copy(image: &Image, bytes: u64, block: u64) -> Result<SuperBlock> {
+    let offset = block.saturating_add(OFFSET);
     let at = format!("superblock at byte {offset}");
     let buf = image.read(offset, SIZE, &at)?;
     SuperBlock::parse(&buf, bytes).map_err(|fault| match fault {
@@ -362,6 +383,7 @@ impl SuperBlock {
     /// A superblock with one pair of SIT segments and two pairs of NAT segments.
     pub fn for_tests(cp_payload: u32) -> SuperBlock {
         SuperBlock {
+            block_size: BlockSize::ALL[0],
             block_count: 1 << 20,
             segment_count_ckpt: 2,
             segment_count_sit: 2,

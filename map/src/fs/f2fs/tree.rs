@@ -3,14 +3,14 @@
 
 use std::collections::HashMap;
 
-use super::node::{self, Level};
+use super::node::{Level, NodeTree};
 use super::numbers::{Ino, Nid};
 use super::scan::{Node, Ref, Scan};
 use crate::fs::notices::Notices;
 
 /// Sorts the nodes by inode and offset and the inodes by number, and drops nodes that cannot be reached from their
 /// inode.
-pub fn prune(scan: &mut Scan, notices: &mut Notices) {
+pub fn prune(tree: NodeTree, scan: &mut Scan, notices: &mut Notices) {
     scan.inodes.sort_unstable_by_key(|inode| inode.ino);
     scan.refs.sort_unstable();
     scan.nodes
@@ -24,7 +24,7 @@ pub fn prune(scan: &mut Scan, notices: &mut Notices) {
                 ..File::default()
             };
         }
-        let kept = file.take(node, refs);
+        let kept = file.take(tree, node, refs);
         if !kept {
             let Node { ino, nid, ofs, .. } = node;
             notices.push(format!(
@@ -55,8 +55,8 @@ struct File {
 }
 
 impl File {
-    fn take(&mut self, node: &Node, refs: &[Ref]) -> bool {
-        let reached = match node::parent(node.ofs) {
+    fn take(&mut self, tree: NodeTree, node: &Node, refs: &[Ref]) -> bool {
+        let reached = match tree.parent(node.ofs) {
             None => true,
             // The recovery makes the missing nodes between the inode and this one itself.
             Some(_) if node.is_recovered => self.leads.contains_key(&0),
@@ -71,7 +71,7 @@ impl File {
                 .is_ok()
             }),
         };
-        let leads = !matches!(Level::of(node.ofs), Some(Level::Direct | Level::Xattr));
+        let leads = !matches!(tree.level(node.ofs), Some(Level::Direct | Level::Xattr));
         if reached && leads {
             self.leads.insert(node.ofs, node.nid);
         }
