@@ -154,7 +154,7 @@ test-arm64: build phone
 	guest/able.sh "$(GUEST_PACKAGES) qemu-system-arm" $(MODULE) env MOSTRACE=$(MOSTRACE) GUEST_SCRIPTS=guest/phone/tests \
 		guest/run.sh $(CARGO_TARGET_DIR)/mostrace-aarch64 arm64
 	guest/able.sh "$(GUEST_PACKAGES) qemu-system-arm" $(MODULE) env MOSTRACE=$(MOSTRACE) GUEST_SCRIPTS=guest/phone/tests \
-		GUEST_TESTS="ext4 journal call32" guest/run.sh $(CARGO_TARGET_DIR)/mostrace-aarch64 arm64-16k
+		guest/run.sh $(CARGO_TARGET_DIR)/mostrace-aarch64 arm64-16k
 
 # What the analyser says there of a recording that was made there, and what it says here of the same. Builds the analyser for arm64, polars too: a
 # quarter of an hour and more.

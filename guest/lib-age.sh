@@ -96,3 +96,20 @@ only_posix() {
 	/usr/local/bin/fallocate -n -l 200000 "$top/beyond"
 	cat $sources/5000 >>"$top/beyond"
 }
+
+# levels FILE: makes a file of f2fs with blocks at each level of nodes (in the inode, direct, indirect, double indirect), with holes
+# between.
+levels() {
+	step "a file with all levels of nodes"
+	block=$(page)
+	nids=$(((block - 24) / 4))
+	inode=$(((block - 404) / 4))
+	direct=$((inode + 2 * nids))
+	first=$((direct + nids * nids))
+	second=$((first + nids * nids))
+	: >"$1"
+	for at in 0 $((inode / 2)) $((inode - 1)) $inode $((inode + nids / 2)) $((direct - 1)) $direct $((direct + 150)) \
+		$((direct + 2 * nids)) $((first - 1)) $first $((second - 2)) $((second - 1)) $((second + 4400)) $((second + 25000)); do
+		/usr/local/bin/dd if=$sources/70000 of="$1" bs="$block" seek="$at" count=2 conv=notrunc status=none
+	done
+}

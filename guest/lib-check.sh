@@ -44,11 +44,12 @@ $(head -n 12 rows.csv)"
 	done
 }
 
-# check_temporary BUNDLE SUFFIX LEAST: in the events.csv that check_bundle left, every write to *SUFFIX has a name that
-# was seen live, and is data or, on f2fs, a node; at least LEAST of them are data.
+# check_temporary BUNDLE SUFFIX LEAST [CLASSES]: in the events.csv that check_bundle left, every write to *SUFFIX has a name that
+# was seen live, and is data or, on f2fs, a node; at least LEAST of them are of these classes (an extended regular expression), by
+# default data.
 check_temporary() {
 	awk -F, -v s="$2\$" '$8 ~ s' events.csv >temporary.csv
-	data=$(grep -c ",data,[^,]*$2," temporary.csv) || true
+	data=$(grep -cE ",(${4:-data}),[^,]*$2," temporary.csv) || true
 	[ "$data" -ge "$3" ] || fail "$1: $data writes to *$2, expected $3"
 	grep -v ',live,' temporary.csv >strange.csv || true
 	[ ! -s strange.csv ] || fail "$1: $(wc -l <strange.csv) of $(wc -l <temporary.csv) writes to *$2 not named live:

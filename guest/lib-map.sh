@@ -6,12 +6,14 @@
 # fiemap.txt   sector, sectors, owner, offset       of those that match the condition, merged; by default
 #                                                     all but symbolic links, on FAT regular files
 #   inline.txt   sector of the block, owner           of files stored inside their inode
+#   page.txt     size of a page, which is that of a block of f2fs
 # The owner is the inode number; on FAT, where the kernel invents inode numbers, the path.
 list_files() {
 	# FIBMAP works only for regular files.
 	[ "$type" != vfat ] || set -- -type f
 	[ $# -gt 0 ] || set -- ! -type l
 	step "list files"
+	page >page.txt
 	numbered >files.txt
 	(cd "$mnt" && find . -xdev -type d) | sed 's,^\.$,/,; s,^\.,,; s, ,\\x20,g' | sort -u >directories.txt
 	numbered "$@" >mappable.txt
@@ -26,7 +28,7 @@ numbered() {
 # read_fiemap: parses frag.txt, which has the files in the order of mappable.txt.
 read_fiemap() {
 	step "read what the kernel said"
-	awk -v fat="$([ "$type" = vfat ] && echo 1 || echo 0)" '
+	awk -v fat="$([ "$type" = vfat ] && echo 1 || echo 0)" -v page="$(cat page.txt)" '
 		FNR == NR {
 			owner[NR] = $1
 			if (fat) { sub(/^[0-9]+ [0-9]+ [0-9]+ /, ""); gsub(/ /, "\\x20"); owner[NR] = $0 }
@@ -37,7 +39,7 @@ read_fiemap() {
 			flags = $NF
 			gsub(/[.:]+/, " ")
 			# filefrag prints bytes for inline files.
-			if (flags ~ /inline/) { print int($4 / 4096) * 8, owner[file] >"inline.raw"; next }
+			if (flags ~ /inline/) { print int($4 / page) * page / 512, owner[file] >"inline.raw"; next }
 			if (flags ~ /unknown_loc|delalloc/) next
 			# On f2fs these blocks are preallocated and have no place on the disk yet.
 			if (flags ~ /unwritten/ && ($4 == 0 || $4 > 8589934592)) next
@@ -109,7 +111,7 @@ to_size() {
 
 # check_inline: a file stored inside its inode must be in a node block of that inode.
 check_inline() {
-	of_map '.*node' <"$1" | awk '{ for (at = $1; at < $1 + $2; at += 8) print at, $3 }' | sort -u >nodes.txt
+	of_map '.*node' <"$1" | awk -v page="$(cat page.txt)" '{ for (at = $1; at < $1 + $2; at += page / 512) print at, $3 }' | sort -u >nodes.txt
 	sort -u inline.txt >inline.sorted
 	comm -23 inline.sorted nodes.txt >missing.txt
 	[ ! -s missing.txt ] || fail "$1: $(wc -l <missing.txt) inline files are not in a node of theirs: $(head -n 5 missing.txt)"

@@ -7,6 +7,10 @@ set -eu
 out=$(cd "$1" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../lib-check.sh"
+. "$here/../lib-map.sh"
+step() {
+	:
+}
 mostrace() {
 	"$MOSTRACE" "$@"
 }
@@ -18,13 +22,14 @@ roles() {
 	grep -E "^($2),data," table.csv | cut -d, -f1,"$at" | sort
 }
 
-# sqlite TEST JOURNAL SUFFIX LEAST ROLES: checks that each source reported the same.
+# sqlite TEST JOURNAL SUFFIX LEAST ROLES [CLASSES]: checks that each source reported the same. CLASSES are for check_temporary.
 sqlite() {
 	for source in blktrace ftrace bpf kernel; do
 		bundle=$1-$2-$source.most
 		check_rows "$bundle"
 		grep -q '"method": "walk"' "$bundle/manifest.json" || fail "$bundle: its snapshot is no walk's"
-		check_temporary "$bundle" "$2.db$3" "$4"
+		# The module does not name a node's file, so a deleted file of which only nodes were written has no name.
+		[ "$source ${6:-data}" = "kernel data|metadata" ] || check_temporary "$bundle" "$2.db$3" "$4" "${6:-data}"
 		roles "$bundle" "$5" >"$source.roles"
 		[ -s "$source.roles" ] || fail "$bundle: $(cat table.csv)"
 		cmp "$source.roles" blktrace.roles || fail "$source and blktrace differ: $(cat "$source.roles" blktrace.roles)"
@@ -62,12 +67,14 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 for bundle in "$out"/*.most; do cp -r "$bundle" .; done
-# f2fs's blocks are as large as the kernel's pages. Where these have 16 KiB, its tests are not run, because its tools make such blocks
-# from 1.16 on.
-filesystems="ext4 f2fs"
-[ -e f2fs-delete-bpf.most ] || filesystems=ext4
-for test in $filesystems; do
-	sqlite $test delete -journal 100 'db|rollback_journal'
+# In blocks of 16 KiB, f2fs stores a rollback journal inside its inode.
+# journals TYPE: prints the classes of a rollback journal's blocks.
+journals() {
+	[ "$1 $(cat "$out/f2fs-map-page.txt")" = "f2fs 16384" ] && echo 'data|metadata' || echo data
+}
+
+for test in ext4 f2fs; do
+	sqlite $test delete -journal 100 'db|rollback_journal' "$(journals $test)"
 	sqlite $test wal -wal 50 wal
 	plain $test-delete-tracefs.most $test-delete-bpf.most 'db|rollback_journal'
 	plain $test-wal-tracefs.most $test-wal-bpf.most wal
@@ -93,7 +100,6 @@ for bundle in journal-*.most; do
 	! sed 1d copies.csv | grep -v '^/by-dd,\|^/by-cp,\|^/test.db' || fail "$bundle: $(cat copies.csv)"
 done
 
-[ "$filesystems" != ext4 ] || exit 0
 # The same checks for recordings below mapped devices.
 for type in ext4 f2fs; do
 	for journal in delete wal; do
@@ -118,7 +124,7 @@ done
 for type in ext4 f2fs; do
 	for btf in own given; do
 		check_rows btf-$type-$btf.most
-		check_temporary btf-$type-$btf.most test.db-journal 100
+		check_temporary btf-$type-$btf.most test.db-journal 100 "$(journals $type)"
 		roles btf-$type-$btf.most 'db|rollback_journal' >$btf.roles
 	done
 	[ -s own.roles ] || fail "btf-$type-own.most: $(cat table.csv)"
@@ -139,6 +145,13 @@ for bundle in f2fs-*-bpf.most f2fs-*-ftrace.most f2fs-*-blktrace.most f2fs-*-ker
 	awk -F, -v k="$kind" '$k == "node"' events.csv >strange.csv
 	[ ! -s strange.csv ] || fail "$bundle: of $(wc -l <strange.csv) nodes it is not known whose they are: $(head -n 3 strange.csv)"
 done
+
+# The map that the recorder made of f2fs's metadata is what FIEMAP says there.
+for list in page files fiemap inline; do cp "$out/f2fs-map-$list.txt" $list.txt; done
+mostrace map f2fs-map-map.most --format csv -o map.csv
+type=f2fs
+check_map map.csv
+echo "f2fs-map: $(wc -l <files.txt) files, $(wc -l <fiemap.txt) pieces, $(wc -l <inline.txt) inline, in blocks of $(cat page.txt) bytes"
 
 # The calls that were recorded there return the same here. On the same filesystem they write as many bytes of each kind. Only how
 # many blocks the journal copies and revokes varies between replays of one recording: some have 37 revoke blocks more, or 38 copies.

@@ -2,15 +2,6 @@
 # The map of an aged f2fs, mounted and then unmounted, equals what FIEMAP reports for every file: with Debian's options,
 # with Android's, nearly full, and nearly empty.
 
-# levels FILE: makes a file with blocks at each level of nodes (in the inode, direct, indirect, double indirect), with
-# holes between.
-levels() {
-	: >"$1"
-	for block in 0 500 922 923 1500 2958 2959 3100 5000 1039282 1039283 2075605 2075606 2080000 2100000; do
-		/usr/local/bin/dd if=$sources/5000 of="$1" bs=4096 seek="$block" count=2 conv=notrunc status=none
-	done
-}
-
 # wide DIRECTORY FILES: makes a directory that the kernel hashes into several levels, with names of every length.
 wide() {
 	step "a wide directory"

@@ -14,9 +14,6 @@
 #define F2FS_META_INO 2
 /* Offset of i_generation in struct f2fs_inode. */
 #define F2FS_INODE_GENERATION 68
-/* <linux/f2fs_fs.h>: (4096 - 24 of the footer) / 4. */
-#define F2FS_NIDS_PER_BLOCK 1018
-
 /* struct node_footer of <linux/f2fs_fs.h>: the last bytes of a node, which describe it. */
 struct footer {
 	__le32 nid;
@@ -25,6 +22,9 @@ struct footer {
 	__le32 cp_ver[2];
 	__le32 next_blkaddr;
 };
+
+/* NIDS_PER_BLOCK of <linux/f2fs_fs.h>: a block is as large as a page. */
+#define F2FS_NIDS_PER_BLOCK ((PAGE_SIZE - sizeof(struct footer)) / sizeof(__le32))
 
 enum {
 	F2FS_COLD_BIT = 1,	/* not a directory's */

@@ -127,6 +127,11 @@ impl Live {
     }
 }
 
+/// Returns true if the filesystem keeps the inode's number for such a file, so that it needs no generation to be the same.
+fn is_reserved(kind: Kind, live: &Live) -> bool {
+    kind == Kind::Quota && !live.passing
+}
+
 /// Returns true if a dentry's name is a real file name. A file opened by its handle (nfsd) may have the name "/", as its
 /// dentry is not connected to the tree; `d_tmpfile` of <linux/dcache.h> names a file that never had a name after its inode
 /// number.
@@ -405,11 +410,10 @@ impl<'m> Files<'m> {
         File {
             inode: live.number(),
             generation: live.generation,
-            kind: if same {
-                self.kind_of(live.inode).unwrap_or(live.kind)
-            } else {
-                live.kind
-            },
+            kind: self
+                .kind_of(live.inode)
+                .filter(|kind| same || is_reserved(*kind, live))
+                .unwrap_or(live.kind),
             provenance: provenance_of(&path, provenance),
             path,
             name_withheld: live.withheld,

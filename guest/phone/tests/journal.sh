@@ -2,8 +2,7 @@
 # data=journal, in blocks of a page and in smaller ones: each copy of contents has its file, and its writer as its cause. What was
 # recorded is checked on the host.
 rm -f /usr/local/bin/e2image
-page=$(awk '/^KernelPageSize/ { print $2 * 1024; exit }' /proc/self/smaps)
-for block in 4096 "$page"; do
+for block in 4096 "$(page)"; do
 	[ ! -e "/tmp/out/journal-$block.most" ] || continue
 	fresh_ext4 256 -F -b "$block" -- data=journal
 	step "record blocks of $block"

@@ -184,6 +184,27 @@ fn a_passing_number_leads_nowhere() {
     assert_eq!(one(16, Origin::FILE, Some(entry), &map).1, None);
 }
 
+/// Plain tracepoints tell no generation, and f2fs writes a quota file to another place each time.
+#[test]
+fn a_quota_file_is_known_by_its_number() {
+    let quota = |inode| Extent {
+        sector: 8,
+        sectors: 8,
+        kind: Kind::Quota,
+        inode,
+        file_offset: Some(0),
+    };
+    let map = Map::new(0, 80, vec![quota(4)], HashMap::new());
+    for (ino, expected) in [(4, Kind::Quota), (12, Kind::Regular)] {
+        let mut entry = file(0, 32, BLOCK, "");
+        entry.raw.ino = ino.into();
+        entry.raw.head.flags = Flags::NO_GENERATION;
+        assert_eq!(one(32, Origin::FILE, Some(entry.clone()), &map).0, expected);
+        entry.raw.head.flags = Flags::INO_PASSING;
+        assert_eq!(one(32, Origin::FILE, Some(entry), &map).0, Kind::Regular);
+    }
+}
+
 #[test]
 fn a_deleted_file_owns_nothing() {
     let map = map(None);
