@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Judges f2fs's nodes and checkpoints.
+//! Judges f2fs's nodes, quota files and checkpoints.
 
 use mostrace_map::class::Kind;
 
@@ -68,6 +68,16 @@ impl<R> Causer<'_, R> {
         self.nodes.is_over = true;
     }
 
+    /// Judges a block of f2fs's quota files, into which a checkpoint writes what all tasks have allocated and freed since the last
+    /// one: those whose nodes it makes valid have their proportions.
+    pub(super) fn account(&mut self, row: &Row) {
+        let Found { f2fs, .. } = &self.found;
+        if let Some(checkpoint) = row.q_ns.and_then(|q_ns| f2fs.checkpoint(q_ns)) {
+            self.verdicts.checkpoint(checkpoint.reason);
+        }
+        self.nodes.weights.share(row.bytes, &mut self.verdicts);
+    }
+
     /// Blames a block of an unseen checkpoint on its submitter: a task that writes a checkpoint itself requested it.
     fn by_submitter(&mut self, row: &Row, registry: &Registry<'_>) -> Blame {
         let Some(process) = user(row.process, registry) else {
@@ -85,6 +95,11 @@ impl<R> Causer<'_, R> {
 }
 
 impl Nodes {
+    /// Returns true if a node was seen: only f2fs has nodes.
+    pub(super) fn are_any(&self) -> bool {
+        !self.weights.is_empty()
+    }
+
     fn push(&mut self, causer: CauseId, bytes: u32) {
         if std::mem::take(&mut self.is_over) {
             self.weights = Weights::default();

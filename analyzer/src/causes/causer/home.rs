@@ -9,11 +9,21 @@ use crate::causes::blame::{Blame, Others};
 use crate::causes::handle::Handle;
 use crate::causes::{Caller, Operation};
 
+/// Returns true for a block of a quota file, or a node of one.
+fn is_quotas(kind: Kind, row: &Row, registry: &Registry<'_>) -> bool {
+    kind == Kind::Quota || kind.is_node() && registry.file(row.file).kind == Kind::Quota
+}
+
 impl<R> Causer<'_, R> {
     /// Judges metadata that is written home.
     pub(super) fn metadata(&mut self, request: &Request, row: &Row, registry: &Registry<'_>) {
         let dirtier = user(row.dirtier, registry);
         match row.kind {
+            Some(kind)
+                if dirtier.is_none() && self.nodes.are_any() && is_quotas(kind, row, registry) =>
+            {
+                self.account(row);
+            }
             Some(kind) if kind.is_node() => self.node(kind, dirtier, row, registry),
             Some(Kind::Checkpoint | Kind::Sit | Kind::Nat | Kind::Ssa) => {
                 self.checkpoint(row, registry);
