@@ -34,6 +34,13 @@ pub(super) struct Checkpoint {
     pub reason: Reason,
 }
 
+impl Checkpoint {
+    /// Returns the time when it began, ns.
+    pub fn begun_ns(&self) -> u64 {
+        self.span.from_ns
+    }
+}
+
 /// A time span, ns; `to_ns` is `u64::MAX` while it has not ended.
 #[derive(Clone, Copy, Debug)]
 struct Span {

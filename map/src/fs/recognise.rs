@@ -22,16 +22,17 @@ pub enum Filesystem {
 pub fn recognise(image: &Image) -> Result<Option<Filesystem>> {
     let len = image.bytes().min(8192);
     let head = image.read(0, usize::try_from(len).unwrap_or(0), "first blocks")?;
+    let f2fs = || has_f2fs_copy(image).then_some(Filesystem::F2fs);
     let fat = || has_fat_backup(image).then_some(Filesystem::Fat);
-    Ok(filesystem(&head).or_else(fat))
+    Ok(filesystem(&head).or_else(f2fs).or_else(fat))
 }
 
 fn filesystem(head: &[u8]) -> Option<Filesystem> {
     let has = |at: usize, magic: &[u8]| head.get(at..).is_some_and(|rest| rest.starts_with(magic));
-    // s_magic of ext2_super_block; then magic of f2fs_super_block and of its second copy.
+    // s_magic of ext2_super_block; then magic of f2fs_super_block.
     if has(1080, &[0x53, 0xef]) {
         Some(Filesystem::Ext)
-    } else if has(1024, F2FS_SUPER_MAGIC) || has(4096 + 1024, F2FS_SUPER_MAGIC) {
+    } else if has(1024, F2FS_SUPER_MAGIC) {
         Some(Filesystem::F2fs)
     } else if has(3, b"EXFAT   ") {
         Some(Filesystem::ExFat)
@@ -43,6 +44,15 @@ fn filesystem(head: &[u8]) -> Option<Filesystem> {
 }
 
 const F2FS_SUPER_MAGIC: &[u8] = &[0x10, 0x20, 0xf5, 0xf2];
+
+/// Looks for the second copy of f2fs's superblock, which is in its second block, of 4 to 64 KiB.
+fn has_f2fs_copy(image: &Image) -> bool {
+    (12..=16).any(|log| {
+        let at = (1u64 << log).saturating_add(1024);
+        let magic = image.read(at, F2FS_SUPER_MAGIC.len(), "second superblock");
+        magic.is_ok_and(|magic| magic == F2FS_SUPER_MAGIC)
+    })
+}
 
 /// Looks for FAT32's backup of the boot record, which is in sector 6 whatever the sector size.
 fn has_fat_backup(image: &Image) -> bool {
@@ -77,15 +87,24 @@ mod tests {
             filesystem(&head)
         };
         assert_eq!(head(&[(1080, &[0x53, 0xef])]), Some(Filesystem::Ext));
-        for copy in [1024, 4096 + 1024] {
-            assert_eq!(head(&[(copy, F2FS_SUPER_MAGIC)]), Some(Filesystem::F2fs));
-        }
+        assert_eq!(head(&[(1024, F2FS_SUPER_MAGIC)]), Some(Filesystem::F2fs));
         let record = [&[0xeb, 0x3c, 0x90][..], &[0; 9], &[0x02, 1, 1, 0, 2]].concat();
         let fat = head(&[(0, &record), (510, &[0x55, 0xaa])]);
         assert_eq!(fat, Some(Filesystem::Fat));
         assert_eq!(head(&[(3, b"EXFAT   ")]), Some(Filesystem::ExFat));
         assert_eq!(head(&[(510, &[0x55, 0xaa])]), None);
         assert_eq!(filesystem(b"short"), None);
+    }
+
+    #[test]
+    fn an_f2fs_is_known_by_its_second_superblock() {
+        for (block, known) in [(4096, true), (16384, true), (65536, true), (6144, false)] {
+            let mut bytes = vec![0; 1 << 17];
+            bytes[block + 1024..block + 1028].copy_from_slice(F2FS_SUPER_MAGIC);
+            let image = Image::new("x".as_ref(), 1 << 17, bytes);
+            let expected = known.then_some(Filesystem::F2fs);
+            assert_eq!(recognise(&image).expect("read"), expected, "{block}");
+        }
     }
 
     #[test]

@@ -6,15 +6,23 @@ use mostrace_map::class::Kind;
 use super::{Causer, Found, user};
 use crate::attribute::{FileId, ProcessId, Registry, Row, StackId};
 use crate::causes::blame::{Blame, Weights};
-use crate::causes::f2fs::Requester;
+use crate::causes::f2fs::{Checkpoint, Requester};
 use crate::causes::{Caller, Cause, CauseId, Operation};
 
 /// Weights of the f2fs nodes written since the last checkpoint.
 #[derive(Default)]
 pub(super) struct Nodes {
     weights: Weights,
-    /// True if a checkpoint was seen since the last of these nodes.
-    is_over: bool,
+    /// The checkpoint that made these nodes valid, once one of its blocks was judged.
+    over: Option<Over>,
+}
+
+/// A checkpoint of which a block was judged.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Over {
+    /// It was seen, and began at this time, ns.
+    Seen(u64),
+    Unseen,
 }
 
 impl<R> Causer<'_, R> {
@@ -45,7 +53,9 @@ impl<R> Causer<'_, R> {
                 self.found.list.intern(cause)
             }
         };
-        self.nodes.push(causer, row.bytes);
+        let within = self.within(row);
+        self.nodes.begin(within);
+        self.nodes.weights.add(causer, row.bytes.into());
     }
 
     /// Judges a block of f2fs's checkpoint: its causers are those who requested it, or else those whose nodes it makes
@@ -65,7 +75,13 @@ impl<R> Causer<'_, R> {
             Blame::Unknown => self.nodes.weights.share(row.bytes, &mut self.verdicts),
             blame => self.blame(&blame, row.bytes),
         }
-        self.nodes.is_over = true;
+        self.nodes.over = Some(self.within(row).map_or(Over::Unseen, Over::Seen));
+    }
+
+    /// Returns the beginning of the checkpoint in which the row was queued, if one was seen then.
+    fn within(&self, row: &Row) -> Option<u64> {
+        let checkpoint = row.q_ns.and_then(|q_ns| self.found.f2fs.checkpoint(q_ns));
+        checkpoint.map(Checkpoint::begun_ns)
     }
 
     /// Judges a block of f2fs's quota files, into which a checkpoint writes what all tasks have allocated and freed since the last
@@ -74,6 +90,7 @@ impl<R> Causer<'_, R> {
         let Found { f2fs, .. } = &self.found;
         if let Some(checkpoint) = row.q_ns.and_then(|q_ns| f2fs.checkpoint(q_ns)) {
             self.verdicts.checkpoint(checkpoint.reason);
+            self.nodes.begin(Some(checkpoint.begun_ns()));
         }
         self.nodes.weights.share(row.bytes, &mut self.verdicts);
     }
@@ -100,11 +117,13 @@ impl Nodes {
         !self.weights.is_empty()
     }
 
-    fn push(&mut self, causer: CauseId, bytes: u32) {
-        if std::mem::take(&mut self.is_over) {
-            self.weights = Weights::default();
+    /// Forgets the nodes that an earlier checkpoint made valid. `within` is the beginning of the one in which the next row was queued.
+    /// Rows come as they complete: a node that a checkpoint writes may come after a block of the checkpoint itself.
+    fn begin(&mut self, within: Option<u64>) {
+        let is_its = within.is_some() && self.over == within.map(Over::Seen);
+        if self.over.is_some() && !is_its {
+            *self = Nodes::default();
         }
-        self.weights.add(causer, bytes.into());
     }
 }
 
@@ -114,4 +133,37 @@ fn of_requester(requester: &Requester) -> Cause {
         false => Operation::Checkpoint,
     };
     Cause::of(requester.caller, operation, requester.file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checkpoints_own_nodes_may_come_after_its_first_block() {
+        let write = |nodes: &mut Nodes, within, causer| {
+            nodes.begin(within);
+            nodes.weights.add(CauseId(causer), 1);
+            nodes.weights.causers().map(|id| id.0).collect::<Vec<_>>()
+        };
+        let mut nodes = Nodes::default();
+        assert_eq!(write(&mut nodes, None, 1), [1]);
+        assert_eq!(write(&mut nodes, Some(50), 2), [1, 2]);
+        nodes.over = Some(Over::Seen(50));
+        assert_eq!(write(&mut nodes, Some(50), 3), [1, 2, 3]);
+        assert_eq!(write(&mut nodes, None, 4), [4], "the next one's");
+    }
+
+    #[test]
+    fn of_the_next_checkpoint_nothing_is_the_lasts() {
+        for over in [Over::Seen(50), Over::Unseen] {
+            for within in [Some(60), None] {
+                let mut nodes = Nodes::default();
+                nodes.weights.add(CauseId(1), 1);
+                nodes.over = Some(over);
+                nodes.begin(within);
+                assert!(!nodes.are_any() && nodes.over.is_none());
+            }
+        }
+    }
 }
