@@ -215,7 +215,7 @@ bench: setup-test
 
 # What recording with our probes costs on this machine (root): IOPS, p99, ns per write, wakeups. PARTS= is of scripts/bench-record.sh.
 bench-record: build
-	scripts/bench-record.sh $(MOSTRACE) $(PARTS)
+	guest/able.sh "bpftool fio" scripts/bench-record.sh $(MOSTRACE) $(PARTS)
 
 # The recorder, its guard or both killed at moments of chance (root): nothing may be left behind. The same SEED is the same again.
 KILLS = 50

@@ -38,6 +38,7 @@ recorded() {
 		sed -n '/^# writes/,/^}/p' "$(dirname "$0")/bench-disk.sh"
 		sed -n '/^# ticks/,/^}/p' "$0"
 		cat <<-END
+			set -e
 			loop=$loop seconds=$seconds
 			before=\$(ticks \$PPID)
 			writes $* >"$work/$name.fio"
@@ -56,6 +57,7 @@ own="--source bpf --entries bpf"
 # which also report queued bios and completed requests as events. Programs run for the IO of other disks too, so nothing
 # else should run.
 probes() {
+	grep -q " name $2.* run_time_ns " "$work/$1.progs" || { echo "bench-record: no program $2… has run" >&2; exit 1; }
 	awk -v prefix="$2" -v writes="$(writes_of "$work/$1.fio")" '
 		{ name = time = "" }
 		{ for (i = 1; i < NF; i++) { if ($i == "name") name = $(i + 1); if ($i == "run_time_ns") time = $(i + 1) } }
@@ -75,7 +77,9 @@ losses() {
 # report NAME: prints the costs.
 report() {
 	echo "$1: $(iops "$work/$1.fio") IOPS"
-	echo "$(probes "$1" event_) $(probes "$1" mostrace_) $(recorder "$1") $(iops "$work/$1.fio")" | awk '{
+	of_events=$(probes "$1" event_)
+	of_entries=$(probes "$1" mostrace_)
+	echo "$of_events $of_entries $(recorder "$1") $(iops "$work/$1.fio")" | awk '{
 		printf "  per write: probes of events %d ns, of entries %d ns, recorder %d ns\n", $1, $2, $3
 		printf "  together %.2f %% of a CPU\n", ($1 + $2 + $3) * $4 / 1e7 }'
 	losses "$1"
@@ -136,8 +140,10 @@ large() {
 		"$(iops "$work/large.fio") IOPS"
 	# Only these two programs of entries are counted: the others run for the page cache of the whole machine, which
 	# would count at so few writes.
-	echo "  per write: probes of events $(probes large event_) ns, of its bio $(probes large mostrace_bio_queue) ns," \
-		"of completions $(probes large mostrace_rq_complete) ns"
+	of_events=$(probes large event_)
+	of_bio=$(probes large mostrace_bio_queue)
+	of_completions=$(probes large mostrace_rq_complete)
+	echo "  per write: probes of events $of_events ns, of its bio $of_bio ns, of completions $of_completions ns"
 	losses large
 }
 
