@@ -24,26 +24,26 @@ stats=$(sysctl -n kernel.bpf_stats_enabled)
 trap 'sysctl -q "kernel.bpf_stats_enabled=$stats"; remove_disk' EXIT
 trap 'exit 1' INT TERM
 
-# ticks PID: prints the CPU time of a process so far, in ticks.
-ticks() {
-	awk '{ sub(/.*\) /, ""); print $12 + $13 }' "/proc/$1/stat"
+# spent PID: prints the CPU time of a process's threads so far, in ns.
+spent() {
+	cat "/proc/$1"/task/*/schedstat | awk '{ n += $1 } END { printf "%.0f\n", n }'
 }
 
 # recorded NAME RECORD-OPTIONS FIO-OPTION…: writes fio's line to NAME.fio, the programs' statistics to NAME.progs, the
-# recorder's ticks to NAME.ticks, and its messages to NAME.said.
+# recorder's CPU time to NAME.ns, and its messages to NAME.said.
 recorded() {
 	name=$1 options=$2
 	shift 2
 	{
 		sed -n '/^# writes/,/^}/p' "$(dirname "$0")/bench-disk.sh"
-		sed -n '/^# ticks/,/^}/p' "$0"
+		sed -n '/^# spent/,/^}/p' "$0"
 		cat <<-END
 			set -e
 			loop=$loop seconds=$seconds
-			before=\$(ticks \$PPID)
+			before=\$(spent \$PPID)
 			writes $* >"$work/$name.fio"
 			bpftool prog show >"$work/$name.progs"
-			echo \$((\$(ticks \$PPID) - before)) >"$work/$name.ticks"
+			echo \$((\$(spent \$PPID) - before)) >"$work/$name.ns"
 		END
 	} >"$work/script"
 	# shellcheck disable=SC2086 # one word per option
@@ -66,8 +66,7 @@ probes() {
 }
 
 recorder() {
-	awk -v ticks="$(cat "$work/$1.ticks")" -v hz="$(getconf CLK_TCK)" -v writes="$(writes_of "$work/$1.fio")" \
-		'BEGIN { printf "%.0f", ticks / hz * 1e9 / writes }'
+	echo $(($(cat "$work/$1.ns") / $(writes_of "$work/$1.fio")))
 }
 
 losses() {

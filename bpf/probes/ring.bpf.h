@@ -11,7 +11,7 @@ enum { BPF_RB_FORCE_WAKEUP = 2 };
 enum { BPF_RB_AVAIL_DATA = 0, BPF_RB_RING_SIZE = 1 };
 
 /* The reader is woken when this fraction of the ring is filled. */
-#define RING_PART 16
+#define RING_PART 8
 
 /*
  * Asking how much waits costs a good part of a record's time, so each CPU asks once in this many records, a power of

@@ -30,9 +30,8 @@ const BUFFER_KB: u32 = 8192;
 /// The poll interval while few events come: a buffer of [`BUFFER_KB`] holds what some 100,000 requests a second leave on one CPU in
 /// this time.
 const IDLE_INTERVAL: Duration = Duration::from_millis(125);
-/// The poll interval while the probes make entries and wake the recorder: they do so when a sixteenth of their ring is full, which
-/// is 1 MiB for the largest ring that is chosen automatically. These are the entries of some 4,000 requests, whose events take 1.5
-/// MB.
+/// The poll interval while the probes make entries and wake the recorder: they do so when an eighth of their ring is full, which is
+/// 2 MiB for the largest ring that is chosen automatically. These are the entries of some 8,000 requests, whose events take 3 MB.
 const WOKEN_INTERVAL: Duration = Duration::from_millis(800);
 /// If this many events come at a time, the buffers are polled often.
 const MANY: u64 = 1 << 12;

@@ -16,8 +16,8 @@ use crate::machine::wait::Wait;
 
 /// The time that a record may stay in the ring if nothing wakes the thread.
 const REST: Duration = Duration::from_millis(800);
-/// A batch takes at most one part in this many of the ring; the thread is woken when this much waits (`ring.bpf.h`).
-const PART: usize = 16;
+/// A batch takes one part in this many of the ring; the thread is woken when this much waits (`ring.bpf.h`).
+const PART: usize = 8;
 /// The most batches that wait: at most eight times the ring's contents.
 const QUEUE: usize = 8 * PART;
 /// The time that an unfinished record is waited for. A program that has reserved a record submits it within microseconds, but a
@@ -185,18 +185,20 @@ impl Thread {
         }
     }
 
-    /// Passes on what was reserved before `end`. If `all` is true, it waits for records that are not yet finished. Returns false if
-    /// nobody takes the records.
+    /// Passes on what was reserved before `end`. If `all` is false, it leaves what would not fill a second batch: passing it on costs
+    /// as much as a full one. If `all` is true, it waits for records that are not yet finished. Returns false if nobody takes the
+    /// records.
     fn hand_over_up_to(&mut self, end: usize, all: bool) -> Result<bool> {
         let since = Instant::now();
+        let full = self.ring.size() / PART;
         loop {
-            let batch = self.ring.take(self.ring.size() / PART);
+            let batch = self.ring.take(full);
             let taken = !batch.is_empty();
             if taken && !self.put(Taken::Batch(batch)) {
                 return Ok(false);
             }
             let left = end.wrapping_sub(self.ring.consumed()).cast_signed();
-            if left <= 0 || !taken && !all {
+            if left <= 0 || !all && (!taken || left.cast_unsigned() < full) {
                 return Ok(true);
             }
             if !taken {
