@@ -33,7 +33,7 @@ total() {
 fresh_ext4 64 -b 4096
 before=$(counted)
 began=$(date +%s)
-mostrace ledger start ledger -d "$mnt" --every 2s --segment 0.5 2>ledger.err &
+mostrace ledger start -v ledger -d "$mnt" --every 2s --segment 0.5 2>ledger.err &
 step "the ledger's first hour"
 until ls ledger/*.parquet >/dev/null 2>&1; do usleep 200000; done
 load 12
@@ -51,7 +51,10 @@ gaps=$(total gap_write_bytes <hours.csv)
 written=$(($(total write_bytes <rows.csv) + $(total zeroed_bytes <rows.csv)))
 info "$bytes bytes counted: $watched in hours, $gaps in gaps, $written in rows; $(($(wc -l <hours.csv) - 1)) hours"
 [ $((watched + gaps)) = "$bytes" ] || fail "$bytes counted, $watched in hours and $gaps in gaps"
-[ "$(total lost <hours.csv)" = 0 ] || fail "lost: $(cat hours.csv)"
+# With PREEMPT_RT the kernel sometimes skips programs for causes, and counts them.
+lost=$(total lost <hours.csv)
+case $(uname -v) in *PREEMPT_RT*) lost=$((lost - $(sed -n 's/.*lost in a segment: causes_misses //p' ledger.err | awk '{ n += $1 } END { print n + 0 }'))) ;; esac
+[ "$lost" = 0 ] || fail "lost: $(cat hours.csv ledger.err)"
 [ $((written + gaps)) -ge "$bytes" ] && [ $((written + gaps)) -le $((bytes + 4194304)) ] || fail "$bytes counted, $written in rows"
 # Each of the four times has hours of its own.
 for at in 0 86400 -172800; do

@@ -131,8 +131,10 @@ impl<F: FnMut(Hour)> Keeper<F> {
         watched.gap = watched.gap.or(Gap::before(&begin, before));
         let ns = clock.stop_mono_ns.saturating_sub(clock.start_mono_ns);
         watched.ns.tally(ns);
-        let losses = manifest.losses.values();
-        losses.for_each(|lost| watched.lost.tally(*lost));
+        for (what, lost) in manifest.losses.iter().filter(|(_, lost)| **lost > 0) {
+            log::info!("lost in a segment: {what} {lost}");
+            watched.lost.tally(*lost);
+        }
         if let Some(totals) = totals {
             // From the end of the segment before, so that nothing between two segments is left out.
             let counted = since(self.total.unwrap_or(totals.began), totals.ended);
