@@ -45,6 +45,7 @@ impl Nat {
         mut part: Part,
     ) -> Result<Nat> {
         let mut nat = Nat::default();
+        let zeros = blocks.buffer();
         let (count, per_block) = (sb.nat_blocks(), entries_per_block(blocks.size));
         let mut first = 0;
         while first < count {
@@ -56,7 +57,11 @@ impl Nat {
             for nth in 0..there {
                 let before = first.saturating_add(nth);
                 let nid = Nid(before.saturating_mul(per_block));
-                nat.push_block(sb, nid, blocks.nth(&buf, nth), notices);
+                let block = blocks.nth(&buf, nth);
+                // If few files were ever made, most blocks of the table are all zeros.
+                if block != zeros {
+                    nat.push_block(sb, nid, block, notices);
+                }
             }
             first = first.saturating_add(run);
             part.add(block::index(run));
@@ -75,10 +80,6 @@ impl Nat {
     }
 
     fn push_block(&mut self, sb: &SuperBlock, nid: Nid, block: &[u8], notices: &mut Notices) {
-        // If few files were ever made, most blocks of the table are all zeros.
-        if block.iter().all(|byte| *byte == 0) {
-            return;
-        }
         let nids = nid.until(nid.plus(entries_per_block(sb.block_size)));
         for (nid, entry) in nids.zip(block.chunks_exact(block::index(ENTRY_SIZE))) {
             self.entries.extend(parse(sb, nid, entry, notices));
