@@ -81,7 +81,7 @@ make_initrd() {
 	"$here/tree.sh" "$root/tree"
 	for test in $tests; do cp "$scripts/$test.sh" "$root/tests/"; done
 	cp "$here/lib.sh" "$root/lib/guest.sh"
-	cp "$here"/lib-*.sh "$here/f2fs-16k.img.zst" "$root/lib/"
+	cp "$here"/lib-*.sh "$root/lib/"
 	cp "$here/init" "$root/init"
 	chmod +x "$root/init"
 	[ ! -x "$beside/prepare.sh" ] || "$beside/prepare.sh" "$1" "$2" "$root"

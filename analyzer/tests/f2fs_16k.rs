@@ -124,7 +124,10 @@ fn it_is_what_the_kernel_says() {
 fn the_second_superblock_serves_if_the_first_is_gone() {
     let tmp = tempfile::tempdir().unwrap();
     let image = tmp.path().join("image");
-    let empty = concat!(env!("CARGO_MANIFEST_DIR"), "/../guest/f2fs-16k.img.zst");
+    let empty = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../guest/phone/f2fs-16k.img.zst"
+    );
     let file = File::create_new(&image).unwrap();
     zstd::stream::copy_decode(File::open(empty).unwrap(), &file).unwrap();
     let path = image.to_str().unwrap();
