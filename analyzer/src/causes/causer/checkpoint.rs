@@ -85,7 +85,7 @@ impl<R> Causer<'_, R> {
     }
 
     /// Judges a block of f2fs's quota files, into which a checkpoint writes what all tasks have allocated and freed since the last
-    /// one: those whose nodes it makes valid have their proportions.
+    /// one: those whose nodes were written since then have their proportions. The nodes that the checkpoint itself writes come later.
     pub(super) fn account(&mut self, row: &Row) {
         let Found { f2fs, .. } = &self.found;
         if let Some(checkpoint) = row.q_ns.and_then(|q_ns| f2fs.checkpoint(q_ns)) {
