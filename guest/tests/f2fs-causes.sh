@@ -200,4 +200,6 @@ for w in 1 2; do
 	info "quota$w: $(cat said)"
 done
 remove
+# What the kernel's tracer still holds would be in another recorder's way.
+echo >$tracing/trace
 umount $tracing
