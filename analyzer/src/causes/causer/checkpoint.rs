@@ -88,10 +88,11 @@ impl<R> Causer<'_, R> {
     /// one: those whose nodes were written since then have their proportions. The nodes that the checkpoint itself writes come later.
     pub(super) fn account(&mut self, row: &Row) {
         let Found { f2fs, .. } = &self.found;
-        if let Some(checkpoint) = row.q_ns.and_then(|q_ns| f2fs.checkpoint(q_ns)) {
+        let seen = row.q_ns.and_then(|q_ns| f2fs.checkpoint(q_ns));
+        if let Some(checkpoint) = seen {
             self.verdicts.checkpoint(checkpoint.reason);
-            self.nodes.begin(Some(checkpoint.begun_ns()));
         }
+        self.nodes.begin(seen.map(Checkpoint::begun_ns));
         self.nodes.weights.share(row.bytes, &mut self.verdicts);
     }
 
