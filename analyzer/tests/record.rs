@@ -52,7 +52,9 @@ fn main() -> ExitCode {
         the_exit_status_of_the_command_passes_through needs [Need::Loop, Need::Btf],
         until_interrupted needs [Need::Loop, Need::Btf],
         a_command_that_does_not_end_is_asked_to needs [Need::Loop, Need::Btf],
+        deferred_records_come_at_the_end needs [Need::Loop, Need::Btf],
         disk_full_while_recording needs [Need::Loop, Need::Btf, FIO],
+        disk_full_while_records_wait needs [Need::Loop, Need::Btf, FIO],
         killed_while_recording needs [Need::Loop, Need::Btf],
     ])
 }
@@ -813,6 +815,51 @@ fn rings_are_as_small_as_asked_and_lose_nothing() {
     assert_eq!(direct_entries(&out), WRITES);
 }
 
+/// While the command runs, the bundle has no records, and afterwards all of them: also those of a load that goes on.
+fn deferred_records_come_at_the_end() {
+    const WRITES: usize = 3000;
+    let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("t.most");
+    let sizes = dir.path().join("sizes");
+    let writes = dd(&disk.mount_point().join("f")).replace("count=8", &format!("count={WRITES}"));
+    let script = format!(
+        "{writes}; cat {0}/*.entries {0}/trace.* | wc -c >{1}; ls {0} >>{1}",
+        out.display(),
+        sizes.display()
+    );
+    let options = ["--source", "bpf", "--entries", "bpf", "--defer"];
+    succeeds(
+        record(disk.device(), &out)
+            .args(options)
+            .args(["--", "sh", "-c", &script]),
+    );
+    let before = fs::read_to_string(sizes).unwrap();
+    let (bytes, names) = before.split_once('\n').unwrap();
+    assert!(bytes.parse::<u64>().unwrap() < 1000, "{before}");
+    assert!(!names.contains("deferred"), "{names}");
+    let made = manifest(&out);
+    assert_eq!(made.losses.values().sum::<u64>(), 0, "{:?}", made.losses);
+    assert_eq!(direct_entries(&out), WRITES);
+    assert!(
+        made.counts["events"] >= 3 * WRITES as u64,
+        "{:?}",
+        made.counts
+    );
+    if made.sources.causes == "bpf" {
+        assert!(
+            made.counts["call_entries"] >= WRITES as u64,
+            "{:?}",
+            made.counts
+        );
+    }
+    for other in [&["--segment", "10s"][..], &["--stacks"]] {
+        let mut both = record(disk.device(), dir.path().join("s.most"));
+        both.arg("--defer").args(other);
+        assert_eq!(code_of(&mut both), Some(2), "{other:?}");
+    }
+}
+
 fn the_exit_status_of_the_command_passes_through() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -857,6 +904,15 @@ fn a_command_that_does_not_end_is_asked_to() {
 }
 
 fn disk_full_while_recording() {
+    a_full_disk_ends_the_recording(&[]);
+}
+
+/// What waits gives its room back to the files that are made of it.
+fn disk_full_while_records_wait() {
+    a_full_disk_ends_the_recording(&["--source", "bpf", "--ring-size", "64K", "--defer"]);
+}
+
+fn a_full_disk_ends_the_recording(options: &[&str]) {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let small = tempfile::tempdir().unwrap();
     let mut mount = tool::command("mount");
@@ -872,8 +928,11 @@ fn disk_full_while_recording() {
     );
     // It ends only because the disk is full.
     let output = record(disk.device(), &out)
+        .args(options)
         .args(["--", "sh", "-c", &script])
         .output();
+    let files = fs::read_dir(&out).unwrap().map(|file| file.unwrap());
+    let kept: u64 = files.map(|file| file.metadata().unwrap().len()).sum();
     let bundle_read = program()
         .args(["analyze", "--by", "class"])
         .arg(&out)
@@ -888,6 +947,7 @@ fn disk_full_while_recording() {
         "{text}"
     );
     assert_eq!(output.status.code(), Some(1));
+    assert!(kept > 100_000, "{kept} bytes are left");
     assert_tracer_is_free();
     if cfg!(feature = "analyze") {
         let read = bundle_read.unwrap();

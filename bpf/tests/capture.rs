@@ -5,11 +5,11 @@
 
 mod captured;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
 
 use captured::{Captured, capture, fiemap, is_issue, options};
 use mostrace_bundle::blk_io_trace::Event;
@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         ftrace_and_bpf_tell_the_same needs [Need::Loop, Need::Btf, Need::BlkTracer, FIO],
         nothing_is_missing_at_the_end needs [Need::Loop, Need::Btf, FIO],
         nothing_is_missing_at_the_end_of_many needs [Need::Loop, Need::Btf, FIO, Need::Minutes],
+        a_load_that_goes_on_has_an_end needs [Need::Loop, Need::Btf, FIO],
         small_rings_are_emptied_in_time needs [Need::Loop, Need::Btf, FIO],
         the_reader_sleeps_while_there_is_little needs [Need::Loop, Need::Btf, FIO],
         plain_tracepoints_tell_what_the_probes_tell needs [Need::Loop, SFDISK],
@@ -436,6 +437,7 @@ fn completions_are_fios(runs: u32) {
         let output = dir.path().join(format!("{run}.most"));
         let mut opts = options(disk.device(), output.clone(), Choice::Bpf, &script);
         opts.events = Events::Needed;
+        opts.defer = run % 2 == 1;
         let outcome = record(&opts).unwrap();
         let got = Captured::of(&output, outcome);
         got.assert_nothing_lost();
@@ -470,6 +472,68 @@ fn completions_are_fios(runs: u32) {
             "run {run}: the last"
         );
         fs::remove_dir_all(&output).unwrap();
+    }
+}
+
+/// The recording ends while writes go on, whether its records wait until then or not: the requests that it issued are completed in
+/// it, it has no completions of later ones, and the kernel counted no more.
+fn a_load_that_goes_on_has_an_end() {
+    const DEPTH: usize = 8;
+    let mut disk = LoopExt4::new(&LoopOptions::default()).unwrap();
+    disk.unmount().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    for defer in [false, true] {
+        let output = dir.path().join(format!("{defer}.most"));
+        let mut fio = Command::new("fio")
+            .args([
+                "--thread",
+                "--name=x",
+                "--rw=randwrite",
+                "--bs=4k",
+                "--direct=1",
+            ])
+            .args(["--ioengine=libaio", "--time_based", "--runtime=1d"])
+            .arg(format!("--iodepth={DEPTH}"))
+            .arg(format!("--filename={}", disk.device().display()))
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut opts = options(disk.device(), output.clone(), Choice::Bpf, "sleep 1");
+        opts.events = Events::Needed;
+        opts.defer = defer;
+        let recorded = record(&opts);
+        fio.kill().unwrap();
+        fio.wait().unwrap();
+        let mut got = Captured::of(&output, recorded.unwrap());
+        got.assert_nothing_lost();
+        let manifest = &got.outcome.manifest;
+        let counters = manifest.counters.as_ref().unwrap();
+        assert!(counters.agree(), "{counters}");
+        let missing = usize::try_from(manifest.losses["completions"]).unwrap();
+        got.events.sort_by_key(|event| event.time_ns);
+        let (mut issued, mut completed, mut strange) = (0, 0, 0);
+        let mut in_flight = HashMap::new();
+        // The probes of completions come first.
+        let from_issue = got.events.iter().skip_while(|event| !is_issue(event));
+        for event in from_issue.filter(|event| !event.is_note()) {
+            let waiting: &mut usize = in_flight.entry(event.sector).or_default();
+            match event.act() {
+                ta::ISSUE => {
+                    issued += 1;
+                    *waiting += 1;
+                }
+                ta::COMPLETE if *waiting == 0 => strange += 1,
+                ta::COMPLETE => {
+                    completed += 1;
+                    *waiting -= 1;
+                }
+                _ => {}
+            }
+        }
+        assert!(issued > 1000, "{issued}");
+        assert_eq!(completed + missing, issued, "deferred: {defer}");
+        // These were in flight when the recording began.
+        assert!(strange <= DEPTH + missing, "{strange}, deferred: {defer}");
     }
 }
 

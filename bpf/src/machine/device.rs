@@ -43,6 +43,12 @@ pub(crate) fn dev_of_stat(dev: u64) -> u32 {
 }
 
 impl Device {
+    /// Returns true if the driver has requests: `inflight` holds the number of reads and writes.
+    pub(crate) fn is_busy(&self) -> bool {
+        let counts = read_line(self.sysfs.join("inflight")).unwrap_or_default();
+        counts.split_ascii_whitespace().any(|count| count != "0")
+    }
+
     /// Looks up a device by its node, or the device that holds a folder or file.
     ///
     /// # Errors

@@ -124,7 +124,11 @@ fn capture(
         stdout_aside: options.stdout_aside,
         wait: options.wait_for_descendants,
     });
-    let Ended { status, early } = run::run(options, &mut tracing, series, command, signals)?;
+    let ended = run::run(options, &mut tracing, series, command, signals);
+    let Ended { status, early } = ended.inspect_err(|_| {
+        // The disk may be full, and the error to report is that one; what waits gives its own room back.
+        let _ = tracing.finish();
+    })?;
     let mut late = Late::new(series.folder());
     if options.sync {
         for mount in subject.mount_points() {

@@ -41,6 +41,9 @@ pub struct Options {
     pub operations: Operations,
     /// `--ring-size`: the size of each ring of the probes; None for a size that fits the machine's memory.
     pub ring_size: Option<RingSize>,
+    /// `--defer`: true to leave the work of making the bundle's files until the recording has ended, as far as its records come from
+    /// our probes. It is not done for segments, which others read meanwhile, and with stacks, whose processes must still live.
+    pub defer: bool,
     /// `--names`: folders whose files are named from the mounted tree.
     pub names: Vec<PathBuf>,
     /// `--packages`: a list of an Android device's apps, instead of the device's own list.
@@ -84,6 +87,7 @@ impl Default for Options {
             btf: None,
             operations: Operations::None,
             ring_size: None,
+            defer: false,
             names: Vec::new(),
             packages: None,
             limit: None,

@@ -10,7 +10,7 @@ use super::command::{Command, Start};
 use super::series::Series;
 use super::signals::Signals;
 use super::tracing::Tracing;
-use crate::error::{At, Error, Result, read_line};
+use crate::error::{At, Error, Result};
 use crate::machine::device::Device;
 use crate::machine::wait::Wait;
 use crate::source::POLL_INTERVAL;
@@ -124,17 +124,11 @@ fn watch(
 /// Returns an error if a source fails.
 pub(super) fn settle(device: &Device, tracing: &mut Tracing<'_>) -> Result<()> {
     let start = Instant::now();
-    while is_busy(device) && start.elapsed() < SETTLE {
+    while device.is_busy() && start.elapsed() < SETTLE {
         tracing.poll()?;
         std::thread::sleep(Duration::from_millis(1));
     }
     Ok(())
-}
-
-/// Returns true if the driver has requests: `inflight` holds the number of reads and writes.
-fn is_busy(device: &Device) -> bool {
-    let counts = read_line(device.sysfs.join("inflight")).unwrap_or_default();
-    counts.split_ascii_whitespace().any(|count| count != "0")
 }
 
 /// Calls syncfs in a thread of its own, so that the buffers are emptied meanwhile.

@@ -60,7 +60,8 @@ impl<'o> Tracing<'o> {
         sink.events.set_zones(Zones::of(&subject.device.info));
         let ring_size = options.ring_size;
         let ring_size = ring_size.unwrap_or_else(RingSize::of_this_machine);
-        let bpf = BpfSource::new(storage, options.btf.as_deref(), ring_size)?;
+        let defers = options.defer && options.segments.is_none() && !options.stacks;
+        let bpf = BpfSource::new(storage, options.btf.as_deref(), ring_size, defers)?;
         let sources = start_sources(options, subject, bpf, &mut sink, manifest)?;
         let has_command = !options.argv.is_empty();
         let progress = Recording::new(options.progress.of_recording(has_command));
@@ -128,8 +129,14 @@ impl<'o> Tracing<'o> {
         self.sink.flush()?;
         if self.progress.is_due() {
             let lost = self.losses()?.values().sum();
-            let (events, entries) = (self.sink.event_count(), self.sink.entry_counts());
-            self.progress.show(events, &entries, lost);
+            let mut waiting = self.sources.iter().filter_map(|source| source.waiting());
+            match waiting.next() {
+                Some(bytes) => self.progress.show_waiting(bytes, lost),
+                None => {
+                    let (events, entries) = (self.sink.event_count(), self.sink.entry_counts());
+                    self.progress.show(events, &entries, lost);
+                }
+            }
         }
         Ok(())
     }
@@ -209,6 +216,17 @@ impl<'o> Tracing<'o> {
         self.sources.iter().flat_map(|source| source.remarks())
     }
 
+    /// Moves what waited for the end of the recording to the bundle.
+    ///
+    /// # Errors
+    /// Returns an error if records are malformed, or if the bundle cannot be written.
+    pub fn finish(&mut self) -> Result<()> {
+        for source in &mut self.sources {
+            source.finish(&mut self.sink)?;
+        }
+        self.sink.flush()
+    }
+
     /// Stops the sources, drains them into the bundle, and writes down the counts. A failure becomes a note; the losses of a source
     /// that failed are unknown.
     ///
@@ -227,7 +245,7 @@ impl<'o> Tracing<'o> {
                 manifest.clock.stop_mono_ns = clock::now().start_mono_ns;
             }
         }
-        self.sink.flush()?;
+        late.note("records are missing", self.finish())?;
         manifest.counts.extend(self.sink.counts());
         if self.provides(Provides::CAUSES).is_some() {
             self.name_functions(manifest);

@@ -121,10 +121,13 @@ measure() {
 	record-bpf) under_record "$2" --source blktrace --entries bpf --causes none ;;
 	record-ftrace) under_record "$2" --source ftrace --entries bpf --causes none ;;
 	record-bpf-bpf) under_record "$2" --source bpf --entries bpf --causes none ;;
+	record-defer) under_record "$2" --source bpf --entries bpf --causes none --defer ;;
 	record-causes) under_record "$2" --source bpf --entries bpf --causes bpf ;;
+	record-causes-defer) under_record "$2" --source bpf --entries bpf --causes bpf --defer ;;
 	esac
 }
-modes="nothing blktrace module module-file record-blktrace record-kernel record-bpf record-ftrace record-bpf-bpf record-causes"
+modes="nothing blktrace module module-file record-blktrace record-kernel record-bpf record-ftrace record-bpf-bpf record-defer record-causes \
+	record-causes-defer"
 
 # name MODE: prints the mode's name in the table.
 name() {
@@ -138,7 +141,9 @@ name() {
 	record-bpf) echo "\`record --source blktrace --entries bpf\`" ;;
 	record-ftrace) echo "\`record --source ftrace --entries bpf\`" ;;
 	record-bpf-bpf) echo "\`record --source bpf --entries bpf\`" ;;
+	record-defer) echo "\`record --source bpf --entries bpf --defer\`" ;;
 	record-causes) echo "\`record --source bpf --entries bpf --causes bpf\`" ;;
+	record-causes-defer) echo "\`record --source bpf --entries bpf --causes bpf --defer\`" ;;
 	esac
 }
 

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{DecimalBytes, HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::sink::Counts;
 
@@ -40,14 +40,23 @@ impl Recording {
 
     /// Shows the counts.
     pub fn show(&mut self, events: u64, entries: &Counts, lost: u64) {
-        self.shown = Instant::now();
         let entries: String = entries
             .iter()
             .map(|(name, kept)| format!("{} {}  ", name.replace('_', " "), HumanCount(*kept)))
             .collect();
         let (events, lost) = (HumanCount(events), HumanCount(lost));
-        self.bar
-            .set_message(format!("events {events}  {entries}lost {lost}"));
+        self.say(format!("events {events}  {entries}lost {lost}"));
+    }
+
+    /// Shows how much waits to be counted at the end.
+    pub fn show_waiting(&mut self, bytes: u64, lost: u64) {
+        let (bytes, lost) = (DecimalBytes(bytes), HumanCount(lost));
+        self.say(format!("records {bytes}  lost {lost}"));
+    }
+
+    fn say(&mut self, message: String) {
+        self.shown = Instant::now();
+        self.bar.set_message(message);
         self.bar.tick();
     }
 

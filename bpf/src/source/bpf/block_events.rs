@@ -15,6 +15,7 @@ use super::programs::Programs;
 use super::shared_ring;
 use super::stream::Stream;
 use crate::error::{Error, Result};
+use crate::machine::clock;
 use crate::machine::device::Device;
 use crate::sink::{EventFiles, Sink, Step};
 
@@ -24,6 +25,7 @@ const TICK: Duration = Duration::from_millis(2);
 
 /// The attached probes of block events.
 pub(super) struct BlockEvents {
+    device: Device,
     programs: Programs,
     /// The probes of entries, if they forward queued bios and completed requests.
     forwarder: Option<EventForwarder>,
@@ -47,6 +49,7 @@ impl BlockEvents {
         let programs = probes.attach()?;
         sink.events.count_in_flight();
         Ok(BlockEvents {
+            device: device.clone(),
             programs,
             forwarder,
             records: Records::of(device.dev),
@@ -64,7 +67,7 @@ impl BlockEvents {
     /// # Errors
     /// Returns an error if a record is malformed, or if the bundle cannot be written.
     pub fn stop(&mut self, ring: &mut Stream, sink: &mut Sink) -> Result<()> {
-        self.records.is_ending = true;
+        self.records.ending_ns = clock::now().start_mono_ns;
         self.end(Forwarded::Queued)?;
         self.programs.detach_but(&ENDS);
         self.drain(ring, sink)?;
@@ -83,9 +86,13 @@ impl BlockEvents {
         ring.drain(|record| shared_ring::put(record, Some(&self.records), sink))
     }
 
-    /// Records the completions of requests that were issued, as long as some keep coming.
+    /// Records the completions of requests that were issued, as long as some keep coming. If records wait, it is not known which
+    /// requests were issued: then the device's last requests are waited for.
     fn wait_for_completions(&self, ring: &mut Stream, sink: &mut Sink) -> Result<()> {
         let mut since = Instant::now();
+        while ring.is_deferred() && self.device.is_busy() && since.elapsed() < SILENCE {
+            sleep(TICK);
+        }
         let mut left = sink.events.in_flight();
         while left > Some(0) && since.elapsed() < SILENCE {
             sleep(TICK);
@@ -125,8 +132,8 @@ const PDU_MAX: usize = 24;
 pub(super) struct Records {
     device: u32,
     numbers: BioNumbers,
-    /// True once nothing new is recorded: completions of requests that were issued after that are left out.
-    is_ending: bool,
+    /// The time from which on nothing new is recorded: completions of requests that were issued after that are left out.
+    ending_ns: u64,
 }
 
 impl Records {
@@ -135,7 +142,7 @@ impl Records {
         Records {
             device,
             numbers: BioNumbers::new(),
-            is_ending: false,
+            ending_ns: u64::MAX,
         }
     }
 
@@ -156,7 +163,7 @@ impl Records {
             sector: event.sector,
             bytes: event.bytes,
         };
-        if !events.follow(event.time, step) && self.is_ending {
+        if !events.follow(event.time, step) && event.time >= self.ending_ns {
             return Ok(());
         }
         if pdu.len() > PDU_MAX {

@@ -40,6 +40,7 @@ mod ring;
 mod ring_size;
 mod session;
 mod shared_ring;
+mod spool;
 mod stacks;
 mod stream;
 mod told;
@@ -52,6 +53,7 @@ pub(crate) use loader::ObjectStorage;
 use loader::ProbeLoader;
 use operations::Operations;
 pub use ring_size::RingSize;
+use spool::Spool;
 use stacks::{Recorded, Stacks};
 use stream::Stream;
 pub(crate) use told::Told;
@@ -70,13 +72,16 @@ pub(crate) struct BpfSource<'o> {
     forwarder: Option<EventForwarder>,
     /// What the probes of entries cannot tell on this kernel.
     limits: Vec<String>,
+    /// True if what the probes of events, entries and causes write waits until the recording has ended.
+    defers: bool,
     /// All descriptors of the streams in one.
     wait: Wait,
     loader: ProbeLoader<'o>,
 }
 
 impl<'o> BpfSource<'o> {
-    /// Makes a source that provides nothing yet. The probes are loaded with the kernel's own BTF, or with that of the file `btf`.
+    /// Makes a source that provides nothing yet. The probes are loaded with the kernel's own BTF, or with that of the file `btf`. If
+    /// it `defers`, events, entries and causes go to the sink in [`Source::finish`].
     ///
     /// # Errors
     /// Returns an error if no descriptor is left.
@@ -84,6 +89,7 @@ impl<'o> BpfSource<'o> {
         storage: &'o mut ObjectStorage,
         btf: Option<&Path>,
         ring_size: RingSize,
+        defers: bool,
     ) -> Result<BpfSource<'o>> {
         Ok(BpfSource {
             events: None,
@@ -94,6 +100,7 @@ impl<'o> BpfSource<'o> {
             operations: None,
             forwarder: None,
             limits: Vec::new(),
+            defers,
             wait: Wait::new().at("epoll")?,
             loader: ProbeLoader::new(storage, btf, ring_size),
         })
@@ -105,10 +112,10 @@ impl<'o> BpfSource<'o> {
     /// Returns an error if the kernel refuses the probes, or if the bundle cannot be written.
     pub fn start_entries(&mut self, device: &Device, sink: &mut Sink) -> Result<()> {
         let probes = self.loader.entries(device)?;
-        let stream = probes.attach()?;
+        let mut stream = probes.attach()?;
         let forwarder = probes.forwarder()?;
         self.limits.extend(probes.limits().iter().cloned());
-        self.wait.while_readable(stream.wakeup_fd()).at("epoll")?;
+        begin(&mut stream, self.defers, &self.wait, sink)?;
         sink.open_entries("BPF probes")?;
         self.forwarder = Some(forwarder);
         self.shared = Some(stream);
@@ -121,8 +128,8 @@ impl<'o> BpfSource<'o> {
     /// # Errors
     /// Returns an error if the kernel refuses the probes, or if the bundle cannot be written.
     pub fn start_causes(&mut self, device: &Device, parts: Parts, sink: &mut Sink) -> Result<()> {
-        let stream = self.loader.causes(device, parts)?.attach()?;
-        self.wait.while_readable(stream.wakeup_fd()).at("epoll")?;
+        let mut stream = self.loader.causes(device, parts)?.attach()?;
+        begin(&mut stream, self.defers, &self.wait, sink)?;
         let sees_all = object::MODIFIES.iter().any(|of| stream.programs.has(of));
         if !sees_all && is_ext(device) {
             self.limits.push(ONLY_FIRST.to_owned());
@@ -168,9 +175,12 @@ impl<'o> BpfSource<'o> {
         };
         let probes = self.loader.events(device, wanted)?;
         if forwarder.is_none() {
-            let own = Stream::new(&probes.ring()?)?;
-            self.wait.while_readable(own.wakeup_fd()).at("epoll")?;
+            let mut own = Stream::new(&probes.ring()?)?;
+            begin(&mut own, self.defers, &self.wait, sink)?;
             self.shared = Some(own);
+        }
+        if self.defers {
+            sink.events.look_up_no_names();
         }
         self.events = Some(BlockEvents::start(probes, forwarder, device, sink)?);
         Ok(())
@@ -184,6 +194,14 @@ const ONLY_FIRST: &str = "the kernel accepts no program at jbd2_journal_dirty_me
 /// The remark for a recording with stacks.
 const SHORT_STACKS: &str = "a program's stack is followed by its frame pointers: of code that was compiled without them, frames \
                             are missing";
+
+/// Begins to take what the probes of events, entries or causes write.
+fn begin(stream: &mut Stream, defers: bool, wait: &Wait, sink: &Sink) -> Result<()> {
+    if defers {
+        stream.defer(Spool::new(sink.folder())?);
+    }
+    wait.while_readable(stream.wakeup_fd()).at("epoll")
+}
 
 /// Takes a record of the ring of causes.
 fn put_cause(record: &[u8], stacks: Option<&mut Stacks>, sink: &mut Sink) -> Result<()> {
@@ -266,6 +284,22 @@ impl Source for BpfSource<'_> {
             }
             _ => Ok(()),
         }
+    }
+
+    fn waiting(&self) -> Option<u64> {
+        let streams = [&self.shared, &self.causes].into_iter().flatten();
+        self.defers.then(|| streams.map(Stream::waiting).sum())
+    }
+
+    fn finish(&mut self, sink: &mut Sink) -> Result<()> {
+        let events = self.events.as_ref().map(BlockEvents::records);
+        if let Some(shared) = &mut self.shared {
+            shared.take_deferred(|record| shared_ring::put(record, events, sink))?;
+        }
+        if let Some(causes) = &mut self.causes {
+            causes.take_deferred(|record| put_cause(record, self.stacks.as_mut(), sink))?;
+        }
+        Ok(())
     }
 
     /// The probes count in maps of the kernel, independently of the streams.

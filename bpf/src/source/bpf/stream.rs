@@ -8,12 +8,15 @@ use libbpf_rs::MapCore;
 use super::programs::Programs;
 use super::reader::Reader;
 use super::ring::{self, Ring};
+use super::spool::Spool;
 use crate::error::{At, Result};
 
 /// The ring buffer that probes fill, and those of them that are attached as long as this lives.
 pub(crate) struct Stream {
     pub programs: Programs,
     reader: Reader,
+    /// The records that have come, if they are not taken before the recording has ended.
+    spool: Option<Spool>,
 }
 
 impl Stream {
@@ -26,7 +29,23 @@ impl Stream {
         Ok(Stream {
             programs: Programs::default(),
             reader: Reader::start(ring)?,
+            spool: None,
         })
+    }
+
+    /// Lets records wait in the spool from now on, until [`Stream::take_deferred`].
+    pub fn defer(&mut self, spool: Spool) {
+        self.spool = Some(spool);
+    }
+
+    /// Returns true if records wait.
+    pub fn is_deferred(&self) -> bool {
+        self.spool.is_some()
+    }
+
+    /// Returns the number of bytes of records that wait.
+    pub fn waiting(&self) -> u64 {
+        self.spool.as_ref().map_or(0, Spool::len)
     }
 
     /// Returns a descriptor that can be read when there is something to take.
@@ -40,7 +59,7 @@ impl Stream {
     /// Returns the first error of `take`, or an error if the kernel refuses.
     pub fn poll(&mut self, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         while let Some(batch) = self.reader.next()? {
-            ring::records(&batch).try_for_each(&mut take)?;
+            pass(&batch, self.spool.as_mut(), &mut take)?;
         }
         Ok(())
     }
@@ -50,8 +69,23 @@ impl Stream {
     /// # Errors
     /// Returns an error in the same cases as [`Stream::poll`].
     pub fn drain(&mut self, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let mut spool = self.spool.as_mut();
         self.reader
-            .rest(|batch| ring::records(batch).try_for_each(&mut take))
+            .rest(|batch| pass(batch, spool.as_deref_mut(), &mut take))
+    }
+
+    /// Takes the records that wait; those that come later do not wait any more.
+    ///
+    /// # Errors
+    /// Returns the first error of `take`, or an error if the spool cannot be read.
+    pub fn take_deferred(&mut self, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let Some(mut spool) = self.spool.take() else {
+            return Ok(());
+        };
+        while let Some(batch) = spool.take()? {
+            ring::records(&batch).try_for_each(&mut take)?;
+        }
+        Ok(())
     }
 
     /// Detaches the stream's own probes, and takes all that they have written.
@@ -61,5 +95,17 @@ impl Stream {
     pub fn detach(&mut self, take: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         self.programs.detach_but(&[]);
         self.drain(take)
+    }
+}
+
+/// Passes a batch's records to `take`, or puts the batch into the spool.
+fn pass(
+    batch: &[u8],
+    spool: Option<&mut Spool>,
+    take: impl FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    match spool {
+        Some(spool) => spool.put(batch),
+        None => ring::records(batch).try_for_each(take),
     }
 }
