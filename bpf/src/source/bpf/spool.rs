@@ -71,10 +71,11 @@ impl Spool {
         self.file
             .read_exact_at(&mut batch, self.begin)
             .at(&self.place)?;
-        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        // FAT cannot; then the room comes back with the file's end.
-        let _ = fallocate(&self.file, flags, self.begin, size as u64);
         self.begin += size as u64;
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        // From the file's beginning on: a block in which two batches meet is freed with the second one. FAT cannot; then the room
+        // comes back when the file is gone.
+        let _ = fallocate(&self.file, flags, 0, self.begin);
         Ok(Some(batch))
     }
 }
