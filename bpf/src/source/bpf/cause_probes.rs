@@ -41,14 +41,15 @@ use skel::{CausesProgs, CausesSkel, CausesSkelBuilder, OpenCausesSkel};
 /// `enum causes_loss` of causes.bpf.h, in its order, with the manifest's names.
 const LOSSES: [&str; 2] = ["causes_ring", "causes_tasks"];
 
-/// The tables whose size depends on the machine's memory, with the most and the fewest entries of each.
+/// The tables whose size depends on the machine's memory, with the most and the fewest entries of each. What `called` and `modifiers`
+/// forget is recorded once more; the fewest `claims` are the blocks of two transactions of a journal of 128 MiB.
 const TABLES: [(&str, u32, u32); 6] = [
     ("calls", 1 << 14, 1 << 12),
-    ("uring_calls", 1 << 14, 1 << 12),
-    ("handles", 1 << 14, 1 << 12),
-    ("called", 1 << 14, 1 << 13),
+    ("uring_calls", 1 << 14, 1 << 11),
+    ("handles", 1 << 14, 1 << 11),
+    ("called", 1 << 14, 1 << 11),
     ("claims", 1 << 16, 1 << 14),
-    ("modifiers", 1 << 15, 1 << 14),
+    ("modifiers", 1 << 15, 1 << 12),
 ];
 
 /// The tables of stacks: their most and least entries where stacks are recorded.
