@@ -12,9 +12,9 @@ fresh_ext4() {
 	fresh ext4 "/usr/local/bin/mke2fs -q -t ext4 -E lazy_itable_init=0" "$@"
 }
 
-# page: prints the size of a page in bytes.
+# page: prints the size of a page in bytes, AT_PAGESZ of getauxval(3).
 page() {
-	awk '/^KernelPageSize/ { print $2 * 1024; exit }' /proc/self/smaps
+	od -An -v -tu8 /proc/self/auxv | awk '{ for (i = 1; i < NF; i += 2) if ($i == 6) print $(i + 1) }'
 }
 
 # fresh_f2fs MIB [MKFS.F2FS-OPTION…] [-- OPTIONS]: does the same with f2fs.

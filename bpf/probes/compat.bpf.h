@@ -23,6 +23,11 @@ struct bdev_inode {
 struct bio___bdev {
 	struct block_device *bi_bdev;
 };
+/* CONFIG_BLK_INLINE_ENCRYPTION */
+struct bio___crypt {
+	void *bi_crypt_context;
+};
+
 struct bio___disk {
 	struct gendisk *bi_disk;
 };
@@ -110,6 +115,7 @@ const volatile struct {
 	__u64 f2fs_dio_end_bio;
 	__u64 clone_endio;
 	__u64 crypt_endio;
+	__u64 blk_crypto_fallback_encrypt_endio;
 	__u64 blk_throtl_dispatch_work_fn;
 	__u64 wb_workfn;
 	__u64 page_offset_base;

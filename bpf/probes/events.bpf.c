@@ -102,6 +102,21 @@ int event_rq_complete(__u64 *ctx)
 	return 0;
 }
 
+/* True if the disk completes requests. */
+const volatile bool has_requests;
+
+/*
+ * Returns true for a bio that the kernel has encrypted itself (blk-crypto's fallback): what is written is a bio of its own, whose
+ * request has just completed, and has been reported. Disks that encrypt complete the bio itself.
+ */
+static __always_inline bool is_plaintext(struct bio *bio)
+{
+	struct bio___crypt *encrypted = (void *)bio;
+
+	return has_requests && bpf_core_field_exists(encrypted->bi_crypt_context) &&
+	       BPF_CORE_READ(encrypted, bi_crypt_context);
+}
+
 /* This fires only for bios that did not complete through a request. (q, bio) in every kernel. */
 TRACEPOINT("block_bio_complete")
 int event_bio_complete(__u64 *ctx)
@@ -109,7 +124,7 @@ int event_bio_complete(__u64 *ctx)
 	struct bio *bio = (void *)CTX(ctx, 1);
 	__u64 number = bio_number(bio);
 
-	if (has_target_bio(bio))
+	if (has_target_bio(bio) && !is_plaintext(bio))
 		put_event(&shared_ring, of_bio(bio, TA_COMPLETE, status_errno(GET(bio, bi_status))), &number, 8);
 	return 0;
 }

@@ -195,6 +195,10 @@ fn fill_symbols<'o>(open: &mut impl Form<'o>, symbols: &Symbols) -> Result<Vec<S
         ("clone_endio", &mut at.clone_endio),
         ("crypt_endio", &mut at.crypt_endio),
         (
+            "blk_crypto_fallback_encrypt_endio",
+            &mut at.blk_crypto_fallback_encrypt_endio,
+        ),
+        (
             "blk_throtl_dispatch_work_fn",
             &mut at.blk_throtl_dispatch_work_fn,
         ),

@@ -150,6 +150,7 @@ fn fill_constants(rodata: &mut form::Constants, device: &Device, btf: &Btf<'_>) 
         *room = path.dev;
         rodata.target.path_count += 1;
     }
+    rodata.has_requests = device.has_requests();
     rodata.complete_has_errno = kernel::completes_with_errno(btf);
     rodata.args.bio_queue = bio("block_bio_queue")?;
     rodata.args.split = bio("block_split")?;

@@ -121,5 +121,5 @@ forms!(
     "events",
     EventsSkelBuilder,
     OpenEventsSkel,
-    [target, args, complete_has_errno]
+    [target, args, complete_has_errno, has_requests]
 );
