@@ -498,6 +498,28 @@ fn a_block_written_home_is_who_changed_it_first_or_all_theirs() {
 }
 
 #[test]
+fn what_a_block_held_until_it_was_freed_is_not_in_it_any_more() {
+    let third = Thread::new(301, 301, "third");
+    let freed = |is_committed: bool| {
+        let mut s = Scene::begun();
+        s.handle(CREATE, &[8]);
+        s.commit(2000, &[8]);
+        s.handle(UNLINK.by(OTHER), &[16]);
+        s.free(8, 12);
+        if is_committed {
+            s.commit(2100, &[16]);
+            s.handle(CREATE.by(third), &[8]);
+            s.commit(2200, &[8]);
+        }
+        s.owned(WRITE, 8, 4096, KWORKER, Origin::BDEV);
+        written(&s, &[]).pop().unwrap()
+    };
+    assert_eq!(freed(true), "unmapped third create 12 exact 1");
+    // Until then the journal may write it home as it was.
+    assert_eq!(freed(false), "unmapped sqlite3 create 12 exact 1");
+}
+
+#[test]
 fn a_commit_and_its_flush_are_the_first_fsyncs_that_waited() {
     let mut s = Scene::begun();
     s.handle(CREATE, &[8]);

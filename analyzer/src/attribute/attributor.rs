@@ -33,7 +33,6 @@ pub struct Attributor<'a, R> {
     runs: Pending<Run>,
     dirt: Pending<Dirt>,
     empties: Empties,
-    pub(super) owners: Owners,
     /// One moment as CLOCK_MONOTONIC and as Unix time, ns each.
     pub(super) clock: Option<(u64, u64)>,
     pub(super) rows: rows::Builder,
@@ -61,7 +60,6 @@ impl<'a, R: Read> Attributor<'a, R> {
             runs: Pending::new(),
             dirt: Pending::new(),
             empties: Empties::default(),
-            owners: Owners::default(),
             clock: None,
             rows: rows::Builder::default(),
             is_btrfs: false,
@@ -167,7 +165,7 @@ impl<'a, R: Read> Attributor<'a, R> {
     /// # Errors
     /// Returns an error if the table cannot be read.
     pub fn with_freed(mut self, table: &mut TableReader<R>) -> Result<Self, Error> {
-        self.owners = Owners::read(table, &mut self.registry.files, self.registry.map)?;
+        self.registry.owners = Owners::read(table, &mut self.registry.files, self.registry.map)?;
         Ok(self)
     }
 
@@ -272,7 +270,7 @@ impl<'a, R: Read> Attributor<'a, R> {
                     EntryRef::Process(raw) => {
                         let note = Note::new(raw, self.registry.processes.submitter(raw));
                         if note.jbd2 == Jbd2::COMMIT {
-                            self.owners.commit(note.time_ns, raw.tid.get());
+                            self.registry.owners.commit(note.time_ns, raw.tid.get());
                         }
                         if raw.head.bytes.get() == 0 {
                             self.empties.insert(raw, note);

@@ -235,7 +235,7 @@ impl<R: Read> Attributor<'_, R> {
         moment: Moment,
         q_ns: Option<u64>,
     ) -> Answer {
-        let before = self.owners.at(piece.sector, moment);
+        let before = self.registry.owners.at(piece.sector, moment);
         let kind = match contents {
             Contents::EXTENTS => Kind::ExtentTree,
             Contents::XATTR => Kind::Xattr,
@@ -250,7 +250,7 @@ impl<R: Read> Attributor<'_, R> {
         match before {
             Some(file) => Answer { file, ..told },
             // If the recorder does not report freed blocks, the owner may have got the block after its last change.
-            None if !self.owners.is_told() && self.has_changed(piece, q_ns) => told,
+            None if !self.registry.owners.is_told() && self.has_changed(piece, q_ns) => told,
             None if kind == piece.kind => self.owned(piece, told),
             None => told,
         }

@@ -128,12 +128,25 @@ impl Owners {
 
     /// Returns the owner of the block at `sector` at that moment, if somebody freed the block later; None if nobody did.
     pub fn at(&self, sector: u64, moment: Moment) -> Option<FileId> {
+        let end = self
+            .ends_of(sector)
+            .find(|end| !self.is_over(end, moment))?;
+        Some(end.owner)
+    }
+
+    /// Returns the last time at which the block at `sector` was freed, ns, if that was over when the block was queued at `time_ns`.
+    pub fn freed_ns(&self, sector: u64, time_ns: u64) -> Option<u64> {
+        let ends = self.ends_of(sector);
+        let over = ends.take_while(|end| self.is_over(end, Moment::Queued(time_ns)));
+        over.last().map(|end| end.time_ns)
+    }
+
+    /// Returns the ends of the block at `sector` in the order of time.
+    fn ends_of(&self, sector: u64) -> impl Iterator<Item = &End> {
         let block = sector >> self.shift;
         let first = self.ends.partition_point(|end| end.block < block);
         let ends = self.ends.get(first..).unwrap_or_default();
-        let mut ends = ends.iter().take_while(|end| end.block == block);
-        let end = ends.find(|end| !self.is_over(end, moment))?;
-        Some(end.owner)
+        ends.iter().take_while(move |end| end.block == block)
     }
 
     /// Returns true if the ownership had ended at that moment. A journal keeps a freed block from being reused until the

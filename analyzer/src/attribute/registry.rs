@@ -5,6 +5,7 @@ use mostrace_bundle::entry::Home;
 use mostrace_map::Map;
 
 use super::file::Files;
+use super::owners::Owners;
 use super::process::{Processes, Task};
 use super::stacks::{StackId, Stacks};
 use super::{File, FileId, Process, ProcessId};
@@ -15,6 +16,7 @@ pub struct Registry<'a> {
     pub(super) processes: Processes,
     pub(super) files: Files<'a>,
     pub(super) stacks: Stacks,
+    pub(super) owners: Owners,
 }
 
 impl<'a> Registry<'a> {
@@ -25,7 +27,14 @@ impl<'a> Registry<'a> {
             processes: Processes::default(),
             files: Files::new(map),
             stacks: Stacks::default(),
+            owners: Owners::default(),
         }
+    }
+
+    /// Returns the last time at which the block at `sector` was freed before it was queued at `time_ns`, ns: what changed it until
+    /// then is not in it any more. None if it is not known to have been freed.
+    pub fn freed_ns(&self, sector: u64, time_ns: u64) -> Option<u64> {
+        self.owners.freed_ns(sector, time_ns)
     }
 
     /// Returns the number of a thread that a table names, as the thread was at `time_ns`.

@@ -44,15 +44,17 @@ impl Homes {
         });
     }
 
-    /// Removes and returns the changes up to `time_ns` of a block that is written home; the first one comes first.
-    pub fn written(&mut self, home: u64, time_ns: u64) -> Vec<Blame> {
+    /// Removes the changes up to `time_ns` of a block that is written home. Returns those after `freed_ns`, when the block was freed
+    /// last; the first one comes first.
+    pub fn written(&mut self, home: u64, time_ns: u64, freed_ns: Option<u64>) -> Vec<Blame> {
         let Some(changes) = self.changes.get_mut(&home) else {
             return Vec::new();
         };
         let before = changes.len();
         let mut taken = Vec::new();
         changes.retain_mut(|change| {
-            if change.first_ns <= time_ns {
+            let is_in_it = freed_ns.is_none_or(|freed_ns| change.last_ns > freed_ns);
+            if change.first_ns <= time_ns && is_in_it {
                 taken.push(change.blame.clone());
             }
             change.first_ns = change.first_ns.max(time_ns.saturating_add(1));

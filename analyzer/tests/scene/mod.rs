@@ -5,9 +5,9 @@
 use std::path::{Path, PathBuf};
 
 use mostrace_bundle::entry::{
-    CallKind, Flags, Jbd2, NONE, Origin, RawCall, RawDirtied, RawDirtier, RawFile, RawHandle,
-    RawHead, RawProcess, Stage, TYPE_CALL, TYPE_DIRTIED, TYPE_DIRTIER, TYPE_FILE, TYPE_HANDLE,
-    TYPE_PROCESS, What, call_flags, dirtied_flags, handle_flags,
+    CallKind, Flags, Jbd2, NONE, Origin, RawCall, RawDirtied, RawDirtier, RawFile, RawFreed,
+    RawHandle, RawHead, RawProcess, Stage, TYPE_CALL, TYPE_DIRTIED, TYPE_DIRTIER, TYPE_FILE,
+    TYPE_FREED, TYPE_HANDLE, TYPE_PROCESS, What, call_flags, dirtied_flags, handle_flags,
 };
 use mostrace_bundle::manifest::{Device, Filesystem, SCHEMA, State};
 use mostrace_bundle::table::TableWriter;
@@ -67,6 +67,8 @@ pub struct Scene {
     pub files: Vec<Vec<u8>>,
     /// None if the table is missing.
     pub dirtiers: Option<Vec<Vec<u8>>>,
+    /// None if the recorder does not report freed blocks.
+    pub freed: Option<Vec<Vec<u8>>>,
     /// The tables of causes; None if they are missing.
     pub handles: Option<Vec<Vec<u8>>>,
     pub dirtied: Option<Vec<Vec<u8>>>,
@@ -382,6 +384,24 @@ impl Scene {
         }
     }
 
+    /// Lets an inode free the block of 4096 bytes at this home sector in the running transaction, a millisecond later.
+    pub fn free(&mut self, home: u64, inode: u64) {
+        self.now_us += 1000;
+        let mut head = head_at(TYPE_FREED, 56, self.now_us);
+        (head.sector, head.bytes) = (home.into(), 4096.into());
+        let raw = RawFreed {
+            head,
+            ino: inode.into(),
+            generation: self.generation.into(),
+            s_dev: DEVICE.into(),
+            tid: self.tid.into(),
+            ..RawFreed::default()
+        };
+        self.manifest.sources.entries = "bpf".into();
+        let record = raw.as_bytes().to_vec();
+        self.freed.get_or_insert_default().push(record);
+    }
+
     /// Adds a call that returns a millisecond later.
     pub fn call(&mut self, of: CallOf) {
         self.now_us += 1000;
@@ -447,6 +467,7 @@ impl Scene {
             (layout::PROCESS, Some(&self.processes)),
             (layout::FILE, Some(&self.files)),
             (layout::DIRTIER, self.dirtiers.as_ref()),
+            (layout::FREED, self.freed.as_ref()),
             (layout::HANDLE, self.handles.as_ref()),
             (layout::DIRTIED, self.dirtied.as_ref()),
             (layout::CALL, self.calls.as_ref()),

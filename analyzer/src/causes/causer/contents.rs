@@ -138,7 +138,7 @@ impl<R> Causer<'_, R> {
         let end = row.sector.saturating_add(u64::from(row.bytes / 512));
         let step = usize::try_from(self.block / 512).unwrap_or(1).max(1);
         for home in (row.sector..end).step_by(step) {
-            self.homes.written(home, request.time_ns);
+            self.homes.written(home, request.time_ns, None);
         }
     }
 

@@ -44,7 +44,8 @@ impl<R> Causer<'_, R> {
         let mut sector = row.sector;
         while left > 0 {
             let bytes = left.min(self.block);
-            let mut changes = self.homes.written(sector, time_ns);
+            let freed_ns = registry.freed_ns(sector, time_ns);
+            let mut changes = self.homes.written(sector, time_ns, freed_ns);
             if registry.has_journal_elsewhere() {
                 let found = &mut self.found;
                 let mut causers = |handle: &Handle| found.causers(handle);
