@@ -214,7 +214,7 @@ impl EventFiles {
         for (cpu, file) in (0..).zip(files) {
             self.file(cpu)?.inherit(file.into_names());
         }
-        let mut requests = InFlight::default();
+        let mut requests = InFlight::of(self.zones);
         for (event, record) in under_way {
             requests.step(Step::of(&event));
             self.file_for(event.cpu, event.pid, event.time_ns)?
@@ -276,7 +276,8 @@ fn time_of(record: &[u8]) -> Option<u64> {
 mod tests {
     use std::fs;
 
-    use mostrace_bundle::blk_io_trace::action::tn;
+    use mostrace_bundle::blk_io_trace::action::{BLK_TC_FS, BLK_TC_WRITE, ta, tn};
+    use mostrace_bundle::manifest::Device;
 
     use super::*;
 
@@ -303,6 +304,37 @@ mod tests {
         for cpu in 0..3 {
             let before = std::fs::metadata(dir.path().join(format!("trace.blktrace.{cpu}")));
             assert_eq!(before.unwrap().len(), 0);
+        }
+    }
+
+    /// The disk has zones in the next segment, too: an append is completed elsewhere in its zone.
+    #[test]
+    fn appends_are_followed_in_each_segment() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::open(dir.path()).unwrap();
+        let mut files = EventFiles::new(&folder, Retention::of(true));
+        files.set_zones(Zones::of(&Device {
+            zone_sectors: Some(32768),
+            ..Device::default()
+        }));
+        files.count_in_flight();
+        for segment in 0..2 {
+            let mut follow = |act, sector| {
+                let action = act | BLK_TC_FS | BLK_TC_WRITE;
+                let bytes = 4096;
+                files.follow(
+                    5,
+                    Step {
+                        action,
+                        sector,
+                        bytes,
+                    },
+                )
+            };
+            assert!(follow(ta::ISSUE, 32768));
+            assert!(follow(ta::COMPLETE, 32768 + 800), "segment {segment}");
+            assert_eq!(files.in_flight(), Some(0));
+            files.begin_segment(&folder).unwrap();
         }
     }
 
