@@ -100,6 +100,14 @@ fn of_three_twins_each_could_be_the_odd_one() {
     assert_eq!(parts(told), vec![vec![(8, 8, None, None)]; 3]);
 }
 
+/// Of those that nobody is known to have queued, one may be the thread's own, too.
+#[test]
+fn a_threads_own_bio_is_not_told_from_anybodys() {
+    let told =
+        "1 Q 8+8 1, 2 Q 8+8 2, 3 Q 8+8 1, 4 D 8+8 9, 5 C 8+8 0, 6 Q 8+8 1, 7 D 8+8 1, 8 C 8+8 0";
+    assert_eq!(parts(told), vec![vec![(8, 8, None, None)]; 2]);
+}
+
 /// An ambiguous bio does not become certain when the others are gone.
 #[test]
 fn a_doubt_lasts() {

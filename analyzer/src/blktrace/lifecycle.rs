@@ -356,8 +356,13 @@ impl LifeCycles {
         };
         // Bios that a scheduler holds may be issued by any thread, including this one, and several as one request.
         let inserted = |item: &Item<Bio>| (same(item) || shorter(item)) && item.value.is_held;
+        // Of a bio that was made like others it is not known who queued it: it may be this thread's, too.
+        let nobodys = |item: &Item<Bio>| {
+            same(item) && item.value.pid.is_none() && now.saturating_sub(item.since_ns) < STALE_NS
+        };
         if self.waiting.count_at(lane, sector, own) == 1
             && self.waiting.count_at(lane, sector, inserted) == 0
+            && self.waiting.count_at(lane, sector, nobodys) == 0
         {
             let bio = self.waiting.take(lane, sector, now, own, Bio::blur)?;
             return Some(bio.value);
