@@ -23,13 +23,13 @@ struct bdev_inode {
 struct bio___bdev {
 	struct block_device *bi_bdev;
 };
+struct bio___disk {
+	struct gendisk *bi_disk;
+};
+
 /* CONFIG_BLK_INLINE_ENCRYPTION */
 struct bio___crypt {
 	void *bi_crypt_context;
-};
-
-struct bio___disk {
-	struct gendisk *bi_disk;
 };
 
 /* 6.10 (22f89a4f50d6): bd_inode was replaced by bd_mapping. */

@@ -65,8 +65,8 @@ pub struct Record {
     /// machine's memory. A smaller ring takes less memory; records that find it full are lost and counted
     #[arg(long, value_name = "SIZE")]
     ring_size: Option<RingSize>,
-    /// Make the bundle's files when the recording has ended, of what our probes have written until then. Recording takes a
-    /// tenth to a quarter less of a CPU meanwhile; but if the recorder is killed, nothing of that is left
+    /// Make the bundle's files when the recording has ended, of what our probes have written until then. Recording costs the
+    /// workload a sixth to a third less meanwhile; but if the recorder is killed, nothing of that is left
     #[arg(long, conflicts_with_all = ["segment", "stacks"])]
     defer: bool,
     /// Name the files below DIR by the mounted tree, which is walked before and after the recording. On the disk, an

@@ -246,6 +246,7 @@ impl<'o> Tracing<'o> {
             }
         }
         late.note("records are missing", self.finish())?;
+        self.sink.flush()?;
         manifest.counts.extend(self.sink.counts());
         if self.provides(Provides::CAUSES).is_some() {
             self.name_functions(manifest);
