@@ -17,6 +17,7 @@ struct ascent {
 	__u32 skip;		/* bytes of `plain` ahead of the traced bio's */
 	bool is_above;		/* the root belongs to another disk */
 	bool has_plain;		/* `plain` is another bio than the root */
+	bool is_rest;		/* the traced bio is ciphertext of what does not begin the root */
 };
 
 static __always_inline const struct bio_view *plain_of(const struct ascent *a)

@@ -62,7 +62,8 @@ __noinline int uncover(__u32 slot)
 	v->bio = cipher;
 	v->sector = sector;
 	v->size = size;
-	return v->idx || v->done;
+	w->ascent.is_rest = v->idx || v->done;
+	return 0;
 }
 
 #endif

@@ -170,19 +170,19 @@ static __always_inline int queue_bio(struct bio *bio, bool looped)
 {
 	struct work *w = work_of(WORK_QUEUE);
 	struct bio_device device;
-	bool is_rest = false;
 	__u32 pid;
 
 	if (!w)
 		return 0;
 	view_argument(&w->ascent.window, &w->ascent.root, bio);
+	w->ascent.is_rest = false;
 	if (is_ciphertext(&w->ascent.root))
-		is_rest = uncover(WORK_QUEUE);
+		uncover(WORK_QUEUE);
 	find_device(&w->ascent.window, &device, &w->ascent.root);
 	if (is_for_target(&device, &w->ascent.root)) {
 		pid = see(w, &device);
 		/* iomap adds up what was submitted, not what was encrypted. */
-		if (is_rest && size_lags)
+		if (size_lags && w->ascent.is_rest)
 			w->who.direct_pos = MOSTRACE_NONE;
 		w->queued.event.size = 0;
 		if (is_told(TOLD_QUEUED))
