@@ -815,7 +815,7 @@ fn rings_are_as_small_as_asked_and_lose_nothing() {
     assert_eq!(direct_entries(&out), WRITES);
 }
 
-/// While the command runs, the bundle has no records, and afterwards all of them: also those of a load that goes on.
+/// While the command runs, the bundle has no records, and afterwards it has all of them.
 fn deferred_records_come_at_the_end() {
     const WRITES: usize = 3000;
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
