@@ -9,11 +9,12 @@
 
 use std::io::Read;
 
+use mostrace_bundle::Manifest;
 use mostrace_bundle::table::TableReader;
 
 use crate::attribute::{Attributor, Names, Registry, Request, Row};
 use crate::blktrace::{Completions, Trace};
-use crate::causes::{Cause, CauseId, Causer, Verdicts};
+use crate::causes::{Cause, CauseId, Causer, Verdicts, are_whole};
 use crate::recording::Error;
 
 /// Reads completions with the tables that belong to them.
@@ -88,12 +89,11 @@ impl<'a, R: Read> Pipeline<'a, R> {
         }))
     }
 
-    /// Continues with the events of the next segment. The tables may have grown since, and the manifest of the newest segment
-    /// names these `functions`; `is_whole` is false if entries of causes were lost.
-    pub fn go_on(&mut self, trace: Trace, functions: &[String], is_whole: bool) {
-        self.attributor.go_on();
+    /// Continues with the events of the next segment. The tables may have grown since, as the manifest of the newest segment says.
+    pub fn go_on(&mut self, trace: Trace, newest: &Manifest) {
+        self.attributor.go_on(&newest.losses);
         if let Some(causer) = &mut self.causer {
-            causer.go_on(functions, is_whole);
+            causer.go_on(&newest.functions, are_whole(newest));
         }
         self.completions.go_on(trace);
     }

@@ -6,6 +6,7 @@ mod support;
 use mostrace::blktrace::{
     Completion, Completions, Event, LifeCycles, Partial, Trace, WallClock, action,
 };
+use mostrace_bundle::blk_io_trace::action::ta;
 use mostrace_bundle::blk_io_trace::{Layout, Version, encode};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -87,6 +88,76 @@ fn every_completion_is_the_expected_one() {
         assert_eq!(found.len(), expected.len());
         assert!(expected.len() > 2_000);
     }
+}
+
+/// A bio that the kernel encrypted ends once more, after the requests of its ciphertext; only their bytes are completed. Here each
+/// that did not fail ends either right behind its request or with the next one: another bio may be queued for its sectors meanwhile.
+#[test]
+fn the_second_ends_of_encrypted_bios_complete_nothing() {
+    for seed in 1..=20 {
+        let (events, expected) = simulate(recipe(seed));
+        check_second_ends(events, &expected);
+    }
+}
+
+fn check_second_ends(events: Vec<Event<'static>>, expected: &[Completion<'static>]) {
+    let mut with_ends = Vec::new();
+    let mut late: Option<Event<'_>> = None;
+    for event in events {
+        let is_end = event.act() == ta::COMPLETE
+            && event.bytes > 0
+            && event.error == 0
+            && event.action & action::BLK_TC_FS != 0;
+        let second_end = Event {
+            action: event.action & !action::BLK_TC_FS,
+            ..event.clone()
+        };
+        with_ends.push(event);
+        if is_end {
+            with_ends.extend(late.take());
+            match with_ends.len() % 2 {
+                0 => with_ends.push(second_end),
+                _ => late = Some(second_end),
+            }
+        }
+    }
+    assert!(with_ends.len() > 3_000);
+    let found = plain(life_cycles(&with_ends));
+    for (found, expected) in found.iter().zip(expected) {
+        assert_eq!(found, expected);
+    }
+    assert_eq!(found.len(), expected.len());
+}
+
+/// A bio that fails before it has a request is completed, and so is every bio of a disk without requests.
+#[test]
+fn a_bio_that_has_no_request_is_completed() {
+    let event = |act, bytes, error| Event {
+        action: act | action::BLK_TC_WRITE,
+        bytes,
+        error,
+        ..Event::default()
+    };
+    let enxio = 6_u16.wrapping_neg();
+    let request = |act| Event {
+        sector: 8,
+        action: act | action::BLK_TC_WRITE | action::BLK_TC_FS,
+        bytes: 4096,
+        ..Event::default()
+    };
+    let failed = [
+        request(ta::ISSUE),
+        request(ta::COMPLETE),
+        event(ta::QUEUE, 4096, 0),
+        event(ta::COMPLETE, 4096, enxio),
+        // The same bio once more: nothing waits for it.
+        event(ta::COMPLETE, 4096, enxio),
+    ];
+    let errors: Vec<u16> = life_cycles(&failed).iter().map(|c| c.error).collect();
+    assert_eq!(errors, [0, 6]);
+    let without_requests = [event(ta::QUEUE, 4096, 0), event(ta::COMPLETE, 4096, 0)];
+    assert_eq!(life_cycles(&without_requests).len(), 1);
+    assert_eq!(life_cycles(&without_requests[1..]).len(), 1);
 }
 
 /// The result does not depend on how the records are laid out and spread over files.

@@ -18,7 +18,7 @@ static __always_inline bool is_ciphertext(const struct bio_view *v)
 /* BIO_MAX_VECS: more bvecs than this have no bio. */
 #define BVECS_MAX 256
 
-/* Moves the beginning of what the view has back in its bvecs. */
+/* Moves the beginning of what the view has back in its bvecs. If they do not reach so far, the view has no pages any more. */
 static __always_inline void step_back(struct bio_view *v, __u64 bytes)
 {
 	struct bio_vec *bvec;
@@ -32,7 +32,12 @@ static __always_inline void step_back(struct bio_view *v, __u64 bytes)
 		bvec = first_bvec(v);
 		v->done = BPF_CORE_READ(bvec, bv_len);
 	}
-	v->done = bytes <= v->done ? v->done - bytes : 0;
+	if (bytes <= v->done) {
+		v->done -= bytes;
+		return;
+	}
+	v->io_vec = 0;
+	v->idx = v->done = 0;
 }
 
 /*

@@ -29,6 +29,7 @@ struct dirty_place {
 	__u64 mapping;		/* for a buffer its device */
 	__u64 index;		/* for a buffer its block */
 	bool is_buffer;
+	bool is_dirty;		/* already, before the task made it so */
 };
 
 struct dirty_page {
@@ -278,7 +279,7 @@ static __always_inline bool is_dirtier(struct inode *inode)
 	return is_traced_inode(inode) && !is_writeback(inode);
 }
 
-/* Records that the current task makes something of the inode's dirty that was clean. */
+/* Records that the current task makes something of the inode's dirty. */
 static __always_inline void put_dirt(const struct dirty_place *place, struct inode *inode)
 {
 	__u64 key = place->key, id = bpf_get_current_pid_tgid();
@@ -287,9 +288,14 @@ static __always_inline void put_dirt(const struct dirty_place *place, struct ino
 	known = bpf_map_lookup_elem(&dirty_pages, &key);
 	if (known && known->mapping == page.mapping && known->index == page.index &&
 	    waits(known)) {
-		/* A buffer that is already dirty is reported whoever changes it. */
-		if (!place->is_buffer)
+		if (!place->is_dirty)
 			dirty_again(known, id);
+		return;
+	}
+	if (place->is_dirty) {
+		/* It was not seen who dirtied it first: that was before the recording, or the kernel skipped this program. */
+		if (known)
+			forget_dirt(key, known);
 		return;
 	}
 	page.dirty_ns = bpf_ktime_get_ns();
@@ -339,6 +345,7 @@ int mostrace_dirty_buffer(__u64 *ctx)
 
 	if (!find_buffer(&place, bh))
 		return 0;
+	place.is_dirty = BPF_CORE_READ(bh, b_state) >> bpf_core_enum_value(enum bh_state_bits, BH_Dirty) & 1;
 	view_folio(&folio, (__u64)BPF_CORE_READ(bh, b_page));
 	inode = mapping_inode(folio.mapping);
 	if (inode && is_bdev(inode) && is_dirtier(inode))
@@ -482,6 +489,7 @@ static __always_inline bool has_begun(const struct work *w)
 static __always_inline __u32 dirtier_of(const struct work *w, const struct dirty_place *place, __u32 *flags)
 {
 	struct dirty_page *page = dirt_of(place->key, has_begun(w));
+	bool again;
 
 	if (!page || page->dirty_ns > w->who.time_ns || page->mapping != place->mapping ||
 	    page->index != place->index)
@@ -492,8 +500,10 @@ static __always_inline __u32 dirtier_of(const struct work *w, const struct dirty
 	 */
 	if (!has_begun(w) && waits(page))
 		count_dirt(DIRT_SETTLED);
+	/* It is the rest of a folio, or of what could not be written the time before. */
+	again = !waits(page) && page->taken_ns != w->who.time_ns;
 	page->taken_ns = w->who.time_ns;
-	*flags = page->flags | (w->walk.is_mapped ? MOSTRACE_MAPPED : 0);
+	*flags = page->flags | (w->walk.is_mapped ? MOSTRACE_MAPPED : 0) | (again ? MOSTRACE_AGAIN : 0);
 	return page->doubt ? 0 : page->pid;
 }
 

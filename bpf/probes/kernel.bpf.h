@@ -264,7 +264,12 @@ struct dm_crypt_io {
 	struct bio *base_bio;
 };
 
+enum bh_state_bits {
+	BH_Dirty = 1,
+};
+
 struct buffer_head {
+	unsigned long b_state;
 	struct buffer_head *b_this_page;
 	__u64 b_blocknr;
 	unsigned long b_size;

@@ -52,6 +52,8 @@ enum mostrace_flags {
 					 * written when the pages were dirtied or queued */
 	MOSTRACE_CHAINED = 16,		/* the submitter was taken from the bio of which this is
 					 * a part or a clone */
+	MOSTRACE_AGAIN = 16,		/* of a dirtier: another bio has written of these pages
+					 * since they were dirtied */
 	MOSTRACE_NAME_WITHHELD = 32,	/* there is a name, but the file was not asked for */
 	/* of a process or a dirtier: it did so in mount or fsconfig, or in umount2 */
 	MOSTRACE_MOUNTS = 32,

@@ -73,6 +73,8 @@ open_enum! {
         NAME_CUT = 8,
         /// The submitter was taken from the bio of which this one is a part or a clone.
         CHAINED = 16,
+        /// In a dirtier entry: another bio has written of these pages since they were dirtied.
+        AGAIN = 16,
         /// There is a name, but the file was not asked for (`--files`).
         NAME_WITHHELD = 32,
         /// In a process or dirtier entry: the task did so in mount or fsconfig.

@@ -114,22 +114,21 @@ static void dirty_again(struct slot *slot, const struct mostrace_task *who)
 	slot->doubt = true;
 }
 
+/* Returns true if the slot has the place's dirtier. */
+static bool has_dirtier(const struct slot *slot, const struct mostrace_dirt *dirt)
+{
+	return slot->dirt.key == dirt->key && is_of(slot, dirt) && slot->dirty.pid;
+}
+
 static void dirty_slot(struct slot *slot, const struct mostrace_dirt *dirt,
 		       const struct mostrace_task *who)
 {
-	if (slot->dirt.key == dirt->key && is_of(slot, dirt)) {
-		if (slot->dirty.pid) {
-			/*
-			 * For a buffer that is dirty already, this is called for every task that
-			 * changes it.
-			 */
-			if (!dirt->is_buffer)
-				dirty_again(slot, who);
-			return;
-		}
-	} else {
-		slot->writing.pid = 0;
+	if (has_dirtier(slot, dirt)) {
+		dirty_again(slot, who);
+		return;
 	}
+	if (slot->dirt.key != dirt->key || !is_of(slot, dirt))
+		slot->writing.pid = 0;
 	slot->dirt.of = dirt->of;
 	slot->dirt.index = dirt->index;
 	slot->dirt.is_buffer = dirt->is_buffer;
@@ -207,15 +206,15 @@ void mostrace_dirty(struct page *head, const struct address_space *mapping)
 }
 
 /*
- * Records that the current task changes a buffer, whether it was dirty before or not. A file's
- * contents are tracked by page.
+ * Records that the current task makes a clean buffer dirty; this is called for a dirty one, too. A
+ * file's contents are tracked by page.
  */
 void mostrace_dirty_buffer(struct buffer_head *bh)
 {
 	const struct address_space *mapping;
 	struct mostrace_dirt dirt;
 
-	if (!mostrace_shares_page(bh))
+	if (buffer_dirty(bh) || !mostrace_shares_page(bh))
 		return;
 	mapping = mostrace_page_mapping(bh->b_page);
 	if (!mapping || !mapping->host || !mostrace_is_bdev(mapping->host) ||

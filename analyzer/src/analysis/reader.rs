@@ -102,6 +102,9 @@ impl Reader<'_> {
         if let Some(filesystem) = manifest.and_then(|manifest| manifest.filesystem.as_ref()) {
             attributor = attributor.of_kind(&filesystem.kind);
         }
+        if let Some(manifest) = manifest {
+            attributor = attributor.with_losses(&manifest.losses);
+        }
         if let Some(table) = self.recording.table(layout::NAMES)?.as_mut() {
             attributor = attributor.with_tree(table)?;
         }

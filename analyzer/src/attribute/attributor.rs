@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Joins completions with entries.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 
 use mostrace_bundle::Error;
-use mostrace_bundle::entry::{EntryRef, Jbd2};
+use mostrace_bundle::entry::{EntryRef, Flags, Jbd2};
 use mostrace_bundle::table::TableReader;
 use mostrace_map::Map;
 use mostrace_map::class::Provenance;
@@ -24,6 +25,9 @@ use crate::blktrace::{self, Completion, Part};
 /// in the ring, and may be preempted in between.
 const DISORDER_NS: u64 = 20_000_000;
 
+/// The manifest's name of the skipped runs of probes that make entries.
+const MISSES: &str = "probe_misses";
+
 /// Joins completions with entries. Each table is read only as far as the completions have come.
 pub struct Attributor<'a, R> {
     pub(super) registry: Registry<'a>,
@@ -37,6 +41,8 @@ pub struct Attributor<'a, R> {
     pub(super) clock: Option<(u64, u64)>,
     pub(super) rows: rows::Builder,
     is_btrfs: bool,
+    /// True if the kernel may have skipped runs of probes that would have made entries.
+    has_misses: bool,
     // Reused for every part, so that no part allocates.
     seen: Seen,
 }
@@ -63,6 +69,7 @@ impl<'a, R: Read> Attributor<'a, R> {
             clock: None,
             rows: rows::Builder::default(),
             is_btrfs: false,
+            has_misses: false,
             seen: Seen::default(),
         }
     }
@@ -81,6 +88,17 @@ impl<'a, R: Read> Attributor<'a, R> {
     pub fn of_kind(mut self, filesystem: &str) -> Self {
         self.is_btrfs = filesystem == "btrfs";
         self
+    }
+
+    /// Takes the manifest's losses.
+    #[must_use]
+    pub fn with_losses(mut self, losses: &BTreeMap<String, u64>) -> Self {
+        self.add_losses(losses);
+        self
+    }
+
+    fn add_losses(&mut self, losses: &BTreeMap<String, u64>) {
+        self.has_misses |= losses.get(MISSES) != Some(&0);
     }
 
     /// Sets the contents of the journal when the map was made: they identify a copy that no probe saw and that the map no
@@ -169,8 +187,9 @@ impl<'a, R: Read> Attributor<'a, R> {
         Ok(self)
     }
 
-    /// Makes the tables read on: they may have grown past the end that was reached.
-    pub fn go_on(&mut self) {
+    /// Makes the tables read on: they may have grown past the end that was reached, with these losses.
+    pub fn go_on(&mut self, losses: &BTreeMap<String, u64>) {
+        self.add_losses(losses);
         self.tables.iter_mut().for_each(|table| table.go_on());
     }
 
@@ -290,6 +309,9 @@ impl<'a, R: Read> Attributor<'a, R> {
                             self.runs.insert(&entry.raw.head, run);
                         }
                     }
+                    // It may be a task that dirtied the pages for an earlier write.
+                    EntryRef::Dirtier(raw)
+                        if self.has_misses && raw.head.flags.has(Flags::AGAIN) => {}
                     EntryRef::Dirtier(raw) => {
                         let dirt = Dirt::new(raw, self.registry.processes.dirtier(raw));
                         self.dirt.insert(&raw.head, dirt);

@@ -16,10 +16,14 @@
 //! waiting, and whatever is queued over these is *in doubt* too. If an event was lost (Q, D or C), its fields are None, and
 //! every completed byte is still reported.
 //!
+//! A bio that the kernel encrypts itself (blk-crypto's fallback) ends after the requests of its ciphertext. The C of such a bio, like
+//! that of any bio, is not one of a request (`BLK_TC_FS`); where the disk has requests, it yields no completion.
+//!
 //! An append to a zone waits and is issued for the zone's first sector; its C has the sector at which the disk wrote it. Where the
 //! disk cannot append, the kernel does it, and the D has that sector already.
 
 use super::completion::{Completion, Part};
+use super::disks::Disks;
 use super::flushes::Flushes;
 use super::lane::Lane;
 use super::request::{Bio, Request, Sequence};
@@ -27,7 +31,9 @@ use super::spans::{Item, STALE_NS, Spans, end};
 use super::streams::{Streams, carries_data};
 use mostrace_bundle::Zones;
 use mostrace_bundle::blk_io_trace::Event;
-use mostrace_bundle::blk_io_trace::action::{BLK_TC_DISCARD, BLK_TC_PC, BLK_TC_WRITE, ta};
+use mostrace_bundle::blk_io_trace::action::{
+    BLK_TC_DISCARD, BLK_TC_FS, BLK_TC_PC, BLK_TC_WRITE, ta,
+};
 
 /// The state between events. It is bounded, whatever the trace lacks: with 16,384 or more waiting items, those that have
 /// waited longer than a request may take (30 s) are dropped, and the oldest beyond 262,144.
@@ -38,6 +44,7 @@ pub struct LifeCycles {
     in_doubt: bool,
     streams: Streams,
     flushes: Flushes,
+    with_requests: Disks,
     zones: Zones,
     /// The last completion without its parts; `done_parts` has the parts.
     done: Completion<'static>,
@@ -62,6 +69,7 @@ impl LifeCycles {
             in_doubt: false,
             streams: Streams::default(),
             flushes: Flushes::default(),
+            with_requests: Disks::default(),
             zones: Zones::default(),
             done: Completion::default(),
             done_parts: Vec::new(),
@@ -80,7 +88,8 @@ impl LifeCycles {
         self.zones = zones;
     }
 
-    /// Takes the next event in time order. Every C yields a completion, no other event does.
+    /// Takes the next event in time order. Every C yields a completion, except one that ends a bio which requests have ended
+    /// already; no other event does.
     pub fn push<'a>(&'a mut self, event: &Event<'_>) -> Option<Completion<'a>> {
         self.step(event).then(|| self.completion())
     }
@@ -107,10 +116,7 @@ impl LifeCycles {
             ta::SPLIT => self.split(event),
             ta::ISSUE => self.issue(event),
             ta::REQUEUE => self.requeue(event),
-            ta::COMPLETE => {
-                self.complete(event);
-                return true;
-            }
+            ta::COMPLETE => return self.complete(event),
             _ => {}
         }
         false
@@ -248,6 +254,9 @@ impl LifeCycles {
     }
 
     fn issue(&mut self, event: &Event<'_>) {
+        if is_of_request(event) {
+            self.with_requests.add(event.device);
+        }
         let mut request = self.gather(event);
         request.d_ns = Some(event.time_ns);
         request.d_cpu = Some(event.cpu);
@@ -457,7 +466,10 @@ impl LifeCycles {
         self.spare.push(parts);
     }
 
-    fn complete(&mut self, event: &Event<'_>) {
+    fn complete(&mut self, event: &Event<'_>) -> bool {
+        if self.is_second_end(event) {
+            return false;
+        }
         let mut request = match self.take_issued(event) {
             Some(request) => request,
             // The D was lost, the bio went to a driver without requests, or a flush sequence ended.
@@ -492,6 +504,19 @@ impl LifeCycles {
         };
         let parts = std::mem::replace(&mut self.done_parts, request.parts);
         self.spare(parts);
+        true
+    }
+
+    /// Returns true for the end of a bio whose requests have ended. A bio that fails before it has a request still waits, so if one
+    /// waits for these sectors, a failure is taken for its.
+    fn is_second_end(&mut self, event: &Event<'_>) -> bool {
+        event.bytes > 0
+            && !is_of_request(event)
+            && self.with_requests.has(event.device)
+            && (event.error == 0
+                || !self
+                    .waiting
+                    .overlaps(lane(event), event.sector, event.bytes))
     }
 
     /// Takes the request that a C completes, or the completed front of it; the rest stays issued.
@@ -597,6 +622,12 @@ fn lane(event: &Event<'_>) -> Lane {
         direction |= u64::from(event.action & flag != 0) << i;
     }
     Lane(u64::from(event.device) << 3 | direction)
+}
+
+/// Returns true for an event of a request, and false for one of a bio (blk_add_trace_rq, blk_add_trace_bio in
+/// kernel/trace/blktrace.c).
+fn is_of_request(event: &Event<'_>) -> bool {
+    event.action & (BLK_TC_FS | BLK_TC_PC) != 0
 }
 
 /// Looks up by a number if there is one.

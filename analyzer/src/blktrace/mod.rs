@@ -19,6 +19,7 @@ pub mod completion;
 pub mod completions;
 pub mod counts;
 mod cpu_file;
+mod disks;
 pub mod error;
 pub mod find;
 mod flushes;

@@ -62,7 +62,7 @@ pub fn follow(
     ] = files.readers()?;
     let mut of_bios = [processes, names, dirtiers];
     let of_bios = of_bios.iter_mut().flatten().collect();
-    let mut attributor = Attributor::new(of_bios, None);
+    let mut attributor = Attributor::new(of_bios, None).with_losses(&waiting.manifest.losses);
     if let Some(s_dev) = waiting.manifest.filesystem_dev() {
         attributor = attributor.of_filesystem(s_dev);
     }
@@ -104,7 +104,7 @@ pub fn follow(
         }
         let Waiting { trace, manifest } = waiting;
         let newest = next.as_ref().map_or(&manifest, |next| &next.manifest);
-        pipeline.go_on(trace, &newest.functions, are_whole(newest));
+        pipeline.go_on(trace, newest);
         while let Some(step) = pipeline.next()? {
             fold.push(&step);
         }

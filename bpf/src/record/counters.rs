@@ -4,8 +4,9 @@
 //! The kernel counts a request's sectors when it completes, at the place where the tracers have their C event: what completed while
 //! tracing must be in the trace. The counters are read before and after tracing begins, and before and after it ends, because it
 //! does neither at the moment of a reading. The trace may have more requests than were counted: a request that completes in parts
-//! has a C event for each, and one that was flushed has another one without bytes. Source: `block/blk-mq.c`
-//! (blk_account_io_completion, blk_account_io_done), `block/blk-flush.c` (blk_account_io_flush).
+//! has a C event for each, and one that was flushed has another one without bytes. A bio that the kernel encrypted itself has a C event
+//! of its own after that of the request, which is not counted. Source: `block/blk-mq.c` (blk_account_io_completion,
+//! blk_account_io_done), `block/blk-flush.c` (blk_account_io_flush), `block/blk-crypto-fallback.c`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +14,7 @@ use std::io::Read;
 use std::path::Path;
 
 use mostrace_bundle::blk_io_trace::action::{
-    BLK_TC_DISCARD, BLK_TC_FLUSH, BLK_TC_PC, BLK_TC_WRITE, ta,
+    BLK_TC_DISCARD, BLK_TC_FLUSH, BLK_TC_FS, BLK_TC_PC, BLK_TC_WRITE, ta,
 };
 use mostrace_bundle::blk_io_trace::{Decoded, Event, MAX_RECORD, decode};
 use mostrace_bundle::{Counter, Counters, Folder, Manifest, Total, Totals};
@@ -123,6 +124,11 @@ impl Sums {
             return;
         }
         let failed = event.error != 0;
+        let is_of_request = has(BLK_TC_FS);
+        // Only disks with requests are compared: the bytes of a bio were those of a request, or never became one.
+        if !is_of_request && event.bytes > 0 && !failed {
+            return;
+        }
         let (requests, bytes) = match event.bytes {
             0 if has(BLK_TC_FLUSH) && !has(BLK_TC_WRITE) => {
                 return self.flushes.add(1, failed);

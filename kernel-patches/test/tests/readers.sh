@@ -15,12 +15,15 @@ refused "busy" cat /dev/mostrace
 ! is_module || refused "temporarily unavailable" rmmod mostrace
 start=$(date +%s)
 dd if=/dev/urandom of="$mnt/unread" bs=4k count=600 oflag=direct 2>/dev/null
+# What the journal writes later must not come between the counts.
+sync
 info "600 direct writes, unread: $(($(date +%s) - start)) s, $(cat $class/entries) entries, $(lost entries_ring) lost"
 [ "$(lost entries_ring)" -gt 100 ] || fail "nothing lost"
 take_rest overrun.stream
 kept=$(cat $class/entries)
 [ "$(count overrun.stream)" = "$kept" ] || fail "$kept entries, $(count overrun.stream) of them read"
 dd if=/dev/zero of="$mnt/after" bs=4k count=1 oflag=direct 2>/dev/null
+sync
 take_rest after.stream overrun.stream
 [ "$(count after.stream)" = $(($(cat $class/entries) - kept)) ] && [ "$(count after.stream)" -gt 0 ] ||
 	fail "a ring that was full stays so"

@@ -38,6 +38,28 @@ fn a_write_knows_who_dirtied_and_who_submitted() {
     assert_eq!(who.comm.as_deref(), Some(&b"writer"[..]));
 }
 
+/// Where the kernel skipped probes, another task may have dirtied what was written once already.
+#[test]
+fn a_dirtier_of_an_earlier_write_is_doubted_if_probes_were_skipped() {
+    let again = RawDirtier {
+        head: RawHead {
+            flags: Flags::AGAIN,
+            ..dirtier(0, 24, BLOCK, 31).head
+        },
+        ..dirtier(0, 24, BLOCK, 31)
+    };
+    for (entry, misses, expected) in [
+        (again, 0, Some(31)),
+        (again, 1, None),
+        (dirtier(0, 24, BLOCK, 31), 1, Some(31)),
+    ] {
+        let files = vec![file(0, 24, BLOCK, "f")];
+        let (writes, bios) = ([write(0, 24, BLOCK)], vec![process(0, 24, BLOCK)]);
+        let a = attribute_missing(&writes, bios, files, vec![entry], None, misses);
+        assert_eq!(a.dirtier(&a.rows[0]).pid, expected, "{misses} misses");
+    }
+}
+
 #[test]
 fn rows_split_where_the_dirtier_changes() {
     let dirtiers = vec![

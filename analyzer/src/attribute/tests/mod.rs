@@ -11,7 +11,7 @@ mod overlap;
 mod owners;
 mod pending;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use std::path::Path;
 
@@ -193,6 +193,18 @@ pub fn attribute_with(
     dirtiers: Vec<RawDirtier>,
     map: Option<&Map>,
 ) -> Attributed {
+    attribute_missing(completions, processes, files, dirtiers, map, 0)
+}
+
+/// Attributes a recording in which the kernel skipped so many runs of probes.
+pub fn attribute_missing(
+    completions: &[Completion<'_>],
+    processes: Vec<RawProcess>,
+    files: Vec<FileEntry>,
+    dirtiers: Vec<RawDirtier>,
+    map: Option<&Map>,
+    misses: u64,
+) -> Attributed {
     let tables = [
         table(processes.iter().map(|p| record(p.as_bytes(), b""))),
         table(files.iter().map(file_record)),
@@ -200,7 +212,9 @@ pub fn attribute_with(
     ];
     let reader = |table| TableReader::new(table, Path::new("table"), false).unwrap();
     let mut readers = tables.each_ref().map(|table| reader(&table[..]));
-    let mut attributor = Attributor::new(readers.iter_mut().collect(), map);
+    let losses = BTreeMap::from([("probe_misses".to_owned(), misses)]);
+    let attributor = Attributor::new(readers.iter_mut().collect(), map);
+    let mut attributor = attributor.with_losses(&losses);
     let mut attributed = Attributed::default();
     for completion in completions {
         let (request, rows) = attributor.push(completion).unwrap();
