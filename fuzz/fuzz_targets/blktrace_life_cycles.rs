@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Events with few sectors, few threads and any actions, so that bios meet in every way. Each C must give a completion
-//! whose parts follow one another and add up to its bytes.
+//! Events with few sectors, few threads and any actions, so that bios meet in every way. Each C of a request
+//! must give a completion whose parts follow one another and add up to its bytes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -8,8 +8,8 @@ use mostrace::blktrace::{Event, LifeCycles};
 
 fuzz_target!(|data: &[u8]| {
     let mut cycles = LifeCycles::new();
-    for (time_ns, step) in (0..).zip(data.chunks_exact(4)) {
-        let &[what, sector, length, cut] = step else {
+    for (time_ns, step) in (0..).zip(data.chunks_exact(5)) {
+        let &[what, sector, length, cut, of_request] = step else {
             return;
         };
         let at = u64::from(cut & 0x7f).to_be_bytes();
@@ -19,7 +19,8 @@ fuzz_target!(|data: &[u8]| {
             action: u64::from(what & 0x1f)
                 | u64::from(what >> 5 & 1) << 17
                 | u64::from(what >> 6 & 1) << 18
-                | u64::from(what >> 7) << 31,
+                | u64::from(what >> 7) << 31
+                | u64::from(of_request & 1) << 24,
             sector: u64::from(sector & 0x3f),
             bytes: u32::from(length) * 256,
             pid: u32::from(sector >> 6),
@@ -27,7 +28,8 @@ fuzz_target!(|data: &[u8]| {
             ..Event::default()
         };
         let completion = cycles.push(&event);
-        assert_eq!(completion.is_some(), event.act() == 8);
+        let is_end = event.act() == 8;
+        assert!(completion.is_some() == is_end || (is_end && of_request & 1 == 0));
         let Some(c) = completion else { continue };
         let mut bytes = 0;
         for part in c.parts {

@@ -3,7 +3,8 @@
 """Compares the tables of a recording by the module with those of a recording by the BPF probes of the same IO.
 
 usage: conform.py NAME
-NAME.module.csv and NAME.probes.csv are what `mostrace events` says of both; the probes recorded longer. Both are cut into sectors, and
+NAME.module.csv and NAME.probes.csv are what `mostrace events` says of both; the probes recorded longer. NAME.misses is how many runs
+of probes the kernel skipped, as it may from 7.2 on: what these would have told is unknown. Both are cut into sectors, and
 the writes of each sector are matched by time. For each kind of block the bytes are counted by how the two descriptions agree, and
 each way in which they differ is listed.
 
@@ -17,13 +18,13 @@ import sys
 
 # How far apart the clocks of blktrace and the probes may be for one completion, s.
 APART = 0.1
-# Words for what is not known. From 7.0 on the kernel may skip a probe, and what it would have told is unknown.
+# Words for what is not known.
 UNKNOWN = ("unknown", "unmapped", "")
 # What both must say alike.
 FACTS = ("class", "kind", "pid", "dirty_pid", "path", "jbd2_tid")
 # The part of all bytes whose cause only one may know: those of the transaction in which the shorter recording began.
 MOST_BY_ONE = 0.01
-# Two causes must be the same if one task is named by both: the one that made every change, or the first.
+# Two causes must be the same if one task is named by both: the one that made every change, or the first that was seen.
 CERTAIN = ("exact", "first")
 
 
@@ -70,8 +71,8 @@ def compare_fact(fact, ours, theirs):
     return f"WRONG {fact}"
 
 
-def compare_cause(ours, theirs):
-    """Returns in what way two descriptions of a cause agree."""
+def compare_cause(ours, theirs, are_all_seen):
+    """Returns in what way two descriptions of a cause agree; the probes may not have seen the first change if the kernel skipped some."""
     known = ours["cause_known"], theirs["cause_known"]
     is_same = all(ours[c] == theirs[c] for c in ("cause_pid", "cause_op"))
     if known == ("unknown", "unknown"):
@@ -80,12 +81,12 @@ def compare_cause(ours, theirs):
         return f"cause: only the {'probes know' if known[0] == 'unknown' else 'module knows'} it"
     if is_same:
         return "cause: the same"
-    if all(k in CERTAIN for k in known):
+    if all(k in CERTAIN for k in known) and (are_all_seen or known[1] == "exact"):
         return "WRONG cause: each names another task as the first"
     return f"cause: another, module {known[0]}, probes {known[1]}"
 
 
-def compare(module, probes):
+def compare(module, probes, are_all_seen):
     """Returns the bytes by kind of block and by how the two agree."""
     found = collections.Counter()
     for ours, theirs in pairs(module, probes):
@@ -97,20 +98,24 @@ def compare(module, probes):
             how = compare_fact(fact, ours, theirs)
             if how:
                 found[kind, how] += 512
-        found[kind, compare_cause(ours, theirs)] += 512
+        found[kind, compare_cause(ours, theirs, are_all_seen)] += 512
     return found
 
 
 def main(name):
     module, probes = sectors(f"{name}.module.csv"), sectors(f"{name}.probes.csv")
-    found = compare(module, probes)
+    with open(f"{name}.misses") as f:
+        misses = int(f.read())
+    found = compare(module, probes, misses == 0)
     label = name.rsplit("/", 1)[-1]
+    print(f"info {label}: the kernel skipped {misses} runs of probes")
     total = sum(n for (_, how), n in found.items() if how.startswith(("cause", "WRONG cause")))
     print(f"info {label}: {total} bytes by both")
     for (kind, how), size in sorted(found.items()):
         print(f"info {label}: {kind}: {how}: {size} bytes")
     wrong = {how for _, how in found if how.startswith("WRONG")}
-    by_one = sum(n for (_, how), n in found.items() if how.startswith("cause: only"))
+    one = "cause: only the probes" if misses else "cause: only"
+    by_one = sum(n for (_, how), n in found.items() if how.startswith(one))
     if by_one > total * MOST_BY_ONE or total == 0:
         wrong.add(f"{by_one} of {total} bytes have a cause in one of them alone")
     if wrong:

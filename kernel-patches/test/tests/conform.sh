@@ -31,6 +31,7 @@ both() {
 	for recording in module probes; do
 		mostrace events $recording.most --format csv --columns $columns >"/tmp/out/conform-$1.$recording.csv"
 	done
+	sed -n 's/^ *"[a-z]*_misses": *\([0-9]*\).*/\1/p' probes.most/manifest.json | awk '{ n += $1 } END { print n + 0 }' >"/tmp/out/conform-$1.misses"
 	remove
 	rm -rf probes.most module.most
 }
