@@ -7,6 +7,7 @@
 // A recording may come from anybody, and so may the files that it names: no number in them may make this panic.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
+mod demangle;
 mod elf;
 
 use std::collections::HashMap;
@@ -21,6 +22,7 @@ use mostrace_bundle::entry::stack::Place;
 use rustix::fs::OFlags;
 
 use crate::text::escape;
+use demangle::demangle;
 use elf::Functions;
 
 /// The folder in which distributions put the symbols that they strip from their programs.
@@ -61,7 +63,8 @@ impl Symbols {
         }
         // A call may be the last instruction of its function, and returns to what is behind it.
         let function = self.files.get(id)?.at(offset.checked_sub(1)?)?;
-        Some(escape(function))
+        let name = demangle(function);
+        Some(escape(name.as_ref().map_or(function, String::as_bytes)))
     }
 
     /// Returns the functions of the file with this build id: of a file with all of its symbols, if there is one.
