@@ -31,8 +31,9 @@ check() {
 	done
 	sync
 	step "record $1"
-	mostrace record -d "$loop" -o "$1.most" --source bpf --entries bpf --files all --no-snapshot -- sh all.sh "$mnt"
-	check_bundle "$1.most"
+	bundle=$1.most
+	unmissed mostrace record -d "$loop" -o "$bundle" --source bpf --entries bpf --files all --no-snapshot -- sh all.sh "$mnt"
+	check_bundle "$bundle"
 	mostrace events "$1.most" --columns op,uid,path --format csv | grep '^flush,.*/of' >flushes || fail "$1: no flush of a file"
 	info "$1: $(wc -l <flushes) flushes of files"
 	[ "$(wc -l <flushes)" -eq $((4 * rounds)) ] || fail "$1: $(wc -l <flushes) flushes"

@@ -437,7 +437,8 @@ impl<'a, R: Read> Attributor<'a, R> {
                 process,
                 mounting: note.and_then(|n| n.mounting),
                 op: note.and_then(|n| n.op).unwrap_or(op),
-                q_ns: part.q_ns,
+                // The tracer may have no Q: on 7.2 blktrace leaves out those of FUA writes.
+                q_ns: part.q_ns.or(note.and_then(|n| n.queued_ns)),
                 stage: note.map(|n| n.stage).or(run.map(|r| r.stage)),
                 origin: note.map(|n| n.origin).or(run.map(|r| r.origin)),
                 dirtier: dirt.map_or(ProcessId::UNKNOWN, |d| d.process),

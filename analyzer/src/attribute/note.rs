@@ -32,6 +32,8 @@ pub(super) struct Note {
     pub contents: Contents,
     /// Time of the entry, ns.
     pub time_ns: u64,
+    /// The same if it was made at Q.
+    pub queued_ns: Option<u64>,
     /// The operation by bi_opf where the event cannot express it: blktrace v7 has none for write-zeroes.
     pub op: Option<Op>,
 }
@@ -53,6 +55,7 @@ impl Note {
             home: raw.home,
             contents: raw.contents,
             time_ns: raw.head.time_ns.get(),
+            queued_ns: (raw.head.stage == Stage::QUEUE).then(|| raw.head.time_ns.get()),
             op: Op::of_opf(raw.opf.get()),
         }
     }
@@ -76,6 +79,7 @@ impl Blur for Note {
         agree(&mut self.origin, &mut other.origin, Origin::UNKNOWN);
         agree(&mut self.mounting, &mut other.mounting, None);
         agree(&mut self.op, &mut other.op, None);
+        agree(&mut self.queued_ns, &mut other.queued_ns, None);
         agree(&mut self.contents, &mut other.contents, Contents::UNKNOWN);
         let block = |note: &Note| (note.jbd2, note.tid, note.home_sector);
         if block(self) != block(other) {

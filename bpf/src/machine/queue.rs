@@ -4,7 +4,7 @@
 //! A queue has only one block tracer, which the disk, its partitions, blktrace and ftrace share. Whoever sets it up a second time,
 //! or turns it off, ends the first user's trace.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result, read_line};
@@ -29,11 +29,21 @@ pub(crate) fn attributes(device: &Device) -> impl Iterator<Item = PathBuf> {
     ATTRIBUTES.into_iter().map(move |name| folder.join(name))
 }
 
+/// Opens the device if its tracer's attributes cannot be read otherwise: those of a disk that nobody has open can be neither read nor
+/// written on 5.10. None if that is not so, or if it cannot be opened.
+pub(crate) fn hold(device: &Device) -> Option<File> {
+    match read_line(enable(device)) {
+        Ok(_) => None,
+        Err(_) => File::open(device.node()).ok(),
+    }
+}
+
 /// Checks that nobody traces the device. Reading the files disturbs no trace.
 ///
 /// # Errors
 /// Returns an error if somebody traces it (named as far as known), or if the kernel has no block tracer.
 pub(crate) fn check_free(device: &Device) -> Result<()> {
+    let _open = hold(device);
     if read_line(enable(device))? == "0" {
         return Ok(());
     }

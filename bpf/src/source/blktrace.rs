@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Records with the blktrace utility, through debugfs.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -43,6 +43,8 @@ pub(crate) struct Blktrace {
     notes: Vec<String>,
     /// The lock, which is held while the queue is traced.
     _queue: Lock,
+    /// The device, if it must be held open for that time.
+    _open: Option<File>,
 }
 
 impl Blktrace {
@@ -60,6 +62,7 @@ impl Blktrace {
         let queue_lock = Lock::of_queue(&device.info, TOOL)?;
         let tracer_lock = Lock::against_blk_tracer()?;
         Mount::debugfs()?;
+        let open = queue::hold(device);
         queue::check_free(device)?;
         let current_tracer = current_tracer();
         check_not_blk(current_tracer)?;
@@ -95,6 +98,7 @@ impl Blktrace {
             guard: Some(guard),
             notes: left_out(device).into_iter().collect(),
             _queue: queue_lock,
+            _open: open,
         })
     }
 }

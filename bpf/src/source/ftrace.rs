@@ -55,6 +55,8 @@ pub(crate) struct Ftrace {
     notes: Vec<String>,
     /// The lock, which is held while the queue is traced.
     _queue: Lock,
+    /// The device, if it must be held open for that time.
+    _open: Option<File>,
 }
 
 impl Ftrace {
@@ -67,6 +69,7 @@ impl Ftrace {
         let queue_lock = Lock::of_queue(&device.info, NAME)?;
         let tracer_lock = Lock::of_blk_tracer(&device.info)?;
         let tracefs = Mount::tracefs()?.path();
+        let open = queue::hold(device);
         leftovers::put_back(&tracer_lock)?;
         tracefs::check_free(tracefs)?;
         queue::check_free(device)?;
@@ -104,6 +107,7 @@ impl Ftrace {
             guard: Some(guard),
             notes: Vec::new(),
             _queue: queue_lock,
+            _open: open,
         })
     }
 

@@ -45,15 +45,10 @@ case $(uname -r) in [56].*) pairs="$pairs blktrace,kernel" ;; esac
 
 # record_writes: records into $bundle what writes into the encrypted folder.
 record_writes() {
-	rm -rf "$mnt/enc"/* "$bundle"
+	rm -rf "$mnt/enc"/*
 	sync
 	mostrace record -d "$loop" -o "$bundle" --source "$source" --entries "$entries" --sync -- \
 		sh -c "sh write.sh $mnt/enc 2>/dev/null; mostrace workload sqlite --transactions 20 --overwrite $mnt/enc/test.db"
-}
-
-# has_misses: succeeds if the kernel skipped probes, as it may from 7.2 on.
-has_misses() {
-	grep -q '_misses": *[1-9]' "$bundle/manifest.json"
 }
 
 # on FRESH: the same on a filesystem that this makes.
@@ -67,12 +62,7 @@ on() {
 		source=${sources%,*} entries=${sources#*,}
 		bundle=$type-$source-$entries.most
 		step "$type by $source and $entries"
-		tries=1
-		record_writes
-		while has_misses && [ $tries -lt 10 ]; do
-			tries=$((tries + 1))
-			record_writes
-		done
+		unmissed record_writes
 		check_bundle "$bundle"
 		check_file $sources direct 2097152 comm
 		check_file $sources buffered 8388608 dirty_comm

@@ -144,6 +144,30 @@ fn an_entry_made_at_q_belongs_to_the_bio_of_that_q() {
     assert_eq!(a.names.leftovers, Leftovers::default());
 }
 
+/// Where the tracer left out the Q, the entry that was made at it has its time; one that was made later has not.
+#[test]
+fn a_bio_without_a_q_was_queued_when_its_entry_was_made() {
+    let unqueued = |write: Completion<'static>| Completion {
+        parts: vec![Part {
+            q_ns: None,
+            q_cpu: None,
+            pid: None,
+            ..write.parts[0]
+        }]
+        .leak(),
+        ..write
+    };
+    for (stage, expected) in [(Stage::QUEUE, Some(9_999)), (Stage::INSERT, None)] {
+        let mut entry = process(0, 24, 4096);
+        entry.head.stage = stage;
+        let a = attribute(&[unqueued(write(0, 24, 4096))], vec![entry], vec![], None);
+        assert_eq!(
+            (a.rows[0].q_ns, a.process(&a.rows[0]).pid),
+            (expected, Some(7))
+        );
+    }
+}
+
 #[test]
 fn parts_of_a_merged_request_keep_their_processes() {
     let mut merged = write(0, 24, 3 * BLOCK);
