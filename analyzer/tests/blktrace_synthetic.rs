@@ -110,7 +110,7 @@ fn check_second_ends(events: Vec<Event<'static>>, expected: &[Completion<'static
             && event.action & action::BLK_TC_FS != 0;
         let second_end = Event {
             action: event.action & !action::BLK_TC_FS,
-            ..event.clone()
+            ..event
         };
         with_ends.push(event);
         if is_end {
