@@ -6,7 +6,7 @@ export DM_DISABLE_UDEV=1
 users="1001 1002 1003 1004"
 rounds=60
 
-# Only a write behind the end of what was allocated needs the journal; the others need nothing but the device's flush.
+# What is overwritten needs no commit of the journal, and nothing but the device's flush.
 cat >sync.sh <<END
 i=0
 while [ \$i -lt $rounds ]; do

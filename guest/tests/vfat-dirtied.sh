@@ -2,6 +2,7 @@
 # Several blocks of FAT share a page: who dirtied one of them first is its dirtier, and nobody is if that was before the recording.
 fresh_vfat 64 -- "umask=0"
 # What is dirty must wait for the recording.
+interval=$(cat /proc/sys/vm/dirty_writeback_centisecs)
 echo 0 >/proc/sys/vm/dirty_writeback_centisecs
 
 as() {
@@ -30,4 +31,5 @@ record before 1001 "$user 1002 sh -c 'echo >$mnt/before-by-1002'; sync"
 touch "$mnt/a" "$mnt/b"
 record both 1001 "sync; $user 1003 mv $mnt/a $mnt/c; $user 1004 mv $mnt/b $mnt/d; sync"
 [ "$(set_of)" = "0? 1003 " ] || fail "dirtied by two: $(cat dirtiers)"
+echo "$interval" >/proc/sys/vm/dirty_writeback_centisecs
 remove

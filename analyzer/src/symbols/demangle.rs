@@ -53,7 +53,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// As binutils' `c++filt -p` has them, but without the hash of a crate.
+    /// The names are those that binutils' `c++filt -p` prints, but without the hash of a crate.
     #[test]
     fn names_are_those_of_the_source() {
         for (symbol, name) in [

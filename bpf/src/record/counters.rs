@@ -403,7 +403,7 @@ mod tests {
         manifest.losses[COMPLETIONS]
     }
 
-    /// Of three commands, which the kernel counts or does not count, the trace has `traced`.
+    /// Returns true if a trace of `traced` commands agrees with a kernel that counted so many reads.
     fn of_commands(counted: u64, traced: u64) -> bool {
         let stat = |reads| Stat {
             reads,

@@ -38,7 +38,7 @@ fn a_write_knows_who_dirtied_and_who_submitted() {
     assert_eq!(who.comm.as_deref(), Some(&b"writer"[..]));
 }
 
-/// Where the kernel skipped probes, another task may have dirtied what was written once already.
+/// If the kernel skipped probes, another task may have dirtied what was written once already.
 #[test]
 fn a_dirtier_of_an_earlier_write_is_doubted_if_probes_were_skipped() {
     let again = RawDirtier {

@@ -144,7 +144,7 @@ fn an_entry_made_at_q_belongs_to_the_bio_of_that_q() {
     assert_eq!(a.names.leftovers, Leftovers::default());
 }
 
-/// Where the tracer left out the Q, the entry that was made at it has its time; one that was made later has not.
+/// If the tracer left out the Q, the entry that was made at it has its time; an entry that was made later has not.
 #[test]
 fn a_bio_without_a_q_was_queued_when_its_entry_was_made() {
     let unqueued = |write: Completion<'static>| Completion {
