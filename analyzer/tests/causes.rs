@@ -497,6 +497,45 @@ fn a_block_written_home_is_who_changed_it_first_or_all_theirs() {
     );
 }
 
+/// Handles are read ahead of the requests, and of a fast journal those of hundreds of transactions: each is judged all the same.
+#[test]
+fn transactions_at_full_speed_are_all_judged() {
+    let mut s = Scene::begun();
+    s.speed_up(100);
+    let transactions = 600;
+    for at in 0..transactions {
+        let thread = if at == 60 { OTHER } else { SQLITE };
+        s.handle(CREATE.by(thread), &[8]);
+        s.commit(2000 + 24 * at as u64, &[8]);
+    }
+    s.owned(WRITE, 8, 4096, KWORKER, Origin::BDEV);
+    let rows = written(&s, &[]);
+    let (home, journal) = rows.split_last().unwrap();
+    assert_eq!(home, "unmapped sqlite3 create 12 shared 2");
+    assert_eq!(journal.len(), 3 * transactions);
+    assert!(journal.iter().all(|row| row.ends_with("exact 1")));
+    let others: Vec<usize> = (0..journal.len())
+        .filter(|&at| journal[at].contains(" other "))
+        .collect();
+    assert_eq!(others, [180, 181, 182]);
+}
+
+/// A task that took part in a transaction without being the first to change a block may have changed any: no other process has
+/// the descriptor and the commit block for itself.
+#[test]
+fn a_process_that_changed_no_block_first_took_part() {
+    let mut s = Scene::begun();
+    s.handle(CREATE, &[8]);
+    s.handle(UNLINK.by(OTHER), &[]);
+    s.commit(2000, &[8]);
+    let columns = "kind,cause_comm,cause_known,cause_process_known";
+    let rows = run(&s, &["events", "--columns", columns, "--where", "op = 'write'"]);
+    let words = |row: &Value| format!("{} {}", row["kind"], row["cause_process_known"]);
+    let known: Vec<_> = rows.iter().map(|row| words(row).replace('"', "")).collect();
+    let expected = ["descriptor proportional", "metadata_copy exact", "commit proportional"];
+    assert_eq!(known, expected);
+}
+
 #[test]
 fn what_a_block_held_until_it_was_freed_is_not_in_it_any_more() {
     let third = Thread::new(301, 301, "third");

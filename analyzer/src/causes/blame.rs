@@ -196,7 +196,7 @@ fn distinct(causers: impl IntoIterator<Item = CauseId>) -> Option<Vec<CauseId>> 
     Some(distinct)
 }
 
-/// The number of blocks for which each causer is responsible.
+/// The number of blocks for which each causer is responsible: 0 for one that took part, but was the first to change none.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Weights {
     causers: Vec<(CauseId, u64)>,
@@ -241,17 +241,21 @@ impl Weights {
         self.causers.iter().copied()
     }
 
-    /// Divides the bytes of a row by the weights; they go to `CauseId::UNKNOWN` if there are none.
-    pub fn share(&self, bytes: u32, verdicts: &mut Verdicts) {
+    /// Divides the bytes of a row by the weights; they go to `CauseId::UNKNOWN` if there are none. No share is exact unless all
+    /// changes are known (`is_whole`).
+    pub fn share(&self, bytes: u32, is_whole: bool, verdicts: &mut Verdicts) {
         let weights: Vec<u64> = self.causers.iter().map(|&(_, blocks)| blocks).collect();
         let parts = in_proportion(bytes, &weights);
         for (&(causer, _), part) in self.causers.iter().zip(parts) {
             let known = match causer {
                 CauseId::UNKNOWN => Known::Unknown,
-                _ if self.are_all && self.causers.len() == 1 => Known::Exact,
+                _ if is_whole && self.are_all && self.causers.len() == 1 => Known::Exact,
                 _ => Known::Proportional,
             };
             verdicts.add_another(causer, known, part);
+        }
+        if !is_whole {
+            verdicts.add_others(Others::Unknown.causers());
         }
         // Otherwise `Verdicts::end` would add an unknown share of 0 bytes.
         if self.causers.is_empty() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Finds the causers of each row.
 
+use std::collections::VecDeque;
 use std::io::Read;
 
 use mostrace_bundle::Error;
@@ -56,8 +57,8 @@ pub struct Causer<'a, R> {
     homes: Homes,
     /// Weights of the transactions committed since jbd2's superblock was written.
     since_superblock: Weights,
-    /// The call that forced each commit, by the sector of the commit block.
-    commits: HashMap<u64, Option<Call>>,
+    /// The sectors of the latest commit blocks, and the call that forced each.
+    commits: VecDeque<(u64, Option<Call>)>,
     nodes: Nodes,
     freed: Freed,
     /// The filesystem's block size, bytes.
@@ -96,7 +97,7 @@ impl<'a, R: Read> Causer<'a, R> {
             journals: Journals::default(),
             homes: Homes::default(),
             since_superblock: Weights::default(),
-            commits: HashMap::default(),
+            commits: VecDeque::new(),
             nodes: Nodes::default(),
             freed: Freed::default(),
             block: BLOCK,
@@ -163,19 +164,17 @@ impl<'a, R: Read> Causer<'a, R> {
             };
             let handle = Handle::new(raw, function.map(String::as_str), caller, is_kernels, file);
             let handle = self.found.note_handle(handle, CallKind::of(raw.call.get()));
-            let (s_dev, tid) = (raw.s_dev.get(), raw.tid.get());
-            self.journals.add(s_dev, tid, handle);
-            if registry.has_journal_elsewhere() {
-                for transaction in self.journals.outdated(s_dev, tid) {
-                    self.committed(transaction);
-                }
-            }
+            self.journals.add(raw.s_dev.get(), raw.tid.get(), handle);
         }
         while let Some(raw) = self.tables.dirtied(time_ns)? {
             self.block = raw.head.bytes.get().clamp(512, LARGEST_BLOCK);
             if let Some(home) = registry.home_on_disk(raw.home, raw.head.sector.get()) {
                 self.journals.modified(raw, home);
             }
+        }
+        self.is_whole &= !self.journals.are_partial();
+        for transaction in self.journals.outdated(time_ns) {
+            self.committed(transaction);
         }
         Ok(())
     }

@@ -2,17 +2,19 @@
 //! f2fs's checkpoints and who requested them, its garbage collections, and its atomic commits.
 
 use std::collections::VecDeque;
+use std::hash::Hash;
 
 use mostrace_bundle::entry::{CallKind, Flags, RawF2fs, Step};
 
 use super::calls::{Call, Calls};
 use super::{Caller, Reason};
 use crate::attribute::{FileId, HashMap, ProcessId, StackId};
+use crate::tally::Tally;
 
-/// Number of checkpoints, of collections per thread and of commits per file that are remembered: rows come soon after them.
-const LATEST: usize = 64;
-/// Number of inodes whose commits are remembered; beyond it, all are forgotten.
-const INODES: usize = 1 << 12;
+/// Spans that ended this long before the latest step are forgotten: the rows that were queued in them are completed by then, ns.
+const KEPT_NS: u64 = 60_000_000_000;
+/// Number of spans that are remembered, and of inodes whose commits have begun; beyond it, all are forgotten.
+const LIMIT: usize = 1 << 18;
 
 /// A task that requested a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +29,6 @@ pub(super) struct Requester {
 /// A checkpoint that was seen from its beginning.
 #[derive(Debug)]
 pub(super) struct Checkpoint {
-    s_dev: u32,
     span: Span,
     /// Tasks that requested it, the first one first; empty if they are unknown or if f2fs itself wanted it.
     pub requesters: Vec<Requester>,
@@ -48,6 +49,78 @@ struct Span {
     to_ns: u64,
 }
 
+/// Something that lasts for a span.
+trait Lasts {
+    fn span(&self) -> Span;
+}
+
+impl Lasts for Span {
+    fn span(&self) -> Span {
+        *self
+    }
+}
+
+impl Lasts for Checkpoint {
+    fn span(&self) -> Span {
+        self.span
+    }
+}
+
+/// The latest spans of each owner; those of one owner follow each other.
+#[derive(Debug)]
+struct Spans<K, T> {
+    of: HashMap<K, VecDeque<T>>,
+    count: usize,
+}
+
+impl<K, T> Default for Spans<K, T> {
+    fn default() -> Self {
+        Spans {
+            of: HashMap::default(),
+            count: 0,
+        }
+    }
+}
+
+impl<K: Eq + Hash, T: Lasts> Spans<K, T> {
+    fn push(&mut self, owner: K, new: T) {
+        if self.count >= LIMIT {
+            *self = Spans::default();
+        }
+        let spans = self.of.entry(owner).or_default();
+        let kept_ns = new.span().from_ns.saturating_sub(KEPT_NS);
+        let is_old = |oldest: &T| oldest.span().to_ns < kept_ns;
+        while spans.front().is_some_and(is_old) {
+            spans.pop_front();
+            self.count = self.count.saturating_sub(1);
+        }
+        spans.push_back(new);
+        self.count.tally(1);
+    }
+
+    fn last(&mut self, owner: K) -> Option<&mut T> {
+        self.of.get_mut(&owner).and_then(VecDeque::back_mut)
+    }
+
+    /// Returns what an owner had at `time_ns`.
+    fn at(&self, owner: &K, time_ns: u64) -> Option<&T> {
+        found(self.of.get(owner)?, time_ns)
+    }
+
+    /// Returns what each owner had at `time_ns`.
+    fn all_at(&self, time_ns: u64) -> impl Iterator<Item = &T> {
+        let all = self.of.values();
+        all.filter_map(move |spans| found(spans, time_ns))
+    }
+}
+
+/// Returns the last of these spans that had begun at `time_ns`, unless it had ended.
+fn found<T: Lasts>(spans: &VecDeque<T>, time_ns: u64) -> Option<&T> {
+    let after = spans.partition_point(|one| one.span().from_ns <= time_ns);
+    let last = spans.get(after.checked_sub(1)?)?;
+    last.span().has(time_ns).then_some(last)
+}
+
 /// A task that waits for a checkpoint.
 #[derive(Clone, Copy)]
 struct Asker {
@@ -63,9 +136,10 @@ struct Asker {
 #[derive(Default)]
 pub(super) struct F2fs {
     askers: Vec<Asker>,
-    checkpoints: VecDeque<Checkpoint>,
+    /// By the device number of the filesystem.
+    checkpoints: Spans<u32, Checkpoint>,
     /// Garbage collections, by thread.
-    collections: HashMap<u32, VecDeque<Span>>,
+    collections: Spans<u32, Span>,
     commits: Commits,
 }
 
@@ -89,16 +163,9 @@ impl F2fs {
             }
             Some(Step::Checkpoint) => self.begin(raw, process, calls),
             Some(Step::Written) => self.written(s_dev, time_ns, calls),
-            Some(Step::Gc) => {
-                let of_thread = self.collections.entry(pid).or_default();
-                if of_thread.len() >= LATEST {
-                    of_thread.pop_front();
-                }
-                of_thread.push_back(Span::since(time_ns));
-            }
+            Some(Step::Gc) => self.collections.push(pid, Span::since(time_ns)),
             Some(Step::Collected) => {
-                let last = self.collections.get_mut(&pid).and_then(VecDeque::back_mut);
-                if let Some(span) = last {
+                if let Some(span) = self.collections.last(pid) {
                     span.end(time_ns);
                 }
             }
@@ -108,15 +175,14 @@ impl F2fs {
 
     /// Returns the checkpoint that was being written at `time_ns`; None if that is ambiguous.
     pub fn checkpoint(&self, time_ns: u64) -> Option<&Checkpoint> {
-        let mut at = self.checkpoints.iter().filter(|c| c.span.has(time_ns));
+        let mut at = self.checkpoints.all_at(time_ns);
         // If the disk has two filesystems, either may have written it.
         at.next().filter(|_| at.next().is_none())
     }
 
     /// Returns true if a thread was collecting garbage at `time_ns`.
     pub fn collects(&self, pid: u32, time_ns: u64) -> bool {
-        let spans = self.collections.get(&pid);
-        spans.is_some_and(|spans| spans.iter().any(|span| span.has(time_ns)))
+        self.collections.at(&pid, time_ns).is_some()
     }
 
     /// Takes a call that began, committed or aborted an atomic write.
@@ -126,8 +192,7 @@ impl F2fs {
 
     /// Returns true if the file's pages at `time_ns` belonged to a commit that succeeded.
     pub fn commits(&self, inode: (u64, u32), time_ns: u64) -> bool {
-        let spans = self.commits.committed.get(&inode);
-        spans.is_some_and(|spans| spans.iter().any(|span| span.has(time_ns)))
+        self.commits.committed.at(&inode, time_ns).is_some()
     }
 
     fn begin(&mut self, raw: &RawF2fs, process: ProcessId, calls: &Calls) {
@@ -174,20 +239,16 @@ impl F2fs {
                 collects,
             }
         });
-        if self.checkpoints.len() >= LATEST {
-            self.checkpoints.pop_front();
-        }
-        self.checkpoints.push_back(Checkpoint {
-            s_dev,
+        let new = Checkpoint {
             span: Span::since(from_ns),
             requesters: requesters.collect(),
             reason,
-        });
+        };
+        self.checkpoints.push(s_dev, new);
     }
 
     fn written(&mut self, s_dev: u32, time_ns: u64, calls: &Calls) {
-        let mut of_filesystem = self.checkpoints.iter_mut().filter(|c| c.s_dev == s_dev);
-        let Some(last) = of_filesystem.next_back() else {
+        let Some(last) = self.checkpoints.last(s_dev) else {
             return;
         };
         last.span.end(time_ns);
@@ -223,13 +284,13 @@ impl Span {
 struct Commits {
     /// Start times (ns) of commits that have begun.
     begun: HashMap<(u64, u32), u64>,
-    committed: HashMap<(u64, u32), VecDeque<Span>>,
+    committed: Spans<(u64, u32), Span>,
 }
 
 impl Commits {
     fn call(&mut self, call: &Call, succeeded: bool) {
-        if self.begun.len().max(self.committed.len()) >= INODES {
-            *self = Commits::default();
+        if self.begun.len() >= LIMIT {
+            self.begun.clear();
         }
         match call.kind {
             // Pages that were dirty before are written before the call returns.
@@ -239,14 +300,11 @@ impl Commits {
             CallKind::AtomicCommit => {
                 let begun = self.begun.remove(&call.inode).filter(|_| succeeded);
                 if let Some(from_ns) = begun {
-                    let spans = self.committed.entry(call.inode).or_default();
-                    if spans.len() >= LATEST {
-                        spans.pop_front();
-                    }
-                    spans.push_back(Span {
+                    let span = Span {
                         from_ns,
                         to_ns: call.end_ns,
-                    });
+                    };
+                    self.committed.push(call.inode, span);
                 }
             }
             CallKind::AtomicAbort => {

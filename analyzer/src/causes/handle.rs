@@ -110,6 +110,10 @@ impl Handle {
         self.tells_causes || !self.is_kernels
     }
 
+    pub fn length_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.start_ns)
+    }
+
     /// Returns true if the handle was the first to modify a block, or may have been.
     pub fn may_have_dirtied(&self) -> bool {
         self.dirtied > 0 || !self.knows_dirtied

@@ -10,8 +10,9 @@ use super::handle::Handle;
 use super::transactions::{Modification, Transaction};
 use crate::attribute::HashMap;
 
-/// Number of transactions of a journal that are kept without a commit that was seen: jbd2 has two at a time.
-const MOST: usize = 64;
+/// Number of open transactions of a journal; beyond it, the oldest is forgotten. jbd2 has two at a time, and more begin while handles
+/// are read ahead: 2^16 are some 3 million commits a second.
+const MOST: usize = 1 << 16;
 /// Number of journals that are known apart.
 const JOURNALS: usize = 64;
 /// Number of handles whose blocks wait for them; beyond it, all are forgotten.
@@ -36,6 +37,8 @@ struct Journal {
     under_way: BTreeMap<u32, Transaction>,
     /// The first transaction of which a handle was seen.
     first: u32,
+    /// The last transaction that is committed.
+    last: Option<u32>,
     /// The first and last sector of the copies that were recognised.
     seen: Option<(u64, u64)>,
 }
@@ -53,6 +56,8 @@ pub(super) struct Journals {
     journals: Vec<Journal>,
     /// Blocks of handles whose own entries were not read yet, by the handle's id.
     waiting: HashMap<u64, Vec<Block>>,
+    /// True if changes were forgotten, or came too late for their transaction's commit.
+    are_partial: bool,
 }
 
 impl Journals {
@@ -60,13 +65,21 @@ impl Journals {
     pub fn add(&mut self, s_dev: u32, tid: u32, handle: Handle) {
         let blocks = self.waiting.remove(&handle.id).unwrap_or_default();
         let Some(journal) = self.journal(s_dev, tid) else {
+            self.are_partial = true;
             return;
         };
+        let is_kept = journal.make_room(tid);
         let transaction = journal.open(tid);
         transaction.add(handle);
         for block in blocks {
             transaction.modified(block.home, block.modification, block.are_all);
         }
+        self.are_partial |= !is_kept;
+    }
+
+    /// Returns true if changes are missing that later answers would need.
+    pub fn are_partial(&self) -> bool {
+        self.are_partial
     }
 
     /// Notes that a handle modified the block with this home. The entry does not name the filesystem, but its handle does.
@@ -89,6 +102,7 @@ impl Journals {
         }
         if self.waiting.len() >= WAITING {
             self.waiting.clear();
+            self.are_partial = true;
         }
         self.waiting.entry(id).or_default().push(block);
     }
@@ -118,25 +132,20 @@ impl Journals {
         let journal = self.find(place).and_then(|at| self.journals.get_mut(at));
         let mut taken = Vec::new();
         if let Some(journal) = journal {
-            while let Some(first) = journal.under_way.first_entry()
-                && *first.key() <= place.tid
-            {
-                taken.push(first.remove());
+            while journal.first_open().is_some_and(|tid| tid <= place.tid) {
+                taken.extend(journal.take_first());
             }
         }
         taken
     }
 
-    /// Removes and returns the transactions that are committed for certain, of the filesystem on this device: those up to the last but
-    /// one before `tid`, which a handle has joined. jbd2 commits one transaction while the next one is running.
-    pub fn outdated(&mut self, s_dev: u32, tid: u32) -> Vec<Transaction> {
-        let journal = self.journals.iter_mut().find(|j| j.s_dev == s_dev);
+    /// Removes and returns the transactions that were committed by `time_ns` for certain, although no commit block was seen: it is on
+    /// another disk, or was lost. jbd2 commits one transaction while the next one is running, so that those before are committed.
+    pub fn outdated(&mut self, time_ns: u64) -> Vec<Transaction> {
         let mut taken = Vec::new();
-        if let Some(journal) = journal {
-            while let Some(first) = journal.under_way.first_entry()
-                && first.key().saturating_add(1) < tid
-            {
-                taken.push(first.remove());
+        for journal in &mut self.journals {
+            while journal.is_first_outdated(time_ns) {
+                taken.extend(journal.take_first());
             }
         }
         taken
@@ -181,6 +190,7 @@ impl Journals {
                 s_dev,
                 under_way: BTreeMap::new(),
                 first: tid,
+                last: None,
                 seen: None,
             });
         }
@@ -192,10 +202,34 @@ impl Journals {
 }
 
 impl Journal {
-    fn open(&mut self, tid: u32) -> &mut Transaction {
-        if self.under_way.len() >= MOST && !self.under_way.contains_key(&tid) {
-            self.under_way.pop_first();
+    /// Makes room for a transaction. Returns false if another one is forgotten for it, or if it is committed already, so that its handle
+    /// comes too late.
+    fn make_room(&mut self, tid: u32) -> bool {
+        let is_full = self.under_way.len() >= MOST && !self.under_way.contains_key(&tid);
+        if is_full {
+            self.take_first();
         }
+        !is_full && self.last.is_none_or(|last| last < tid)
+    }
+
+    fn first_open(&self) -> Option<u32> {
+        self.under_way.first_key_value().map(|(tid, _)| *tid)
+    }
+
+    fn take_first(&mut self) -> Option<Transaction> {
+        let (tid, transaction) = self.under_way.pop_first()?;
+        self.last = self.last.max(Some(tid));
+        Some(transaction)
+    }
+
+    /// Returns true if a handle of the last but one transaction after the first open one, or of a later one, had ended by `time_ns`.
+    fn is_first_outdated(&self, time_ns: u64) -> bool {
+        let next_but_one = self.first_open().and_then(|tid| tid.checked_add(2));
+        let later = next_but_one.and_then(|tid| self.under_way.range(tid..).next());
+        later.is_some_and(|(_, transaction)| transaction.had_ended_handle(time_ns))
+    }
+
+    fn open(&mut self, tid: u32) -> &mut Transaction {
         let is_cut = tid <= self.first;
         self.under_way
             .entry(tid)

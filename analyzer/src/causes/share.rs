@@ -4,6 +4,7 @@
 use std::num::NonZero;
 
 use super::{CauseId, Known, Reason};
+use crate::attribute::HashSet;
 use crate::tally::Tally;
 
 /// The rule for sharing the bytes of a block that several causers had changed by the time it was written.
@@ -127,11 +128,7 @@ impl Verdicts {
     pub(super) fn end(&mut self, latency_ns: Option<u64>) {
         let begun = self.begun;
         let mine = self.shares.get(begun..).unwrap_or_default();
-        let is_new = |(at, share): &(usize, &Share)| {
-            let before = mine.get(..*at).unwrap_or_default();
-            share.cause != CauseId::UNKNOWN && before.iter().all(|other| other.cause != share.cause)
-        };
-        let causers = mine.iter().enumerate().filter(is_new).count();
+        let causers = number_of_causers(mine);
         let known = known_of(mine);
         let largest = (begun..self.shares.len())
             .rev()
@@ -176,6 +173,15 @@ impl Verdicts {
         }
         self.shares.truncate(kept);
         kept
+    }
+}
+
+fn number_of_causers(shares: &[Share]) -> usize {
+    let known = shares.iter().map(|share| share.cause);
+    let known = known.filter(|&cause| cause != CauseId::UNKNOWN);
+    match shares {
+        [_] => known.count(),
+        _ => known.collect::<HashSet<_>>().len(),
     }
 }
 

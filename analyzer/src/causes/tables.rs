@@ -9,7 +9,7 @@ use mostrace_bundle::table::TableReader;
 use mostrace_bundle::{Error, Manifest};
 
 /// The largest deviation of entries from time order in their table, ns.
-const DISORDER_NS: u64 = 20_000_000;
+pub(super) const DISORDER_NS: u64 = 20_000_000;
 /// The longest duration of a call, ns, at which it is found for blocks that are written during it: a call's entry is made only when
 /// the call returns.
 pub(super) const LONGEST_CALL_NS: u64 = 10_000_000_000;

@@ -5,10 +5,11 @@ use std::collections::hash_map::Entry;
 
 use super::blame::{Blame, Others, Weights};
 use super::handle::Handle;
+use super::tables::DISORDER_NS;
 use super::{CauseId, Known, Sharing};
 use crate::attribute::HashMap;
 
-/// Number of handles that are searched, in either direction, for those that were open at the same time.
+/// Number of handles that are searched, in either direction, for those that were open at the same time; with more, anybody may have been.
 const MEETING: usize = 1 << 10;
 
 /// One transaction.
@@ -24,6 +25,11 @@ pub(super) struct Transaction {
     /// The causers of all handles.
     others: Option<Others>,
     weights: Option<Weights>,
+    /// The time when its first handle began, and the earliest end of one, ns.
+    begun_ns: Option<u64>,
+    ended_ns: Option<u64>,
+    /// The length of its longest handle, ns.
+    longest_ns: u64,
     /// The first Q of its blocks, ns.
     pub first_q_ns: Option<u64>,
     /// True if the recording may have begun within it, unless the handle that opened it was seen.
@@ -98,6 +104,9 @@ impl Transaction {
     pub fn add(&mut self, handle: Handle) {
         let at = u32::try_from(self.handles.len()).unwrap_or(u32::MAX);
         self.is_cut &= !handle.opens;
+        self.begun_ns = self.begun_ns.into_iter().chain([handle.start_ns]).min();
+        self.ended_ns = self.ended_ns.into_iter().chain([handle.end_ns]).min();
+        self.longest_ns = self.longest_ns.max(handle.length_ns());
         self.by_id.insert(handle.id, at);
         self.handles.push(handle);
     }
@@ -195,6 +204,9 @@ impl Transaction {
                         are_exact &= blame.known() == Known::Exact;
                     }
                 }
+                for &causer in self.others(causers).causers() {
+                    weights.add(causer, 0);
+                }
                 if are_exact && self.is_of_one_cause(causers) {
                     weights.are_all();
                 }
@@ -219,7 +231,12 @@ impl Transaction {
 
     /// Returns true if a handle had begun by `time_ns`.
     pub fn has_begun(&self, time_ns: u64) -> bool {
-        self.handles.iter().any(|handle| handle.start_ns <= time_ns)
+        self.begun_ns.is_some_and(|begun_ns| begun_ns <= time_ns)
+    }
+
+    /// Returns true if a handle had ended by `time_ns`.
+    pub fn had_ended_handle(&self, time_ns: u64) -> bool {
+        self.ended_ns.is_some_and(|ended_ns| ended_ns <= time_ns)
     }
 
     /// Returns true if all handles that took part are known, and have one causer.
@@ -246,23 +263,33 @@ impl Transaction {
             false => own,
             true => {
                 let mut all = own.causers().to_vec();
-                for other in self.meeting(at as usize) {
+                let (others, are_all) = self.meeting(at as usize);
+                for other in others {
                     all.extend(causers(other).causers());
                 }
-                Blame::of(all)
+                match are_all {
+                    true => Blame::of(all),
+                    false => Blame::of(all).first(&Others::Unknown),
+                }
             }
         };
         self.blames.insert(at, blame.clone());
         blame
     }
 
-    /// Returns the other handles that may have dirtied what this one is said to have dirtied.
-    fn meeting(&self, at: usize) -> impl Iterator<Item = &Handle> {
+    /// Returns the other handles that may have dirtied what this one is said to have dirtied; false if there may be more.
+    fn meeting(&self, at: usize) -> (impl Iterator<Item = &Handle>, bool) {
         let handle = &self.handles[at];
-        let before = self.handles[..at].iter().rev().take(MEETING);
-        let after = self.handles[at..].iter().skip(1).take(MEETING);
-        before
-            .chain(after)
-            .filter(|other| other.may_be_meant_for(handle))
+        let earliest_ns = handle.start_ns.saturating_sub(DISORDER_NS);
+        let latest_ns = handle.end_ns.saturating_add(self.longest_ns);
+        let latest_ns = latest_ns.saturating_add(DISORDER_NS);
+        let before = self.handles[..at].iter().rev();
+        let before = before.take_while(move |other| other.end_ns >= earliest_ns);
+        let after = self.handles[at..].iter().skip(1);
+        let after = after.take_while(move |other| other.end_ns <= latest_ns);
+        let are_all = before.clone().nth(MEETING).is_none() && after.clone().nth(MEETING).is_none();
+        let searched = before.take(MEETING).chain(after.take(MEETING));
+        let meant = searched.filter(|other| other.may_be_meant_for(handle));
+        (meant, are_all)
     }
 }

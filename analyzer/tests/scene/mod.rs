@@ -82,6 +82,8 @@ pub struct Scene {
     pub manifest: Manifest,
     /// True if the tables have each modification of a block, and each thread and purpose that took part in a transaction.
     pub tells_each: bool,
+    /// How many times faster everything happens.
+    speed: u64,
     now_us: u64,
 }
 
@@ -177,22 +179,34 @@ impl Scene {
             tid: 1,
             generation: 1,
             now_us: 1000,
+            speed: 1,
             ..Scene::default()
         }
+    }
+
+    /// Makes everything that follows happen so many times faster.
+    pub fn speed_up(&mut self, times: u64) {
+        self.speed *= times;
+        self.now_us *= times;
+    }
+
+    /// Returns a time of the scene in ns.
+    fn ns(&self, us: u64) -> u64 {
+        us * 1000 / self.speed
     }
 
     /// Adds a PROCESS note.
     pub fn note(&mut self, thread: Thread) {
         let mut pdu = thread.comm.as_bytes().to_vec();
         pdu.resize(16, 0);
-        let time = self.now_us * 1000;
+        let time = self.ns(self.now_us);
         self.events
             .extend(record(time, 1 << 26, 0, 0, thread.pid, &pdu));
     }
 
     /// Adds a message, as blkcg writes them.
     pub fn message(&mut self, text: &str) {
-        let time = self.now_us * 1000;
+        let time = self.ns(self.now_us);
         let message = record(time, 1 << 26 | 2, 0, 0, 0, text.as_bytes());
         self.events.extend(message);
     }
@@ -207,7 +221,7 @@ impl Scene {
             (7, 20, 9),
             (8, 100, 0),
         ] {
-            let time = (self.now_us + at) * 1000;
+            let time = self.ns(self.now_us + at);
             self.events
                 .extend(record(time, flags | act, sector, bytes, pid, &[]));
         }
@@ -217,7 +231,7 @@ impl Scene {
     pub fn device_flush(&mut self) {
         self.now_us += 1000;
         self.events
-            .extend(record(self.now_us * 1000, READ | FLUSH | 8, 0, 0, 0, &[]));
+            .extend(record(self.ns(self.now_us), READ | FLUSH | 8, 0, 0, 0, &[]));
     }
 
     fn head(&self, kind: u16, size: usize, sector: u64, bytes: u32) -> RawHead {
@@ -225,7 +239,7 @@ impl Scene {
             kind: kind.into(),
             size: (size as u16).into(),
             dev: DEVICE.into(),
-            time_ns: (self.now_us * 1000 + 10_500).into(),
+            time_ns: (self.ns(self.now_us) + self.ns(21) / 2).into(),
             sector: sector.into(),
             bytes: bytes.into(),
             stage: Stage::INSERT,
@@ -257,7 +271,7 @@ impl Scene {
         let comm = comm_of(thread);
         let raw = RawProcess {
             head: self.head(TYPE_PROCESS, 88, sector, bytes),
-            submit_ns: (self.now_us * 1000).into(),
+            submit_ns: self.ns(self.now_us).into(),
             home_sector: home.into(),
             pid: thread.pid.into(),
             tgid: thread.tgid.into(),
@@ -318,7 +332,7 @@ impl Scene {
         let comm = comm_of(thread);
         let raw = RawDirtier {
             head: self.head(TYPE_DIRTIER, 72, sector, bytes),
-            dirty_ns: (self.now_us.saturating_sub(ago_us) * 1000).into(),
+            dirty_ns: self.ns(self.now_us.saturating_sub(ago_us)).into(),
             pid: thread.pid.into(),
             tgid: thread.tgid.into(),
             uid: uid_of(thread).into(),
@@ -339,9 +353,8 @@ impl Scene {
             functions.push(of.function.to_owned());
             functions.len() - 1
         });
-        let handles = self.handles.get_or_insert_default();
-        let id = handles.len() as u64 + 1;
-        let mut head = head_at(TYPE_HANDLE, 120, self.now_us);
+        let id = self.handles.as_ref().map_or(0, Vec::len) as u64 + 1;
+        let mut head = head_at(TYPE_HANDLE, 120, self.ns(self.now_us));
         head.flags = match (of.overlaps, self.tells_each) {
             (true, _) => handle_flags::OVERLAP,
             (false, true) => handle_flags::EACH_CAUSE,
@@ -350,7 +363,7 @@ impl Scene {
         let raw = RawHandle {
             head,
             id: id.into(),
-            start_ns: (self.now_us.saturating_sub(of.lasted_us).max(1) * 1000).into(),
+            start_ns: self.ns(self.now_us.saturating_sub(of.lasted_us).max(1)).into(),
             ino: of.inode.into(),
             function: (function as u64).into(),
             generation: self.generation.into(),
@@ -366,9 +379,10 @@ impl Scene {
             call: (of.call as u16).into(),
             comm: comm_of(of.thread),
         };
-        handles.push(raw.as_bytes().to_vec());
+        let record = raw.as_bytes().to_vec();
+        self.handles.get_or_insert_default().push(record);
         for &home in homes {
-            let mut head = head_at(TYPE_DIRTIED, 48, self.now_us);
+            let mut head = head_at(TYPE_DIRTIED, 48, self.ns(self.now_us));
             (head.sector, head.bytes) = (home.into(), 4096.into());
             if self.tells_each {
                 head.flags = dirtied_flags::EACH;
@@ -387,7 +401,7 @@ impl Scene {
     /// Lets an inode free the block of 4096 bytes at this home sector in the running transaction, a millisecond later.
     pub fn free(&mut self, home: u64, inode: u64) {
         self.now_us += 1000;
-        let mut head = head_at(TYPE_FREED, 56, self.now_us);
+        let mut head = head_at(TYPE_FREED, 56, self.ns(self.now_us));
         (head.sector, head.bytes) = (home.into(), 4096.into());
         let raw = RawFreed {
             head,
@@ -405,13 +419,13 @@ impl Scene {
     /// Adds a call that returns a millisecond later.
     pub fn call(&mut self, of: CallOf) {
         self.now_us += 1000;
-        let mut head = head_at(TYPE_CALL, 120, self.now_us);
+        let mut head = head_at(TYPE_CALL, 120, self.ns(self.now_us));
         if of.first_bytes.is_some() {
             head.flags = call_flags::FIRST;
         }
         let raw = RawCall {
             head,
-            start_ns: (self.now_us.saturating_sub(of.lasted_us).max(1) * 1000).into(),
+            start_ns: self.ns(self.now_us.saturating_sub(of.lasted_us).max(1)).into(),
             ino: of.inode.into(),
             offset: of.offset.into(),
             bytes: of.bytes.into(),
@@ -505,12 +519,12 @@ fn comm_of(thread: Thread) -> [u8; 16] {
 }
 
 /// Returns the head of an entry of the tables of causes.
-fn head_at(kind: u16, size: u16, time_us: u64) -> RawHead {
+fn head_at(kind: u16, size: u16, time_ns: u64) -> RawHead {
     RawHead {
         kind: kind.into(),
         size: size.into(),
         dev: DEVICE.into(),
-        time_ns: (time_us * 1000).into(),
+        time_ns: time_ns.into(),
         sector: NONE.into(),
         ..RawHead::default()
     }

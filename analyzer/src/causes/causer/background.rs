@@ -31,7 +31,7 @@ impl<R> Causer<'_, R> {
                 blame => return self.blame(&blame, row.bytes),
             }
         }
-        since.share(row.bytes, &mut self.verdicts);
+        since.share(row.bytes, self.is_whole, &mut self.verdicts);
     }
 
     /// Returns who took part in the transaction that the journal's thread is about to commit: it writes the superblock ahead

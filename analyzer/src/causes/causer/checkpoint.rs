@@ -56,6 +56,10 @@ impl<R> Causer<'_, R> {
         let within = self.within(row);
         self.nodes.begin(within);
         self.nodes.weights.add(causer, row.bytes.into());
+        if collector.is_none() {
+            // Only who changed a node first is known.
+            self.nodes.weights.add(CauseId::UNKNOWN, 0);
+        }
     }
 
     /// Judges a block of f2fs's checkpoint: its causers are those who requested it, or else those whose nodes it makes
@@ -72,7 +76,7 @@ impl<R> Causer<'_, R> {
             None => self.by_submitter(row, registry),
         };
         match blame {
-            Blame::Unknown => self.nodes.weights.share(row.bytes, &mut self.verdicts),
+            Blame::Unknown => self.nodes.weights.share(row.bytes, self.is_whole, &mut self.verdicts),
             blame => self.blame(&blame, row.bytes),
         }
         self.nodes.over = Some(self.within(row).map_or(Over::Unseen, Over::Seen));
@@ -93,7 +97,7 @@ impl<R> Causer<'_, R> {
             self.verdicts.checkpoint(checkpoint.reason);
         }
         self.nodes.begin(seen.map(Checkpoint::begun_ns));
-        self.nodes.weights.share(row.bytes, &mut self.verdicts);
+        self.nodes.weights.share(row.bytes, self.is_whole, &mut self.verdicts);
     }
 
     /// Blames a block of an unseen checkpoint on its submitter: a task that writes a checkpoint itself requested it.

@@ -36,7 +36,7 @@ impl<R> Causer<'_, R> {
         row: &Row,
         registry: &Registry<'_>,
     ) -> Option<u64> {
-        if let Some(forced) = self.commits.remove(&row.sector) {
+        if let Some(forced) = self.take_commit(row.sector) {
             return self.fsync(request, row, forced.map(|call| call.caller.process), forced);
         }
         let process = user(row.process, registry);
@@ -49,6 +49,14 @@ impl<R> Causer<'_, R> {
             return None;
         }
         self.fsync(request, row, process, call)
+    }
+
+    /// Removes the commit whose block has this sector; returns the call that forced it.
+    fn take_commit(&mut self, sector: u64) -> Option<Option<Call>> {
+        let mut commits = self.commits.iter();
+        let at = commits.rposition(|&(block, _)| block == sector)?;
+        let (_, forced) = self.commits.remove(at)?;
+        Some(forced)
     }
 
     /// Judges a row that a call for durability waits for.

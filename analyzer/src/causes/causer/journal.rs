@@ -10,7 +10,7 @@ use crate::causes::calls::Call;
 use crate::causes::handle::Handle;
 use crate::causes::transactions::Transaction;
 
-/// More commits than can wait for their flush; there is one at a time.
+/// More commits than can wait for their flush; a journal has one at a time.
 const COMMITS: usize = 64;
 
 impl<R> Causer<'_, R> {
@@ -58,12 +58,12 @@ impl<R> Causer<'_, R> {
             }
             Some(Kind::Commit) => {
                 let weights = transaction.weights(*sharing, &mut causers);
-                weights.share(row.bytes, &mut self.verdicts);
+                weights.share(row.bytes, self.is_whole, &mut self.verdicts);
                 self.commit(request, row, place?, registry)
             }
             Some(Kind::Descriptor | Kind::Revoke) => {
                 let weights = transaction.weights(*sharing, &mut causers);
-                weights.share(row.bytes, &mut self.verdicts);
+                weights.share(row.bytes, self.is_whole, &mut self.verdicts);
                 None
             }
             _ => {
@@ -83,9 +83,9 @@ impl<R> Causer<'_, R> {
     ) -> Option<u64> {
         let forced = self.forced_by(row, place, registry).copied();
         if self.commits.len() >= COMMITS {
-            self.commits.clear();
+            self.commits.pop_front();
         }
-        self.commits.insert(row.sector, forced);
+        self.commits.push_back((row.sector, forced));
         for transaction in self.journals.committed(place) {
             self.committed(transaction);
         }

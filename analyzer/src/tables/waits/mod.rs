@@ -16,12 +16,12 @@
 mod ask;
 mod checkpoints;
 mod commits;
+mod latest;
 mod span;
 mod split;
 mod view;
 
 use std::cell::Cell;
-use std::collections::VecDeque;
 use std::io::Read;
 
 use mostrace_bundle::entry::{EntryRef, RawCall};
@@ -32,6 +32,7 @@ use crate::facts::{Facts, NONE};
 use ask::Ask;
 use checkpoints::Checkpoints;
 use commits::{Commit, Commits};
+use latest::{Ends, Latest};
 use span::{Span, Spans, What};
 use split::{Interval, Layer, divide};
 pub use split::{Parts, Wait};
@@ -52,9 +53,7 @@ pub struct Waits<'f, R> {
     facts: &'f Facts,
     spans: Spans<'f>,
     /// The latest rows, in the order of their completions.
-    recent: VecDeque<Span>,
-    /// The completion of the latest row that is no longer kept, ns.
-    forgotten_ns: Option<u64>,
+    recent: Latest<Span>,
     handles: Option<TableReader<R>>,
     steps: Option<TableReader<R>>,
     commits: Commits,
@@ -74,8 +73,7 @@ impl<'f, R: Read> Waits<'f, R> {
         Waits {
             facts,
             spans: Spans::new(facts, origin),
-            recent: VecDeque::new(),
-            forgotten_ns: None,
+            recent: Latest::new(KEPT),
             handles,
             steps,
             commits: Commits::default(),
@@ -94,10 +92,13 @@ impl<'f, R: Read> Waits<'f, R> {
             return Ok(None);
         };
         self.read_to(ask.end_ns)?;
-        if self.forgotten_ns.is_some_and(|last| last >= ask.start_ns) {
+        let during = self.commits.during(&ask).zip(self.checkpoints.during(&ask));
+        let Some((commits, checkpoints)) = during.filter(|_| self.recent.has_all_since(ask.start_ns))
+        else {
             return Ok(None);
-        }
+        };
         self.may_look();
+        self.look(commits.saturating_add(checkpoints));
         let intervals = self.intervals(&ask);
         let parts = divide(ask.start_ns, ask.end_ns, &intervals);
         Ok(self.looks.get().map(|_| parts))
@@ -123,11 +124,7 @@ impl<'f, R: Read> Waits<'f, R> {
         while let Some(span) = self.spans.next_by(time_ns)? {
             self.may_look();
             self.commits.see(&span, &self.recent);
-            self.recent.push_back(span);
-            if self.recent.len() > KEPT {
-                let oldest = self.recent.pop_front();
-                self.forgotten_ns = oldest.map(|span| span.completed);
-            }
+            self.recent.push(span);
         }
         Ok(())
     }
@@ -138,16 +135,20 @@ impl<'f, R: Read> Waits<'f, R> {
         self.looks.set(Some(looks.saturating_add(LOOKS)));
     }
 
+    /// Notes that this many rows are looked at; returns false if no more may be.
+    fn look(&self, number: usize) -> bool {
+        let left = self.looks.get();
+        let left = left.and_then(|looks| looks.checked_sub(number as u64));
+        self.looks.set(left);
+        left.is_some()
+    }
+
     /// Returns the rows that were completed in an interval, ns; none if no more may be looked at.
     fn completed(&self, from: u64, to: u64) -> impl DoubleEndedIterator<Item = &Span> {
-        let first = self.recent.partition_point(|span| span.completed < from);
-        let last = self.recent.partition_point(|span| span.completed <= to);
-        let number = last.saturating_sub(first) as u64;
-        let left = self.looks.get().and_then(|looks| looks.checked_sub(number));
-        self.looks.set(left);
-        match left {
-            Some(_) => self.recent.range(first..last.max(first)),
-            None => self.recent.range(..0),
+        let rows = self.recent.during(from, to);
+        match self.look(rows.len()) {
+            true => rows,
+            false => Default::default(),
         }
     }
 
@@ -293,6 +294,12 @@ impl<'f, R: Read> Waits<'f, R> {
     fn is_named(&self, span: &Span, comm: &[u8]) -> bool {
         let process = self.facts.names().processes.get(span.process as usize);
         process.is_some_and(|process| process.comm.as_deref() == Some(comm))
+    }
+}
+
+impl Ends for Span {
+    fn end_ns(&self) -> u64 {
+        self.completed
     }
 }
 
