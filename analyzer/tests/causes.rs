@@ -529,10 +529,17 @@ fn a_process_that_changed_no_block_first_took_part() {
     s.handle(UNLINK.by(OTHER), &[]);
     s.commit(2000, &[8]);
     let columns = "kind,cause_comm,cause_known,cause_process_known";
-    let rows = run(&s, &["events", "--columns", columns, "--where", "op = 'write'"]);
+    let rows = run(
+        &s,
+        &["events", "--columns", columns, "--where", "op = 'write'"],
+    );
     let words = |row: &Value| format!("{} {}", row["kind"], row["cause_process_known"]);
     let known: Vec<_> = rows.iter().map(|row| words(row).replace('"', "")).collect();
-    let expected = ["descriptor proportional", "metadata_copy exact", "commit proportional"];
+    let expected = [
+        "descriptor proportional",
+        "metadata_copy exact",
+        "commit proportional",
+    ];
     assert_eq!(known, expected);
 }
 

@@ -11,6 +11,7 @@ use std::ops::Range;
 
 use mostrace_bundle::entry::{RawHead, Stage};
 
+use super::ahead::Ahead;
 use super::cells::{Cells, Place};
 use crate::blktrace::{Completion, Part};
 use crate::tally::Tally;
@@ -27,7 +28,7 @@ const SLACK_UNQUEUED_NS: u64 = 1_000_000_000;
 /// An entry that waits longer than this belongs to a request that the trace lost, ns. The kernel's own timeout for a request
 /// is 30 s.
 const HORIZON_NS: u64 = 60_000_000_000;
-/// More entries than can be in flight: only a trace that lost its completions gets here.
+/// More entries than can be in flight, or made while a table is read ahead: only a trace that lost its completions gets here.
 const LIMIT: usize = 1 << 18;
 /// The most entries that are compared with each other for one completion.
 const TWINS: usize = 256;
@@ -238,6 +239,9 @@ fn crowd(range: &Range<u64>) -> usize {
 
 /// The entries that wait for their completion.
 pub(super) struct Pending<T> {
+    /// Entries that were made after the latest completion, with their places. A fast disk makes thousands while a table is read
+    /// ahead, and no lookup needs them yet.
+    ahead: Ahead<(u64, u32, Waiting<T>)>,
     waiting: Cells<Waiting<T>>,
     serial: u64,
     sweep_at: usize,
@@ -250,6 +254,7 @@ pub(super) struct Pending<T> {
 impl<T: Blur> Pending<T> {
     pub fn new() -> Self {
         Pending {
+            ahead: Ahead::default(),
             waiting: Cells::default(),
             serial: 0,
             sweep_at: FEW,
@@ -261,7 +266,7 @@ impl<T: Blur> Pending<T> {
 
     /// Returns how many entries wait.
     pub fn len(&self) -> u64 {
-        self.waiting.len() as u64
+        self.waiting.len().saturating_add(self.ahead.len()) as u64
     }
 
     /// Returns how many entries were dropped before a completion matched them.
@@ -276,12 +281,8 @@ impl<T: Blur> Pending<T> {
 
     pub fn insert(&mut self, head: &RawHead, item: T) {
         let time_ns = head.time_ns.get();
-        self.newest_ns = self.newest_ns.max(time_ns);
-        if self.waiting.len() >= self.sweep_at {
-            self.sweep();
-        }
         self.serial.tally(1);
-        let waiting = Waiting {
+        let entry = Waiting {
             serial: self.serial,
             skipped: 0,
             time_ns,
@@ -289,7 +290,26 @@ impl<T: Blur> Pending<T> {
             stage: head.stage,
             item,
         };
-        self.put(head.sector.get(), head.bytes.get().div_ceil(512), waiting);
+        let sectors = head.bytes.get().div_ceil(512);
+        if sectors == 0 {
+            return;
+        }
+        self.ahead
+            .push(time_ns, (head.sector.get(), sectors, entry));
+        if self.ahead.len() > LIMIT {
+            self.dropped.tally(self.ahead.clear());
+        }
+    }
+
+    /// Adds the entries that were made by `time_ns` to those that are searched.
+    fn enter(&mut self, time_ns: u64) {
+        while let Some((sector, sectors, entry)) = self.ahead.pop(time_ns) {
+            self.newest_ns = self.newest_ns.max(entry.time_ns);
+            if self.waiting.len() >= self.sweep_at {
+                self.sweep();
+            }
+            self.put(sector, sectors, entry);
+        }
     }
 
     fn put(&mut self, sector: u64, sectors: u32, waiting: Waiting<T>) {
@@ -302,6 +322,7 @@ impl<T: Blur> Pending<T> {
     /// fit, the one nearest to its event is taken.
     pub fn take(&mut self, sector: u64, end: u64, window: &Window, out: &mut Vec<Match<T>>) {
         out.clear();
+        self.enter(window.to_ns);
         let range = sector..end;
         let mut found = std::mem::take(&mut self.found);
         if self.find(&range, window, &mut found) > crowd(&range) {

@@ -363,7 +363,9 @@ impl Scene {
         let raw = RawHandle {
             head,
             id: id.into(),
-            start_ns: self.ns(self.now_us.saturating_sub(of.lasted_us).max(1)).into(),
+            start_ns: self
+                .ns(self.now_us.saturating_sub(of.lasted_us).max(1))
+                .into(),
             ino: of.inode.into(),
             function: (function as u64).into(),
             generation: self.generation.into(),
@@ -425,7 +427,9 @@ impl Scene {
         }
         let raw = RawCall {
             head,
-            start_ns: self.ns(self.now_us.saturating_sub(of.lasted_us).max(1)).into(),
+            start_ns: self
+                .ns(self.now_us.saturating_sub(of.lasted_us).max(1))
+                .into(),
             ino: of.inode.into(),
             offset: of.offset.into(),
             bytes: of.bytes.into(),

@@ -27,6 +27,7 @@ impl Blur for u64 {
 
 #[derive(Default)]
 struct Model {
+    ahead: Vec<Piece>,
     pieces: Vec<Piece>,
     entries: u64,
     newest_ns: u64,
@@ -36,25 +37,39 @@ struct Model {
 
 impl Model {
     fn insert(&mut self, head: &RawHead) {
-        let time_ns = head.time_ns.get();
-        self.newest_ns = self.newest_ns.max(time_ns);
-        if self.pieces.len() >= self.sweep_at.max(4096) {
-            let before = self.pieces.len();
-            let oldest = self.newest_ns.saturating_sub(60_000_000_000);
-            self.pieces.retain(|piece| piece.time_ns >= oldest);
-            self.dropped += (before - self.pieces.len()) as u64;
-            self.sweep_at = 2 * self.pieces.len();
-        }
         self.entries += 1;
-        self.put(Piece {
+        let piece = Piece {
             entry: self.entries,
             sector: head.sector.get(),
             end: head.sector.get() + u64::from(head.bytes.get()).div_ceil(512),
             skipped: 0,
-            time_ns,
+            time_ns: head.time_ns.get(),
             cpu: head.cpu.get().into(),
             stage: head.stage,
-        });
+        };
+        if piece.sector < piece.end {
+            self.ahead.push(piece);
+        }
+    }
+
+    /// Lets the entries that were made by then be found.
+    fn enter(&mut self, until_ns: u64) {
+        let (mut made, ahead): (Vec<Piece>, Vec<Piece>) = std::mem::take(&mut self.ahead)
+            .into_iter()
+            .partition(|piece| piece.time_ns <= until_ns);
+        self.ahead = ahead;
+        made.sort_by_key(|piece| piece.time_ns);
+        for piece in made {
+            self.newest_ns = self.newest_ns.max(piece.time_ns);
+            if self.pieces.len() >= self.sweep_at.max(4096) {
+                let before = self.pieces.len();
+                let oldest = self.newest_ns.saturating_sub(60_000_000_000);
+                self.pieces.retain(|piece| piece.time_ns >= oldest);
+                self.dropped += (before - self.pieces.len()) as u64;
+                self.sweep_at = 2 * self.pieces.len();
+            }
+            self.put(piece);
+        }
     }
 
     fn put(&mut self, piece: Piece) {
@@ -75,6 +90,7 @@ impl Model {
             d_ns,
             ..
         } = *completion;
+        self.enter(time_ns);
         let from_ns = match (completion.parts[0].q_ns, i_ns.or(d_ns)) {
             (Some(q_ns), _) => q_ns.saturating_sub(50_000),
             (None, Some(first)) => first.saturating_sub(1_000_000_000),
@@ -245,7 +261,7 @@ proptest! {
                     prop_assert_eq!(found, model.take((sector, end), &completion));
                 }
             }
-            prop_assert_eq!(pending.len(), model.pieces.len() as u64);
+            prop_assert_eq!(pending.len(), (model.pieces.len() + model.ahead.len()) as u64);
             prop_assert_eq!(pending.dropped(), model.dropped);
         }
     }
@@ -273,4 +289,26 @@ fn where_entries_crowd_the_oldest_are_dropped() {
     }
     assert_eq!(pending.len() + pending.dropped() + taken, 20_000);
     assert!(pending.dropped() > 15_000);
+}
+
+/// One place is written again and again by a disk that is fast enough to do so thousands of times while a table is read ahead.
+#[test]
+fn entries_that_were_read_ahead_crowd_nobody() {
+    let mut pending = Pending::new();
+    let mut matches = Vec::new();
+    let entry = |time_us: u64| {
+        let mut head = process(0, 8, 4096).head;
+        head.time_ns = (time_us * 1000).into();
+        head
+    };
+    (1..=20_000).for_each(|time_us| pending.insert(&entry(time_us), time_us));
+    for time_us in 1..=20_000 {
+        let mut completion = write(time_us, 8, 4096);
+        completion.time_ns = time_us * 1000;
+        let window = Window::of(&completion, &completion.parts[0]);
+        pending.take(8, 16, &window, &mut matches);
+        let found: Vec<u64> = matches.iter().map(|found| **found).collect();
+        assert_eq!(found, [time_us]);
+    }
+    assert_eq!((pending.len(), pending.dropped()), (0, 0));
 }

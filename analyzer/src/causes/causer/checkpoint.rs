@@ -76,7 +76,11 @@ impl<R> Causer<'_, R> {
             None => self.by_submitter(row, registry),
         };
         match blame {
-            Blame::Unknown => self.nodes.weights.share(row.bytes, self.is_whole, &mut self.verdicts),
+            Blame::Unknown => {
+                self.nodes
+                    .weights
+                    .share(row.bytes, self.is_whole, &mut self.verdicts)
+            }
             blame => self.blame(&blame, row.bytes),
         }
         self.nodes.over = Some(self.within(row).map_or(Over::Unseen, Over::Seen));
@@ -97,7 +101,9 @@ impl<R> Causer<'_, R> {
             self.verdicts.checkpoint(checkpoint.reason);
         }
         self.nodes.begin(seen.map(Checkpoint::begun_ns));
-        self.nodes.weights.share(row.bytes, self.is_whole, &mut self.verdicts);
+        self.nodes
+            .weights
+            .share(row.bytes, self.is_whole, &mut self.verdicts);
     }
 
     /// Blames a block of an unseen checkpoint on its submitter: a task that writes a checkpoint itself requested it.

@@ -28,7 +28,9 @@ impl<R> Causer<'_, R> {
             return;
         }
         self.freed.is_over = true;
-        self.freed.weights.share(row.bytes, self.is_whole, &mut self.verdicts);
+        self.freed
+            .weights
+            .share(row.bytes, self.is_whole, &mut self.verdicts);
     }
 
     /// Judges a range that was zeroed without carrying zeros.

@@ -319,8 +319,17 @@ mod tests {
             commits.see(&span(What::CommitRecord, tid, at, at + 5), &before);
         }
         for tid in [1, 64, 65, many] {
-            let asked = ask(CallKind::Fsync, u64::from(tid) * 10, 100_000, 100, tid.into());
-            assert_eq!(waited(&commits, asked, false).map(|found| found.0), Some(tid));
+            let asked = ask(
+                CallKind::Fsync,
+                u64::from(tid) * 10,
+                100_000,
+                100,
+                tid.into(),
+            );
+            assert_eq!(
+                waited(&commits, asked, false).map(|found| found.0),
+                Some(tid)
+            );
         }
     }
 
@@ -336,6 +345,9 @@ mod tests {
             commits.see(&span(What::CommitRecord, tid, at, at + 5), &Latest::new(1));
         }
         assert_eq!(commits.during(&ask(CallKind::Fsync, 25, 90, 100, 2)), None);
-        assert_eq!(commits.during(&ask(CallKind::Fsync, 26, 90, 100, 3)), Some(1));
+        assert_eq!(
+            commits.during(&ask(CallKind::Fsync, 26, 90, 100, 3)),
+            Some(1)
+        );
     }
 }

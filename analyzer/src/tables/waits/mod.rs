@@ -93,7 +93,8 @@ impl<'f, R: Read> Waits<'f, R> {
         };
         self.read_to(ask.end_ns)?;
         let during = self.commits.during(&ask).zip(self.checkpoints.during(&ask));
-        let Some((commits, checkpoints)) = during.filter(|_| self.recent.has_all_since(ask.start_ns))
+        let Some((commits, checkpoints)) =
+            during.filter(|_| self.recent.has_all_since(ask.start_ns))
         else {
             return Ok(None);
         };
