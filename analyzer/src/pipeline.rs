@@ -80,7 +80,7 @@ impl<'a, R: Read> Pipeline<'a, R> {
         let verdicts = self
             .causer
             .as_mut()
-            .map(|causer| causer.push(&request, rows, registry));
+            .map(|causer| causer.push(&request, rows, attributor.pieces(), registry));
         Ok(Some(Step {
             request,
             rows,

@@ -310,6 +310,34 @@ fn a_block_that_two_calls_changed_is_shared_until_it_is_written() {
 }
 
 /// A change that no call explains is not exact: a page dirtied by somebody without a call, a call in progress, lost entries.
+/// Two bios of a flusher's share a request, and in between somebody changed the second one's page.
+#[test]
+fn each_bio_of_a_request_is_judged_at_its_own_q() {
+    let mut s = Scene::begun();
+    let whole = CallOf {
+        bytes: 8192,
+        ..WRITER
+    };
+    let second = CallOf {
+        offset: 5000,
+        bytes: 1,
+        ..WRITER.by(OTHER)
+    };
+    s.call(whole);
+    s.call(second);
+    s.merged(WRITE, 8000, 4096, KWORKER, 1500);
+    for at in 0..2 {
+        let sector = 8000 + 8 * at;
+        s.process(sector, 4096, KWORKER, Origin::FILE);
+        s.file(sector, 4096, 12, 4096 * at, b"a.db");
+        s.dirtier_since(sector, 4096, SQLITE, 2100);
+    }
+    assert_eq!(written(&s, &[]), ["regular sqlite3 write 12 shared 2"]);
+    let by = bytes_by(&s, "cause_comm", &[]);
+    let of = |name: &str, bytes: u64| (name.to_owned(), bytes);
+    assert_eq!(by, [of("other", 2048), of("sqlite3", 4096 + 2048)].into());
+}
+
 #[test]
 fn a_change_that_may_be_unseen_leaves_the_first() {
     let mut s = Scene::begun();

@@ -220,6 +220,11 @@ impl<'a, R: Read> Attributor<'a, R> {
         self.rows.rows()
     }
 
+    /// Returns the pieces that these rows were joined of: each was queued at one time.
+    pub fn pieces(&self) -> &[Row] {
+        self.rows.pieces()
+    }
+
     /// Returns the processes and files that are known so far.
     pub fn registry(&self) -> &Registry<'a> {
         &self.registry

@@ -218,6 +218,8 @@ impl Names {
 #[derive(Default)]
 pub(super) struct Builder {
     rows: Vec<Row>,
+    /// The same, joined only if they were queued at the same time: what was changed between two Qs is in the second one's bio alone.
+    pieces: Vec<Row>,
     /// The operation by an entry, if the events cannot distinguish it.
     told: Option<Op>,
 }
@@ -226,6 +228,7 @@ impl Builder {
     /// Forgets the rows of the previous completion.
     pub fn begin(&mut self) {
         self.rows.clear();
+        self.pieces.clear();
         self.told = None;
     }
 
@@ -240,7 +243,16 @@ impl Builder {
         &self.rows
     }
 
+    /// Returns the pieces that the rows were joined of, in their order.
+    pub fn pieces(&self) -> &[Row] {
+        &self.pieces
+    }
+
     pub fn push(&mut self, row: Row) {
+        let last = self.pieces.last_mut();
+        if !last.is_some_and(|last| last.q_ns == row.q_ns && last.join(&row)) {
+            self.pieces.push(row);
+        }
         if !self.rows.last_mut().is_some_and(|last| last.join(&row)) {
             self.rows.push(row);
         }
@@ -249,7 +261,8 @@ impl Builder {
     /// Returns the completion and its rows.
     pub fn end(&mut self, completion: &Completion<'_>, op: Op) -> (Request, &[Row]) {
         if let Some(told) = self.told {
-            for row in self.rows.iter_mut().filter(|row| row.op != told) {
+            let all = self.rows.iter_mut().chain(&mut self.pieces);
+            for row in all.filter(|row| row.op != told) {
                 *row = row.without_data(told);
             }
         }

@@ -246,20 +246,19 @@ impl Weights {
     pub fn share(&self, bytes: u32, is_whole: bool, verdicts: &mut Verdicts) {
         let weights: Vec<u64> = self.causers.iter().map(|&(_, blocks)| blocks).collect();
         let parts = in_proportion(bytes, &weights);
-        for (&(causer, _), part) in self.causers.iter().zip(parts) {
-            let known = match causer {
-                CauseId::UNKNOWN => Known::Unknown,
-                _ if is_whole && self.are_all && self.causers.len() == 1 => Known::Exact,
-                _ => Known::Proportional,
-            };
-            verdicts.add_another(causer, known, part);
-        }
+        let known = |causer| match causer {
+            CauseId::UNKNOWN => Known::Unknown,
+            _ if is_whole && self.are_all && self.causers.len() == 1 => Known::Exact,
+            _ => Known::Proportional,
+        };
+        let shares = self.causers.iter().zip(parts);
+        verdicts.add_each(shares.map(|(&(causer, _), part)| (causer, known(causer), part)));
         if !is_whole {
             verdicts.add_others(Others::Unknown.causers());
         }
         // Otherwise `Verdicts::end` would add an unknown share of 0 bytes.
         if self.causers.is_empty() {
-            verdicts.add_another(CauseId::UNKNOWN, Known::Unknown, bytes);
+            verdicts.add(CauseId::UNKNOWN, Known::Unknown, bytes);
         }
     }
 }

@@ -186,33 +186,45 @@ impl<R> Causer<'_, R> {
         self.found.list.get(id)
     }
 
-    /// Judges the rows of the next completion; completions come in time order.
-    pub fn push(&mut self, request: &Request, rows: &[Row], registry: &Registry<'_>) -> &Verdicts {
+    /// Judges the rows of the next completion; completions come in time order. `pieces` are what the rows were joined of.
+    pub fn push(
+        &mut self,
+        request: &Request,
+        rows: &[Row],
+        pieces: &[Row],
+        registry: &Registry<'_>,
+    ) -> &Verdicts {
         self.verdicts.clear();
+        let mut pieces = pieces.iter();
         for row in rows {
-            let latency_ns = match row.op {
-                Op::Write => self.write(request, row, registry),
-                Op::Read => {
-                    self.read(row, registry);
-                    None
+            let mut left = row.bytes;
+            let mut latency_ns = None;
+            for piece in pieces.by_ref() {
+                latency_ns = latency_ns.max(self.judge(request, piece, registry));
+                left = left.saturating_sub(piece.bytes);
+                if left == 0 {
+                    break;
                 }
-                Op::Flush => self.flush(request, row, registry),
-                op if op == Op::Discard || op.is_of_zones() => {
-                    self.discard(row, registry);
-                    None
-                }
-                Op::WriteZeroes => {
-                    self.zero(row, registry);
-                    None
-                }
-                _ => None,
-            };
+            }
             if self.is_one_process(registry) {
                 self.verdicts.one_process();
             }
             self.verdicts.end(latency_ns);
         }
         &self.verdicts
+    }
+
+    /// Judges a piece of a row; returns the time from the start of the call that forced it to the completion, ns.
+    fn judge(&mut self, request: &Request, row: &Row, registry: &Registry<'_>) -> Option<u64> {
+        match row.op {
+            Op::Write => return self.write(request, row, registry),
+            Op::Flush => return self.flush(request, row, registry),
+            Op::Read => self.read(row, registry),
+            op if op == Op::Discard || op.is_of_zones() => self.discard(row, registry),
+            Op::WriteZeroes => self.zero(row, registry),
+            _ => {}
+        }
+        None
     }
 
     /// Returns true if all causers of the row that is being judged belong to one process.
@@ -240,7 +252,7 @@ impl<R> Causer<'_, R> {
         }
     }
 
-    /// Judges a row of written bytes; returns the time from the start of the call that forced it to the completion, ns.
+    /// Judges written bytes; returns the same time.
     fn write(&mut self, request: &Request, row: &Row, registry: &Registry<'_>) -> Option<u64> {
         let class = row.kind.map(Kind::class);
         match (class, row.journal) {

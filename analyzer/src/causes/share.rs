@@ -91,8 +91,19 @@ impl Verdicts {
         }
     }
 
+    /// Adds bytes to shares of the row that is being judged, each of another cause.
+    pub(super) fn add_each(&mut self, shares: impl Iterator<Item = (CauseId, Known, u32)>) {
+        let is_first = self.begun == self.shares.len();
+        for (cause, known, bytes) in shares {
+            match is_first {
+                true => self.add_another(cause, known, bytes),
+                false => self.add(cause, known, bytes),
+            }
+        }
+    }
+
     /// Adds a share for a cause that the row has no share of yet.
-    pub(super) fn add_another(&mut self, cause: CauseId, known: Known, bytes: u32) {
+    fn add_another(&mut self, cause: CauseId, known: Known, bytes: u32) {
         self.shares.push(Share {
             cause,
             known,

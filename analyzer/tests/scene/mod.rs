@@ -227,6 +227,26 @@ impl Scene {
         }
     }
 
+    /// Adds a request of two bios of equal length: the first one was queued `ago_us` µs before the second one, which was merged into
+    /// its request.
+    pub fn merged(&mut self, flags: u32, sector: u64, bytes: u32, thread: Thread, ago_us: u64) {
+        self.now_us += 1000;
+        let behind = sector + u64::from(bytes / 512);
+        let first = self.now_us - ago_us;
+        for (act, us, sector, bytes) in [
+            (1, first, sector, bytes),
+            (4, first + 1, sector, bytes),
+            (1, self.now_us, behind, bytes),
+            (2, self.now_us + 1, behind, bytes),
+            (7, self.now_us + 20, sector, 2 * bytes),
+            (8, self.now_us + 100, sector, 2 * bytes),
+        ] {
+            let time = self.ns(us);
+            let record = record(time, flags | act, sector, bytes, thread.pid, &[]);
+            self.events.extend(record);
+        }
+    }
+
     /// Adds a cache flush that the device executes: a lone C.
     pub fn device_flush(&mut self) {
         self.now_us += 1000;
