@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Usage: run.sh MOSTRACE [all | causes | overlap]
-# Compares what this mostrace says of every sector with the truth: on an ext4 with mke2fs's defaults, or with `all` over
-# many filesystem options and sources. With `all` or `causes`, judges the causes of blocks that several processes changed. With
+# Compares what this mostrace says of every sector with the truth: on an ext4 with mke2fs's defaults, and of the causes in its journal
+# with the journal itself while processes commit at full speed; or with `all` over many filesystem options and sources. With `all` or `causes`, judges the causes of blocks that several processes changed. With
 # `all` or `overlap`, runs requests for the same sectors at once, eight times for each source and scheduler. Without root, loop
 # devices or FUSE it says so and succeeds; under MOSTRACE_NO_SKIP it fails.
 set -eu
@@ -63,6 +63,8 @@ overlap)
 	;;
 esac
 try
+echo "truth of commits at full speed"
+python3 commits.py "$mostrace"
 [ "$what" = all ] || exit 0
 try --mkfs "-b 1024"
 try --mkfs "-b 2048"
