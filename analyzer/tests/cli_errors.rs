@@ -528,3 +528,20 @@ fn what_is_missing_of_a_bundle_comes_first() {
         assert!(status == 1 && stderr.starts_with(&says), "{stderr}");
     }
 }
+
+/// polars walks a chain of operators by recursion, and plans each SELECT anew wherever it is named.
+#[test]
+fn a_query_is_no_deeper_than_can_be_run() {
+    let (_tmp, path) = scene::saved(&scene::transaction());
+    let chain = |length: usize| format!("SELECT {}", vec!["1"; length].join("+"));
+    let (status, out, _) = outcome(&["query", &path, &chain(2000), "--format", "csv"]);
+    assert_eq!((status, &*out), (0, "literal\n2000\n"));
+    let selects = vec!["SELECT 1"; 101].join(" UNION ALL ");
+    for (sql, why) in [
+        (chain(20_000), "the query has 40006 bytes, at most 8192"),
+        (selects, "the query has 101 SELECTs, at most 100"),
+    ] {
+        let (status, _, said) = outcome(&["query", &path, &sql]);
+        assert_eq!((status, said.trim_end()), (2, &*format!("mostrace: {why}")));
+    }
+}

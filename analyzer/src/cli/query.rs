@@ -40,10 +40,15 @@ impl Query {
             usage!("no query: it is the last argument, as in mostrace query run.most \"SELECT …\"");
         };
         let sql = sql.to_string_lossy();
+        if let Some(why) = query::too_much(&sql) {
+            usage!("{why}");
+        }
         if !query::asks(&sql) {
             usage!("{sql}: not a query: a query begins with SELECT or WITH, and changes nothing");
         }
         let mut out = self.out.create()?;
+        #[cfg(target_os = "linux")]
+        bound_memory()?;
         let asked = Asked::by(&sql);
         let mut analysis = self
             .source
@@ -60,4 +65,27 @@ impl Query {
         let answer = answer.map_err(|e| UsageError(format!("{sql}: {e}")))?;
         Ok(self.out.format().write_one(&mut out, answer.into())?)
     }
+}
+
+/// Bounds memory to three quarters of the machine's. Beyond it an allocation fails, which the standard library says in a line before
+/// it aborts.
+#[cfg(target_os = "linux")]
+fn bound_memory() -> std::io::Result<()> {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+    let info = rustix::system::sysinfo();
+    let physical = info.totalram.saturating_mul(info.mem_unit.into());
+    let most = physical / 4 * 3;
+    let now = getrlimit(Resource::Data);
+    let bounded = Rlimit {
+        current: now.current.into_iter().chain([most]).min(),
+        ..now
+    };
+    setrlimit(Resource::Data, bounded)?;
+    let yes = Arc::new(AtomicBool::new(true));
+    signal_hook::flag::register_conditional_shutdown(signal_hook::consts::SIGABRT, 1, yes)?;
+    Ok(())
 }

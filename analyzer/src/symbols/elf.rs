@@ -8,6 +8,8 @@ use object::{Object, ObjectSegment, ObjectSymbol, SymbolKind};
 
 /// The most symbols that are read of one file.
 const SYMBOLS: usize = 1 << 22;
+/// The longest name that is kept, bytes.
+const LONGEST_NAME: usize = 1 << 16;
 
 /// A part of the file that is mapped to be executed, or read.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +58,7 @@ impl Functions {
 
     /// Takes what a file knows: where its code is in it, and its functions.
     pub fn add(&mut self, file: &[u8]) {
+        let most = file.len();
         let Ok(file) = object::File::parse(file) else {
             return;
         };
@@ -73,11 +76,11 @@ impl Functions {
         if self.are_all {
             return;
         }
-        let all = functions(file.symbols());
+        let all = functions(file.symbols(), most);
         self.are_all = !all.is_empty();
         let found = match self.are_all {
             true => all,
-            false => functions(file.dynamic_symbols()),
+            false => functions(file.dynamic_symbols(), most),
         };
         if !found.is_empty() {
             self.list = found;
@@ -97,13 +100,23 @@ impl Functions {
     }
 }
 
-/// Returns the functions among symbols by address, one for each: of several names, the plainest.
-fn functions<'d>(symbols: impl Iterator<Item = impl ObjectSymbol<'d>>) -> Vec<Function> {
-    let functions = symbols.take(SYMBOLS).filter_map(|symbol| {
-        let name = symbol.name_bytes().ok().filter(|name| !name.is_empty())?;
+/// Returns the functions among symbols by address, one for each: of several names, the plainest. Names may overlap, so that a
+/// small file could have many long ones: those beyond `most` bytes of all are not read.
+fn functions<'d>(
+    symbols: impl Iterator<Item = impl ObjectSymbol<'d>>,
+    most: usize,
+) -> Vec<Function> {
+    let mut left = most;
+    let named = symbols.take(SYMBOLS).map_while(|symbol| {
+        let name = symbol.name_bytes().unwrap_or_default();
+        left = left.checked_sub(name.len())?;
+        Some((symbol, name))
+    });
+    let functions = named.filter_map(|(symbol, name)| {
+        let is_name = (1..=LONGEST_NAME).contains(&name.len());
         let is_function = symbol.kind() == SymbolKind::Text && symbol.is_definition();
         let (begin, size) = (symbol.address(), symbol.size());
-        (is_function && size > 0).then(|| Function {
+        (is_name && is_function && size > 0).then(|| Function {
             begin,
             end: begin.saturating_add(size),
             name: name.into(),
@@ -218,6 +231,27 @@ mod tests {
         }
         // An address is no offset.
         assert_eq!(functions.at(ADDRESS + 0x10), None);
+    }
+
+    /// Thousands of names share the end of one string, and are as long as the file together only at first.
+    #[test]
+    fn names_that_overlap_take_no_more_than_the_file() {
+        let long = "a".repeat(LONGEST_NAME);
+        let mut symbols: Vec<(&str, u64, u64)> = (0..100).map(|at| ("", ADDRESS + at, 1)).collect();
+        symbols.push((&long, ADDRESS + 100, 1));
+        let mut file = elf(&symbols);
+        let behind = 100 + 1;
+        for place in 0..file.len().saturating_sub(8) {
+            // Each empty name now points to the long one.
+            let begins = u32::from_le_bytes(file[place..place + 4].try_into().unwrap());
+            if (1..behind).contains(&begins) && file[place + 4..place + 8] == [0x12, 0, 1, 0] {
+                file[place..place + 4].copy_from_slice(&behind.to_le_bytes());
+            }
+        }
+        let mut functions = Functions::default();
+        functions.add(&file);
+        let bytes: usize = functions.list.iter().map(|f| f.name.len()).sum();
+        assert!((LONGEST_NAME..=file.len()).contains(&bytes), "{bytes}");
     }
 
     #[test]

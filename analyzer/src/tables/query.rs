@@ -67,6 +67,37 @@ pub fn asks(sql: &str) -> bool {
         .any(|asks| word.is_some_and(|word| word.eq_ignore_ascii_case(asks)))
 }
 
+/// The longest query, bytes. A chain of operators is as deep as it is long, and polars walks it by recursion.
+const LONGEST: usize = 1 << 13;
+/// The most SELECTs of a query: polars plans each of them anew wherever it is named.
+const SELECTS: usize = 100;
+/// The stack for a chain of operators of the longest query, bytes. Only what is used of it takes memory.
+const STACK: usize = 1 << 30;
+
+/// Returns why a query is not tried; None if it can be.
+pub fn too_much(sql: &str) -> Option<String> {
+    let selects = words(sql).filter(|word| word.eq_ignore_ascii_case("select"));
+    if sql.len() > LONGEST {
+        return Some(format!(
+            "the query has {} bytes, at most {LONGEST}",
+            sql.len()
+        ));
+    }
+    let selects = selects.count();
+    (selects > SELECTS).then(|| format!("the query has {selects} SELECTs, at most {SELECTS}"))
+}
+
+/// Runs something on a stack that is deep enough.
+fn on_deep_stack<T: Send>(run: impl FnOnce() -> T + Send) -> std::io::Result<T> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK);
+        let running = thread.spawn_scoped(scope, run)?;
+        Ok(running
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
+}
+
 /// The tables and columns that a query needs.
 pub struct Asked {
     /// The columns of `events`; none if the query does not use it.
@@ -158,7 +189,8 @@ pub fn run(facts: &Facts, sql: &str, asked: &Asked, calls: Vec<Table>) -> Result
         let pieces = calls.into_iter().map(|table| Ok(table.frame.lazy()));
         context.register(calls::NAME, one(pieces)?);
     }
-    let answer = context.execute(sql).and_then(LazyFrame::collect);
+    let answer = on_deep_stack(|| context.execute(sql).and_then(LazyFrame::collect));
+    let answer = answer.map_err(PolarsError::from).flatten();
     answer.map_err(|error| match unknown_in(&error, asked) {
         Some(name) => Error::UnknownColumn {
             name,
