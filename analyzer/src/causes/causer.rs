@@ -187,6 +187,11 @@ impl<R> Causer<'_, R> {
         self.found.list.get(id)
     }
 
+    /// Returns the number of causes so far.
+    pub fn count(&self) -> usize {
+        self.found.list.len()
+    }
+
     /// Judges the rows of the next completion; completions come in time order.
     pub fn push(&mut self, request: &Request, rows: &[Row], registry: &Registry<'_>) -> &Verdicts {
         self.verdicts.clear();
