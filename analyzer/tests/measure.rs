@@ -560,9 +560,8 @@ fn a_path_with_spaces_is_one_word_of_the_action() {
     let command = command.arg(&action).current_dir(here.path());
     let command = command.env("PATH", &path).env("BINARY", "mostrace");
     let said = say(command.envs([("OPTIONS", "--runs 2 *"), ("RUN", "make it")])).ended(0);
-    let expected = format!(
-        "env|PATH={path}|mostrace|measure|--format|github|--runs|2|*|--|sh|-ec|make it|"
-    );
+    let expected =
+        format!("env|PATH={path}|mostrace|measure|--format|github|--runs|2|*|--|sh|-ec|make it|");
     assert_eq!(said.out, expected);
 }
 
