@@ -9,7 +9,7 @@ MOSTRACE = $(CARGO_TARGET_DIR)/release/mostrace
 
 BUILD_PACKAGES = build-essential clang libelf-dev zlib1g-dev pkg-config
 RUN_PACKAGES = e2fsprogs blktrace
-TEST_PACKAGES = git python3 fio sqlite3 strace fdisk time util-linux xfsprogs btrfs-progs dosfstools mtools sleuthkit f2fs-tools exfatprogs
+TEST_PACKAGES = git python3 fio sqlite3 strace fdisk time util-linux xfsprogs btrfs-progs dosfstools mtools sleuthkit f2fs-tools exfatprogs shellcheck
 GUEST_PACKAGES = qemu-system-x86 busybox-static cpio kmod xz-utils zstd attr e2fsprogs f2fs-tools dosfstools blktrace \
 	dmsetup lvm2 xfsprogs build-essential fio util-linux python3
 KERNEL_PACKAGES = build-essential flex bison bc libelf-dev libssl-dev git xz-utils pahole
@@ -192,6 +192,7 @@ lint: setup-test
 	@$(STEP) "format" $(CARGO) fmt --all --check
 	@$(STEP) "format, truth" $(CARGO) fmt --manifest-path truth/Cargo.toml --check
 	@$(STEP) "links" scripts/links.sh
+	@$(STEP) "shell scripts" scripts/shellcheck.sh
 	@$(STEP) "clippy" $(CLIPPY) -- -D warnings
 	@$(STEP) "clippy without features" $(CLIPPY) --no-default-features -- -D warnings
 	@$(STEP) "clippy, record alone" $(CLIPPY) --no-default-features --features mostrace/record -- -D warnings

@@ -3,6 +3,7 @@
 # system's sources are not changed, and may be of another suite; packages that are installed on the system do not count.
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 arch=${arch:-amd64}
+: "${apt:?}"
 
 # private TOOL ARGUMENT…: runs a tool of apt with the private state.
 private() {

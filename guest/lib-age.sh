@@ -37,10 +37,10 @@ change_files() {
 	for file in "$top"/a*1/file*[12457]; do
 		case $((i % 5)) in
 		0) echo "and more of it" >>"$file" ;;
-		1) cat $sources/20000 >>"$file" ;;
+		1) cat "$sources/20000" >>"$file" ;;
 		2) truncate -s 2500 "$file" ;;
-		3) cat $sources/5000 >"$file" ;;
-		4) /usr/local/bin/dd if=$sources/20000 of="$file" bs=1000 seek=2 count=9 conv=notrunc status=none ;;
+		3) cat "$sources/5000" >"$file" ;;
+		4) /usr/local/bin/dd if="$sources/20000" of="$file" bs=1000 seek=2 count=9 conv=notrunc status=none ;;
 		esac
 		[ $((i % 20)) -ne 0 ] || { step "changed $i" && sync; }
 		i=$((i + 1))
@@ -67,8 +67,8 @@ rename_files() {
 		[ $i -lt 20 ] || break
 	done
 	mv "$top/a1" "$top/another a1"
-	cat $sources/20000 >"$top/over"
-	cat $sources/70000 >"$top/under"
+	cat "$sources/20000" >"$top/over"
+	cat "$sources/70000" >"$top/under"
 	mv "$top/over" "$top/under"
 }
 
@@ -87,14 +87,14 @@ only_posix() {
 		i=$((i + 1))
 	done
 	for at in 1 2 3 4; do
-		cat $sources/300000 >"$top/holes$at"
+		cat "$sources/300000" >"$top/holes$at"
 		/usr/local/bin/fallocate -p -o $((at * 8192)) -l $((at * 4096)) "$top/holes$at"
 		/usr/local/bin/fallocate -o 400000 -l 50000 "$top/holes$at"
 		/usr/local/bin/fallocate -z -o 100000 -l 20000 "$top/holes$at"
 	done
 	: >"$top/beyond"
 	/usr/local/bin/fallocate -n -l 200000 "$top/beyond"
-	cat $sources/5000 >>"$top/beyond"
+	cat "$sources/5000" >>"$top/beyond"
 }
 
 # levels FILE: makes a file of f2fs with blocks at each level of nodes (in the inode, direct, indirect, double indirect), with holes
@@ -110,6 +110,6 @@ levels() {
 	: >"$1"
 	for at in 0 $((inode / 2)) $((inode - 1)) $inode $((inode + nids / 2)) $((direct - 1)) $direct $((direct + 150)) \
 		$((direct + 2 * nids)) $((first - 1)) $first $((second - 2)) $((second - 1)) $((second + 4400)) $((second + 25000)); do
-		/usr/local/bin/dd if=$sources/70000 of="$1" bs="$block" seek="$at" count=2 conv=notrunc status=none
+		/usr/local/bin/dd if="$sources/70000" of="$1" bs="$block" seek="$at" count=2 conv=notrunc status=none
 	done
 }

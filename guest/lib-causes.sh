@@ -14,7 +14,7 @@ check_causes() {
 	info "causes: $bundle: transactions, copies, dirtied, named: $counted"
 	# shellcheck disable=SC2086 # four numbers
 	set -- $counted
-	[ "$1" -gt 50 ] && [ "$2" -gt 200 ] || fail "$bundle: $counted"
+	{ [ "$1" -gt 50 ] && [ "$2" -gt 200 ]; } || fail "$bundle: $counted"
 	[ "$2" -le "$3" ] || fail "$bundle: more copies than dirtied blocks: $counted"
 	# Blocks that were dirtied and freed in one transaction are not copied; the journal then has a revoke block.
 	if [ $(($3 * 95)) -gt $(($2 * 100)) ]; then

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Every test in the guest sources this file. A test fails if one of its commands does.
 set -eu
+# shellcheck source=guest/lib-age.sh
 . /lib/lib-age.sh
+# shellcheck source=guest/lib-causes.sh
 . /lib/lib-causes.sh
+# shellcheck source=guest/lib-map.sh
 . /lib/lib-map.sh
+# shellcheck source=guest/lib-check.sh
 . /lib/lib-check.sh
 
 # fresh_ext4 MIB [MKE2FS-OPTION…] [-- OPTIONS]: mounts a new ext4 with these mount options on $loop at $mnt; its image

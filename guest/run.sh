@@ -140,7 +140,7 @@ boot() {
 	rm -f "$2/out.img"
 }
 
-tests=${GUEST_TESTS:-$(cd "$scripts" && ls -- *.sh | sed 's/\.sh$//')}
+tests=${GUEST_TESTS:-$(cd "$scripts" && printf '%s\n' *.sh | sed 's/\.sh$//')}
 # shellcheck disable=SC2086 # one word per test
 asked=$(echo $tests | wc -w)
 # run KERNEL DIR ARCHITECTURE: runs the tests in one kernel; several run at once.

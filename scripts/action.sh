@@ -20,12 +20,16 @@ if [ -z "$binary" ]; then
 	binary=$folder/mostrace-${tag#v}/bin/mostrace
 fi
 
-sudo=
-[ "$(id -u)" -eq 0 ] || sudo="sudo env PATH=$PATH"
 if [ -n "${OUTPUT:-}" ]; then
 	set -- -o "$OUTPUT"
 else
 	set --
 fi
-# shellcheck disable=SC2086 # one word per option
-exec $sudo "$binary" measure --format github ${OPTIONS:-} "$@" -- sh -ec "$RUN"
+# One word per option, and no file's name in place of one.
+set -f
+# shellcheck disable=SC2086
+set -- "$binary" measure --format github ${OPTIONS:-} "$@" -- sh -ec "$RUN"
+set +f
+# RUN has the caller's PATH, in one word whatever is in it.
+[ "$(id -u)" -eq 0 ] || set -- sudo env "PATH=$PATH" "$@"
+exec "$@"

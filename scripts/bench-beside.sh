@@ -23,7 +23,7 @@ busy() {
 # biosnoop WORDS…: runs a command while biosnoop traces.
 biosnoop() {
 	dev=$((7 << 20 | ${loop#/dev/loop}))
-	cat >"$work/biosnoop.bt" <<-END
+	cat >"$work/biosnoop.bt" <<-PROGRAM
 		tracepoint:block:block_bio_queue /args->dev == $dev/ {
 			@start[args->sector] = nsecs; @pid[args->sector] = pid; @comm[args->sector] = comm;
 		}
@@ -33,7 +33,7 @@ biosnoop() {
 			delete(@start[args->sector]); delete(@pid[args->sector]); delete(@comm[args->sector]);
 		}
 		END { clear(@start); clear(@pid); clear(@comm); }
-	END
+	PROGRAM
 	bpftrace -o "$work/biosnoop.out" "$work/biosnoop.bt" >"$work/biosnoop.said" 2>&1 &
 	tracer=$!
 	until grep -qs Attaching "$work/biosnoop.out" "$work/biosnoop.said"; do sleep 0.2; done

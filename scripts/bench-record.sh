@@ -147,12 +147,12 @@ large() {
 }
 
 bench_large() {
-	for kib in $DEFAULT_KIB 64; do
+	for kib in "$DEFAULT_KIB" 64; do
 		large "$kib"
 		# Writes at a low rate: the programs are no longer in the CPU's caches.
 		large "$kib" --rate_iops=200
 	done
-	limit_requests $DEFAULT_KIB
+	limit_requests "$DEFAULT_KIB"
 }
 
 bench_minute() {

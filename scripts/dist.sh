@@ -50,7 +50,7 @@ debian_of() {
 stage() {
 	tree=$work/$1
 	install -D -m 755 "$program" "$tree/usr/bin/mostrace"
-	strip=strip
+	strip="strip"
 	[ "$1" = "$native" ] || strip=$1-linux-gnu-strip
 	$strip "$tree/usr/bin/mostrace"
 	# The man pages are the same for every architecture.

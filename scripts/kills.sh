@@ -15,7 +15,7 @@ tracing=/sys/kernel/tracing
 mountpoint -q $tracing || mount -t tracefs nodev $tracing
 work=$(mktemp -d)
 mkdir "$work/tmp"
-loop= load= recorder= bad=0
+loop='' load='' recorder='' bad=0
 clean() {
 	for process in $load $recorder; do kill -KILL "$process" 2>/dev/null || :; done
 	wait

@@ -45,7 +45,7 @@ all_causes() {
 	[ -z "$wrong" ]
 }
 overlaps() {
-	for run in 1 2 3 4 5 6 7 8; do
+	for _ in 1 2 3 4 5 6 7 8; do
 		for scheduler in none mq-deadline; do
 			try --queue scheduler=$scheduler --record "--source bpf" overlap
 			try --queue scheduler=$scheduler --record "--source ftrace" overlap

@@ -27,6 +27,8 @@
 pub mod analysis;
 pub mod attribute;
 pub mod blktrace;
+#[cfg(feature = "analyze")]
+mod caught;
 pub mod causes;
 #[cfg(feature = "analyze")]
 pub mod export;

@@ -4,7 +4,8 @@
 mod run;
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
@@ -26,6 +27,11 @@ fn main() -> ExitCode {
         limits_are_held_against_it needs LIVE,
         cgroups_are_told_apart needs LIVE,
         what_is_no_ledger_is_one_line needs [],
+        a_damaged_day_prevents_no_start needs LIVE,
+        nothing_of_others_is_followed_or_signalled needs [],
+        others_cannot_prevent_a_start needs LIVE,
+        what_cannot_be_recorded_leaves_no_folder needs [],
+        damage_is_one_line needs [],
         the_page_has_the_sums_of_the_tables needs [],
     ])
 }
@@ -288,6 +294,155 @@ fn what_is_no_ledger_is_one_line() {
     say(program().args(["ledger", "start", path, "-d", path, "--every", "7h"])).ended(2);
 }
 
+/// Starts a ledger that ends by itself; returns what it says.
+fn start_briefly(folder: &Path, disk: &LoopExt4) -> run::Said {
+    let mut ledger = program();
+    let ledger = ledger.args(["ledger", "start"]).arg(folder).arg("-d");
+    let ledger = ledger.arg(disk.mount_point());
+    say(ledger.args(["--every", "1", "--segment", "0.3", "-w", "1"]))
+}
+
+fn a_damaged_day_prevents_no_start() {
+    let disk = disk();
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    fs::write(at("2026-09-01.parquet"), "").unwrap();
+    fs::write(at("2026-09-02.parquet"), "PAR1, or not").unwrap();
+    fs::create_dir(at("2026-09-03.parquet")).unwrap();
+    fs::write(at("2026-09-01.damaged"), "of an earlier time").unwrap();
+    let said = start_briefly(dir.path(), &disk).ended(0);
+    for aside in [
+        "2026-09-01.damaged-2",
+        "2026-09-02.damaged",
+        "2026-09-03.damaged",
+    ] {
+        said.complains(&format!("set aside as {aside}"));
+        assert!(at(aside).exists(), "{aside}");
+    }
+    let earlier = fs::read_to_string(at("2026-09-01.damaged")).unwrap();
+    assert_eq!(earlier, "of an earlier time");
+    assert!(hours(dir.path()).lines().count() > 1);
+}
+
+/// A user who owns the folder puts there what leads elsewhere, or keeps whoever opens it waiting.
+fn nothing_of_others_is_followed_or_signalled() {
+    let dir = tempfile::tempdir().unwrap();
+    let (folder, aim) = (dir.path().join("ledger"), dir.path().join("aim"));
+    fs::create_dir(&folder).unwrap();
+    let (lock, day) = (folder.join("lock"), folder.join("2026-11-20.parquet"));
+    let refused = |verb: &str| {
+        let said = say(program().args(["ledger", verb]).arg(&folder)).ended(1);
+        assert_eq!(said.err.lines().count(), 1, "{}", said.err);
+    };
+    // The file is a stranger's, who has locked it.
+    let stranger = fs::File::create(&aim).unwrap();
+    stranger.lock().unwrap();
+    std::os::unix::fs::symlink(&aim, &lock).unwrap();
+    for verb in ["status", "stop"] {
+        refused(verb);
+    }
+    fs::remove_file(&lock).unwrap();
+    for at in [&lock, &day] {
+        let made = Command::new("mkfifo").arg(at).status();
+        assert!(made.unwrap().success());
+    }
+    for verb in ["status", "stop", "show"] {
+        refused(verb);
+    }
+    fs::remove_file(&day).unwrap();
+    std::os::unix::fs::symlink(&aim, &day).unwrap();
+    refused("show");
+}
+
+fn open_to_all(path: &Path) {
+    fs::set_permissions(path, Permissions::from_mode(0o777)).unwrap();
+}
+
+/// A lock with a mode as earlier versions made it can be locked by anybody.
+fn others_cannot_prevent_a_start() {
+    const NOBODY: &str = "65534";
+    let disk = disk();
+    let dir = tempfile::tempdir().unwrap();
+    open_to_all(dir.path());
+    let lock = dir.path().join("lock");
+    fs::write(&lock, "").unwrap();
+    open_to_all(&lock);
+    let mut holder = Command::new("setpriv");
+    let holder = holder.args([
+        "--reuid",
+        NOBODY,
+        "--regid",
+        NOBODY,
+        "--clear-groups",
+        "flock",
+    ]);
+    let holder = holder
+        .arg(&lock)
+        .args(["sh", "-c", "echo locked; exec sleep 1000"]);
+    let mut holder = holder.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    let out = holder.stdout.take().unwrap();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line).unwrap();
+    assert_eq!(line, "locked\n");
+    start_briefly(dir.path(), &disk).ended(0);
+    let is_there = holder.try_wait().unwrap().is_none();
+    assert!(is_there, "the stranger got a signal");
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    let mode = fs::metadata(&lock).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    // A ledger that is kept prevents another one, and its own end is waited for.
+    let mut kept = start(dir.path(), &disk, "1");
+    await_hours(dir.path(), 1);
+    start_briefly(dir.path(), &disk)
+        .ended(1)
+        .complains("another process keeps a ledger here");
+    let status = succeeds(program().args(["ledger", "status"]).arg(dir.path()));
+    assert!(
+        status.out.contains(&format!("process {} keeps", kept.id())),
+        "{}",
+        status.out
+    );
+    succeeds(program().args(["ledger", "stop"]).arg(dir.path()));
+    assert!(kept.wait().unwrap().success());
+}
+
+fn what_cannot_be_recorded_leaves_no_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("ledger");
+    let mut ledger = program();
+    let ledger = ledger.args(["ledger", "start"]).arg(&folder);
+    say(ledger.args(["-d", "/no/such/device"])).ended(1);
+    assert!(!folder.exists());
+}
+
+/// Each byte of a day's end is changed in turn: what the library that reads it makes of that is the file's fault, in one line.
+fn damage_is_one_line() {
+    let dir = tempfile::tempdir().unwrap();
+    made(dir.path());
+    let path = days(dir.path()).remove(0);
+    for day in days(dir.path()) {
+        if day != path {
+            fs::remove_file(day).unwrap();
+        }
+    }
+    let sound = fs::read(&path).unwrap();
+    let mut refused = 0;
+    for at in (sound.len() - 600..sound.len()).step_by(7) {
+        let mut bytes = sound.clone();
+        bytes[at] ^= 0xff;
+        fs::write(&path, &bytes).unwrap();
+        let shown = say(program().args(["ledger", "show"]).arg(dir.path()));
+        if shown.status != Some(0) {
+            let shown = shown.ended(1);
+            assert_eq!(shown.err.lines().count(), 1, "{at}: {}", shown.err);
+            shown.complains(".parquet: ");
+            refused += 1;
+        }
+    }
+    assert!(refused > 0);
+}
+
 /// The unified hierarchy, mounted for this test alone, with two cgroups in it.
 struct Cgroups(PathBuf);
 
@@ -366,8 +521,7 @@ const FIRST: u64 = 498_792;
 /// Makes a ledger of a week by nine applications: the device was not watched for some hours, records were lost in one, and another cannot
 /// be compared.
 fn made(folder: &Path) {
-    let days = Days::new(folder);
-    days.create().unwrap();
+    let days = Days::create(folder).unwrap();
     let mut total = 0;
     for n in (0..168_u64).filter(|n| !(50..60).contains(n)) {
         let mut hour = Hour {
@@ -407,6 +561,7 @@ fn made(folder: &Path) {
             ns: 3_600_000_000_000,
             kernel: (n != 100).then(|| kernel(written + if n == 30 { 1 << 20 } else { 0 })),
             lost: if n == 30 { 17 } else { 0 },
+            summed_up: 0,
             end: Reading {
                 unix_ms: (FIRST + n + 1) * 3_600_000,
                 total: Some(kernel(total)),
@@ -424,7 +579,7 @@ fn made(folder: &Path) {
             .map(|(gauge, value)| (gauge.name.to_owned(), value))
             .into(),
         };
-        days.add(&hour).unwrap();
+        days.add(&hour, &mut |said| panic!("{said}")).unwrap();
     }
 }
 

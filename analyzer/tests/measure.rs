@@ -4,7 +4,9 @@
 
 mod run;
 
+use std::ffi::OsStr;
 use std::fs::{self, Permissions};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -40,6 +42,8 @@ fn main() -> ExitCode {
         the_exit_status_of_the_command_passes_through needs LIVE,
         an_interrupted_one_says_so needs LIVE,
         the_action_measures_with_the_program_of_a_release needs LIVE,
+        a_path_with_spaces_is_one_word_of_the_action needs [],
+        a_folder_whose_name_is_no_text_is_measured needs LIVE,
         nothing_is_left_of_a_killed_one needs LIVE,
         what_cannot_be_measured_is_one_line needs LIVE,
     ])
@@ -537,6 +541,38 @@ fn an_interrupted_one_says_so() {
         err.contains("interrupted: what follows covers the time until then"),
         "{err}"
     );
+}
+
+/// For a user without root the action calls sudo, here a stand-in that prints its words. A file of the workspace with a name as the end
+/// of a folder in PATH must not run, nor take the place of an option.
+fn a_path_with_spaces_is_one_word_of_the_action() {
+    let action = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/action.sh");
+    let here = tempfile::tempdir().unwrap();
+    let bin = here.path().join("my bin");
+    fs::create_dir(&bin).unwrap();
+    for (name, prints) in [("sudo", "printf '%s|' \"$@\""), ("id", "echo 1000")] {
+        let program = bin.join(name);
+        fs::write(&program, format!("#!/bin/sh\n{prints}\n")).unwrap();
+        fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    }
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let mut command = Command::new("sh");
+    let command = command.arg(&action).current_dir(here.path());
+    let command = command.env("PATH", &path).env("BINARY", "mostrace");
+    let said = say(command.envs([("OPTIONS", "--runs 2 *"), ("RUN", "make it")])).ended(0);
+    let expected =
+        format!("env|PATH={path}|mostrace|measure|--format|github|--runs|2|*|--|sh|-ec|make it|");
+    assert_eq!(said.out, expected);
+}
+
+fn a_folder_whose_name_is_no_text_is_measured() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join(OsStr::from_bytes(b"it's \xff"));
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("app"), "data").unwrap();
+    let mut command = program();
+    let command = command.args(["measure", "--", "cat", "app"]);
+    succeeds(command.current_dir(&folder)).prints("data");
 }
 
 /// Runs the action as a CI runner would: with an installed program, and with one that it fetches, whose checksum must be

@@ -20,6 +20,8 @@ fn main() -> ExitCode {
     run_one_by_one(tests![
         without_root_nothing_is_pushed,
         what_has_the_name_of_a_part_is_not_written_to,
+        an_answer_without_end_is_refused,
+        the_bundle_has_the_promised_length,
         a_recording_comes_back needs [Need::Loop, Need::Btf],
         an_interrupt_ends_the_phones_side needs [Need::Loop, Need::Btf],
         a_phone_that_goes_away_loses_nothing needs [Need::Loop, Need::Btf],
@@ -125,6 +127,50 @@ fn what_has_the_name_of_a_part_is_not_written_to() {
     symlink(at("nothing"), at("y.most.tar.zst")).unwrap();
     let out = stand.pull("y.most.tar.zst").err;
     assert!(out.contains("exists, and is not overwritten"), "{out}");
+}
+
+/// The phone's side of `pull`: how long the bundle is said to be, what comes, and the status.
+fn pull_of(length: &str, bundle: &str) -> (Stand, Said) {
+    let stand = Stand::new("0");
+    let adb = format!(
+        "#!/bin/sh\ncase $1 in\nshell) case $2 in 'id -u') echo 0 ;; *wc*) echo {length} ;; esac ;;\nexec-out) {bundle} ;;\nesac\n"
+    );
+    fs::write(stand.dir.path().join("adb"), adb).unwrap();
+    let said = stand.pull("x.most.tar.zst");
+    (stand, said)
+}
+
+/// The name is taken only by a whole bundle, and no more than one byte too many is written.
+fn the_bundle_has_the_promised_length() {
+    for (length, bundle, why) in [
+        ("5", "printf 1234", "only 4 of 5 bytes arrived"),
+        ("5", "yes", "more than the 5 bytes of the bundle arrived"),
+        ("5", "printf 12345; exit 3", "adb exec-out: exit status: 3"),
+    ] {
+        let (stand, said) = pull_of(length, bundle);
+        said.ended(1).complains(why);
+        let at = |name: &str| stand.dir.path().join(name);
+        assert!(!at("x.most.tar.zst").exists(), "{why}");
+        let part = fs::metadata(at("x.most.tar.zst.part")).unwrap();
+        assert!(part.len() <= 6, "{why}: {}", part.len());
+    }
+    let (stand, said) = pull_of("5", "printf 12345");
+    said.ended(0);
+    let bundle = fs::read_to_string(stand.dir.path().join("x.most.tar.zst"));
+    assert_eq!(bundle.unwrap(), "12345");
+}
+
+fn an_answer_without_end_is_refused() {
+    let stand = Stand::new("0");
+    for answer in ["yes", "yes >&2"] {
+        fs::write(
+            stand.dir.path().join("adb"),
+            format!("#!/bin/sh\n{answer}\n"),
+        )
+        .unwrap();
+        let said = stand.pull("x.most.tar.zst").ended(1);
+        assert!(said.err.len() < 1000, "{}", said.err.len());
+    }
 }
 
 fn a_recording_comes_back() {

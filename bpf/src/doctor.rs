@@ -138,7 +138,10 @@ fn examine_device(path: &Path) -> Vec<Check> {
         Ok(Some(f)) => Ok(format!(
             "{} {}",
             f.kind,
-            f.mount_point.unwrap_or("(not mounted)".into())
+            f.mount_point.unwrap_or(match f.mount_options {
+                Some(_) => "(mounted, but other mounts cover it)".into(),
+                None => "(not mounted)".into(),
+            })
         )),
         Ok(None) => Err("none recognised".into()),
         Err(e) => Err(e.to_string()),

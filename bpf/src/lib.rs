@@ -53,7 +53,9 @@ pub use machine::health::Drive;
 pub use machine::lock::lock_holder;
 pub use machine::memory::{give_back, share_heap};
 pub use machine::user::User;
-pub use record::{Options, Outcome, Progress, Segments, Size, check_output, record, segment};
+pub use record::{
+    Options, Outcome, Progress, Segments, Size, check, check_output, record, segment,
+};
 pub use source::bpf::RingSize;
 pub use source::recorder::KernelPaths;
 pub use workplace::{FreshKind, FreshOptions, Site, Workplace, aside, prepare, settle};

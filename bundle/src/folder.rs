@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{
-    AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, Stat, mkdirat, openat, renameat, renameat_with,
-    statat, unlinkat,
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, Stat, mkdirat, openat, renameat,
+    renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -61,6 +61,37 @@ pub struct Folder {
 }
 
 impl Folder {
+    /// Opens a folder, and makes it and those above it if they are missing, with mode 0700. A symbolic link is followed only if it is
+    /// root's or the caller's: in a folder of others, the last part of a path may lead anywhere.
+    ///
+    /// # Errors
+    /// Returns an error if a link is another user's, or if a folder cannot be made or opened.
+    pub fn make(path: &Path) -> Result<Folder, Error> {
+        let Some(name) = path.file_name() else {
+            // The root, or a path that ends in `..`.
+            return Folder::open(path);
+        };
+        let above = path.parent().unwrap_or(Path::new(""));
+        let parent = match above.as_os_str().is_empty() {
+            true => Folder::open(above)?,
+            false => Folder::make(above)?,
+        };
+        match statat(&parent.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => parent.make_folder(name),
+            Err(e) => Err(e).at(path),
+            Ok(stat) if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink => {
+                parent.open_folder(name)
+            }
+            Ok(stat) if [0, rustix::process::geteuid().as_raw()].contains(&stat.st_uid) => {
+                Folder::open(&parent.handle().join(name)).map(|made| Folder {
+                    path: path.to_owned(),
+                    ..made
+                })
+            }
+            Ok(_) => Err(Error::corrupt(path, "is a symbolic link of another user's")),
+        }
+    }
+
     /// Opens an existing folder; symbolic links in `path` are followed. An empty path means the current folder.
     ///
     /// # Errors
@@ -200,24 +231,47 @@ impl Folder {
     /// Opens a file in this folder for appending; makes it if there is none.
     ///
     /// # Errors
-    /// Returns an error if the name is a link, or if nothing can be made here.
+    /// Returns an error as [`Folder::own`] does.
     pub fn append(&self, name: impl AsRef<OsStr>) -> Result<File, Error> {
-        let name = name.as_ref();
-        let flags =
-            OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        openat(&self.fd, name, flags, FILE_MODE)
-            .map(File::from)
-            .at(&self.path.join(name))
+        self.open_own(name.as_ref(), OFlags::WRONLY | OFlags::APPEND)
+    }
+
+    /// Opens a file of the caller's in this folder for reading and writing; makes it if there is none.
+    ///
+    /// # Errors
+    /// Returns an error if the name is a link or anything else than a file, if the file is another user's or has several names, or
+    /// if nothing can be made here.
+    pub fn own(&self, name: impl AsRef<OsStr>) -> Result<File, Error> {
+        self.open_own(name.as_ref(), OFlags::RDWR)
+    }
+
+    fn open_own(&self, name: &OsStr, flags: OFlags) -> Result<File, Error> {
+        let path = self.path.join(name);
+        let file = self.open_at_once(name, flags | OFlags::CREATE)?;
+        match is_own(&file.metadata().at(&path)?) {
+            true => Ok(file),
+            false => Err(Error::corrupt(&path, "is not a file of this user's own")),
+        }
     }
 
     /// Opens a file in this folder for reading; a link is not followed.
     ///
     /// # Errors
-    /// Returns an error if the file does not exist or is a link.
+    /// Returns an error if the name does not exist, or is a link or anything else than a file.
     pub fn read(&self, name: impl AsRef<OsStr>) -> Result<File, Error> {
         let name = name.as_ref();
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        openat(&self.fd, name, flags, Mode::empty())
+        let path = self.path.join(name);
+        let file = self.open_at_once(name, OFlags::RDONLY)?;
+        match file.metadata().at(&path)?.is_file() {
+            true => Ok(file),
+            false => Err(Error::corrupt(&path, "is not a regular file")),
+        }
+    }
+
+    /// Opens what has this name without waiting, as one would for the other end of a pipe; a link is not followed.
+    fn open_at_once(&self, name: &OsStr, flags: OFlags) -> Result<File, Error> {
+        let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        openat(&self.fd, name, flags, FILE_MODE)
             .map(File::from)
             .at(&self.path.join(name))
     }
@@ -244,12 +298,39 @@ impl Folder {
         Ok(u64::try_from(stat.st_size).unwrap_or(0))
     }
 
+    /// Writes to the disk which names the folder has.
+    ///
+    /// # Errors
+    /// Returns an error if the disk fails.
+    pub fn sync(&self) -> Result<(), Error> {
+        rustix::fs::fsync(&self.fd).at(&self.path)
+    }
+
     /// Renames a file in this folder; a file that has the new name already is replaced.
     ///
     /// # Errors
     /// Returns an error if `from` does not exist.
     pub fn rename(&self, from: &str, to: &str) -> Result<(), Error> {
         renameat(&self.fd, from, &self.fd, to).at(&self.path.join(to))
+    }
+
+    /// Renames what has the name `from`, whatever it is, to a name that is not taken: `to`, or `to-2` and so on. Returns that name.
+    ///
+    /// # Errors
+    /// Returns an error if `from` does not exist, or if too many of the names are taken.
+    pub fn set_aside(&self, from: &str, to: &str) -> Result<String, Error> {
+        const MOST: usize = 1000;
+        let names = (2..MOST).map(|n| format!("{to}-{n}"));
+        for name in std::iter::once(to.to_owned()).chain(names) {
+            match rename_new(&self.fd, from.as_ref(), &self.fd, name.as_ref()) {
+                Err(Errno::EXIST) => {}
+                moved => return moved.at(&self.path.join(from)).map(|()| name),
+            }
+        }
+        Err(Error::corrupt(
+            &self.path.join(from),
+            "too many files were set aside",
+        ))
     }
 
     /// Renames `file`, which this folder has under the name `from`, to a name that is not taken.
@@ -319,7 +400,7 @@ impl Folder {
     pub fn give_to(&self, owner: Option<Owner>) -> Result<(), Error> {
         for name in self.names()? {
             let path = self.path.join(&name);
-            let file = match self.read(&name) {
+            let file = match self.open_at_once(name.as_ref(), OFlags::RDONLY) {
                 Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                     continue;
                 }

@@ -142,6 +142,18 @@ impl Bundle {
         Ok(Some((path, file)))
     }
 
+    /// Opens a file of the bundle as [`Bundle::own`] does, but at its begin.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be opened.
+    pub fn whole(&self, name: &str) -> Result<Option<(PathBuf, File)>, Error> {
+        let Some((path, _)) = self.place(name) else {
+            return Ok(None);
+        };
+        let file = File::open(&path).at(&path)?;
+        Ok(Some((path, file)))
+    }
+
     /// Returns the path of a file of the bundle, and the byte offset at which this segment's own records begin; see
     /// [`Bundle::own`].
     pub fn place(&self, name: &str) -> Option<(PathBuf, u64)> {

@@ -180,4 +180,4 @@ else
 fi
 
 # The table of docs/PHONE.md.
-"$here/shares.sh" *-bpf.most *-tracefs.most *-kernel.most
+"$here/shares.sh" ./*-bpf.most ./*-tracefs.most ./*-kernel.most

@@ -31,13 +31,13 @@ traced() {
 	sync
 	before=$(written)
 	rm -rf run.most
-	RUST_LOG= mostrace record -d "$loop" -o run.most -- "$@" >run.log 2>&1 || fail "$name $workload: $(cat run.log)"
+	RUST_LOG="" mostrace record -d "$loop" -o run.most -- "$@" >run.log 2>&1 || fail "$name $workload: $(cat run.log)"
 	after=$(written)
 	mostrace analyze run.most --by device --format csv >device.csv
 	mostrace analyze run.most --by class --format csv >class.csv
 	seen=$(awk -F, -v at="$(column write_bytes <device.csv)" 'NR > 1 { n += $at } END { print n }' device.csv)
 	# A timer of the filesystem may write a checkpoint before or after the trace.
-	[ "$seen" -le $((after - before)) ] && [ $((after - before - seen)) -le 131072 ] || {
+	{ [ "$seen" -le $((after - before)) ] && [ $((after - before - seen)) -le 131072 ]; } || {
 		cp -r run.most "/tmp/out/compare-$name-$workload.most"
 		fail "$name $workload: $seen bytes in the trace, $((after - before)) by the kernel's count"
 	}

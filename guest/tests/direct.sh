@@ -26,7 +26,7 @@ direct() {
 	[ "$written" = 8388608 ] || fail "$type: $written bytes of /direct by direct IO"
 	mostrace map "$loop" --format csv -o map.csv
 	wrong=$(places map.csv)
-	[ "${wrong#* }" = 0 ] && [ "${wrong% *}" -ge $((unplaced ? 0 : 8)) ] || fail "$type: rows by direct IO, and those in another place: $wrong"
+	{ [ "${wrong#* }" = 0 ] && [ "${wrong% *}" -ge $((unplaced ? 0 : 8)) ]; } || fail "$type: rows by direct IO, and those in another place: $wrong"
 	rm -r direct.most
 	remove
 }

@@ -14,8 +14,8 @@ sums() {
 kernels() { awk -v f="$1" '{ print $f }' "/sys/block/$(basename "$loop")/stat"; }
 
 # bytes_of NAME,OPERATION,CERTAINTY: of what sums printed.
-bytes_of() { awk -F, -v w="$1" '$1 "," $2 "," $3 == w { s += $4 } END { print s + 0 }' sums; }
-all() { awk -F, '{ s += $4 } END { print s + 0 }' sums; }
+bytes_of() { awk -F, -v w="$1" '$1 "," $2 "," $3 == w { s += $4 } END { print s + 0 }' sums.csv; }
+all() { awk -F, '{ s += $4 } END { print s + 0 }' sums.csv; }
 
 step "ext4, mounted with discard"
 fresh_ext4 64 -b 4096 -- discard
@@ -27,15 +27,15 @@ before=$(kernels 14)
 mostrace record -d "$loop" -o remove.most --sync -- sh -c "/usr/local/bin/dd if=/dev/null of=$mnt/cut bs=1M 2>/dev/null; rm -r $mnt/d; sync; sleep 2"
 theirs=$((($(kernels 14) - before) * 512))
 check_bundle remove.most
-sums remove.most discard discard_bytes >sums
-info "ext4 at the commit: $(tr '\n' ' ' <sums), the kernel counts $theirs"
-[ "$(all)" = "$theirs" ] && [ "$theirs" -ge $((12 << 20)) ] || fail "the kernel counts $theirs: $(cat sums by.csv)"
+sums remove.most discard discard_bytes >sums.csv
+info "ext4 at the commit: $(tr '\n' ' ' <sums.csv), the kernel counts $theirs"
+{ [ "$(all)" = "$theirs" ] && [ "$theirs" -ge $((12 << 20)) ]; } || fail "the kernel counts $theirs: $(cat sums.csv by.csv)"
 case $(uname -r) in
 # Here our probes do not tell the journal's handles.
-5.*) [ "$(bytes_of ,,unknown)" = "$theirs" ] || fail "$(cat sums)" ;;
+5.*) [ "$(bytes_of ,,unknown)" = "$theirs" ] || fail "$(cat sums.csv)" ;;
 *)
-	[ "$(bytes_of rm,unlink,proportional)" -gt 0 ] && [ "$(bytes_of dd,truncate,proportional)" -gt 0 ] || fail "$(cat sums)"
-	[ $(($(bytes_of rm,unlink,proportional) + $(bytes_of dd,truncate,proportional))) = "$theirs" ] || fail "$(cat sums)"
+	{ [ "$(bytes_of rm,unlink,proportional)" -gt 0 ] && [ "$(bytes_of dd,truncate,proportional)" -gt 0 ]; } || fail "$(cat sums.csv)"
+	[ $(($(bytes_of rm,unlink,proportional) + $(bytes_of dd,truncate,proportional))) = "$theirs" ] || fail "$(cat sums.csv)"
 	;;
 esac
 
@@ -44,9 +44,9 @@ before=$(kernels 14)
 mostrace record -d "$loop" -o trim.most --sync -- fstrim "$mnt"
 theirs=$((($(kernels 14) - before) * 512))
 keep trim.most
-sums trim.most discard discard_bytes >sums
-info "fstrim: $(tr '\n' ' ' <sums), the kernel counts $theirs"
-[ "$(bytes_of fstrim,discard,exact)" = "$theirs" ] && [ "$(all)" = "$theirs" ] && [ "$theirs" -gt $((16 << 20)) ] || fail "$theirs: $(cat sums)"
+sums trim.most discard discard_bytes >sums.csv
+info "fstrim: $(tr '\n' ' ' <sums.csv), the kernel counts $theirs"
+{ [ "$(bytes_of fstrim,discard,exact)" = "$theirs" ] && [ "$(all)" = "$theirs" ] && [ "$theirs" -gt $((16 << 20)) ]; } || fail "$theirs: $(cat sums.csv)"
 umount "$mnt"
 
 step "a device, blkdiscard and fallocate"
@@ -54,12 +54,12 @@ before=$(kernels 14)
 mostrace record -d "$loop" -o device.most --source bpf -- sh -c "blkdiscard -o 1048576 -l 8388608 $loop; /usr/local/bin/xfs_io -c 'fzero 16m 4m' $loop"
 theirs=$((($(kernels 14) - before) * 512))
 keep device.most
-sums device.most discard discard_bytes >sums
-info "blkdiscard: $(tr '\n' ' ' <sums), the kernel counts $theirs"
-[ "$(bytes_of blkdiscard,discard,exact)" = $((8 << 20)) ] || fail "$(cat sums)"
-sums device.most write_zeroes write_zeroes_bytes >sums
-info "fallocate: $(tr '\n' ' ' <sums)"
-[ "$(bytes_of xfs_io,zero,exact)" = $((4 << 20)) ] && [ "$(all)" = $((4 << 20)) ] || fail "$(cat sums)"
+sums device.most discard discard_bytes >sums.csv
+info "blkdiscard: $(tr '\n' ' ' <sums.csv), the kernel counts $theirs"
+[ "$(bytes_of blkdiscard,discard,exact)" = $((8 << 20)) ] || fail "$(cat sums.csv)"
+sums device.most write_zeroes write_zeroes_bytes >sums.csv
+info "fallocate: $(tr '\n' ' ' <sums.csv)"
+{ [ "$(bytes_of xfs_io,zero,exact)" = $((4 << 20)) ] && [ "$(all)" = $((4 << 20)) ]; } || fail "$(cat sums.csv)"
 losetup -d "$loop"
 rm disk.img
 
@@ -83,14 +83,14 @@ END
 mostrace record -d "$loop" -o f2fs.most --sync -- sh idle.sh
 theirs=$((($(kernels 14) - before) * 512))
 keep f2fs.most
-sums f2fs.most discard discard_bytes >sums
-info "f2fs: $(tr '\n' ' ' <sums), the kernel counts $theirs"
+sums f2fs.most discard discard_bytes >sums.csv
+info "f2fs: $(tr '\n' ' ' <sums.csv), the kernel counts $theirs"
 # Its thread goes on when the recording has ended. Its name is longer than the kernel keeps.
 case $(uname -r) in
 # It waits here until the disk is idle for longer.
 5.*) ;;
-*) [ "$(all)" -gt 0 ] || fail "$theirs: $(cat sums)" ;;
+*) [ "$(all)" -gt 0 ] || fail "$theirs: $(cat sums.csv)" ;;
 esac
-[ "$(all)" -le "$theirs" ] || fail "$theirs: $(cat sums)"
-[ $(($(bytes_of fstrim,discard,exact) + $(bytes_of f2fs_discard-7:,discard,exact))) = "$(all)" ] || fail "$(cat sums)"
+[ "$(all)" -le "$theirs" ] || fail "$theirs: $(cat sums.csv)"
+[ $(($(bytes_of fstrim,discard,exact) + $(bytes_of f2fs_discard-7:,discard,exact))) = "$(all)" ] || fail "$(cat sums.csv)"
 remove

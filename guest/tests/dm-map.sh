@@ -62,8 +62,8 @@ for type in ext4 f2fs; do
 	ext4) mapped ext4 "/usr/local/bin/mke2fs -q -t ext4 -b 4096 -E lazy_itable_init=0" ;;
 	f2fs) mapped f2fs "/usr/local/bin/mkfs.f2fs -q -f" ;;
 	esac
-	run $type-by-disk "$loop"
-	run $type-by-mapper "$upper"
+	run "$type"-by-disk "$loop"
+	run "$type"-by-mapper "$upper"
 	umount "$mnt"
 	dmsetup remove pair
 	losetup -d "$loop"

@@ -80,9 +80,13 @@ case $(uname -r) in
 5.10.*) names="linear lvm" kinds=unmapped ;;
 esac
 for name in $names; do
-	eval "table=\${$name:-}"
+	case $name in
+	linear) table=$linear ;;
+	crypt) table=$crypt ;;
+	*) table='' ;;
+	esac
 	for type in ext4 f2fs; do
-		over $name "$table"
+		over "$name" "$table"
 		step "$type on $name"
 		case $type in
 		ext4) /usr/local/bin/mke2fs -q -t ext4 -b 4096 -E lazy_itable_init=0 "$upper" ;;
@@ -93,7 +97,7 @@ for name in $names; do
 		# shellcheck disable=SC2086 # one word per kind
 		[ $type != ext4 ] || check_kinds "$bundle" $kinds
 		run $name $type wal -wal
-		plain $name $type
-		under $name
+		plain "$name" "$type"
+		under "$name"
 	done
 done

@@ -44,8 +44,8 @@ try() {
 	copied /by-cp "$cp" $((10 * $1))
 	! grep '^,' copies.csv || fail "copies of no file: $(cat copies.csv)"
 	! sed 1d copies.csv | grep -v "^/by-dd,$dd,\|^/by-cp,$cp,\|^/test.db[^,]*,$sqlite," || fail "$(cat copies.csv)"
-	offsets "$1.most/file.entries" /by-cp >offsets
-	awk -v b="$1" 'BEGIN { for (i = 0; i < 10; i++) print i * b }' | cmp - offsets || fail "copies of /by-cp at: $(tr '\n' ' ' <offsets)"
+	offsets "$1.most/file.entries" /by-cp >places
+	awk -v b="$1" 'BEGIN { for (i = 0; i < 10; i++) print i * b }' | cmp - places || fail "copies of /by-cp at: $(tr '\n' ' ' <places)"
 	info "blocks of $1: $(awk -F, -v b="$bytes" 'NR > 1 { n += $b } END { print n }' copies.csv) bytes of copies, each with its file and writer"
 	remove
 }

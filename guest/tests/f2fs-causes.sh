@@ -133,7 +133,7 @@ found=$(mostrace analyze each.most --where "checkpoint_reason = 'sync' AND $pack
 # The other blocks of a checkpoint have the same causes.
 ask each cause_uid,cause_op,cause_known "kind IN ('nat', 'sit', 'ssa', 'checkpoint') AND op = 'write'" >blocks
 awk -F, '$2 != "checkpoint" || $3 != "exact"' blocks >others
-[ ! -s others ] && [ "$(wc -l <blocks)" -eq 3 ] || fail "$(cat blocks)"
+{ [ ! -s others ] && [ "$(wc -l <blocks)" -eq 3 ]; } || fail "$(cat blocks)"
 
 # All users at once: each checkpoint is attributed to those who had asked by then.
 cat >once.sh <<END
@@ -144,11 +144,11 @@ for w in 1 2; do mkdir $mnt/w\$w/once; chown \$((1000 + w)) $mnt/w\$w/once; done
 wait
 END
 record once sh once.sh
-ask once cause_uid,cause_known,checkpoint_reason "$packs" >packs
-sed 's/^/info once: /' packs
-[ "$(awk -F, '{ n += $4 } END { print n }' packs)" -eq "$(cat once.checkpoints)" ] || fail "$(cat packs) of $(cat once.checkpoints)"
-grep -vE '^(1001,(exact|set),node_need_cp|1002,(exact|set),sync),' packs && fail "$(cat packs)"
-[ "$(cut -d, -f1 packs | sort -u | wc -l)" -eq 2 ] || fail "$(cat packs)"
+ask once cause_uid,cause_known,checkpoint_reason "$packs" >once.csv
+sed 's/^/info once: /' once.csv
+[ "$(awk -F, '{ n += $4 } END { print n }' once.csv)" -eq "$(cat once.checkpoints)" ] || fail "$(cat once.csv) of $(cat once.checkpoints)"
+grep -vE '^(1001,(exact|set),node_need_cp|1002,(exact|set),sync),' once.csv && fail "$(cat once.csv)"
+[ "$(cut -d, -f1 once.csv | sort -u | wc -l)" -eq 2 ] || fail "$(cat once.csv)"
 
 # Blocks that garbage collection moves keep their file, and their cause is the task that collects.
 i=0
@@ -163,7 +163,7 @@ sync
 record gc sh -c "for i in 1 2 3 4; do perl $PWD/ioctl.pl $mnt/keep $collect || true; done"
 ask gc cause_uid,cause_comm,cause_op,cause_known,path "kind = 'regular' AND op = 'write'" >moved
 sed 's/^/info gc: /' moved
-grep -q '^0,perl,gc,exact,/keep,' moved && ! grep -v '^0,perl,gc,exact,' moved || fail "$(cat moved)"
+{ grep -q '^0,perl,gc,exact,/keep,' moved && ! grep -v '^0,perl,gc,exact,' moved; } || fail "$(cat moved)"
 
 # Blocks written between the two ioctls count as an atomic write; what was aborted was not written.
 cat >commits.sh <<END

@@ -10,13 +10,13 @@ for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
 	# part.
 	seq 1 $((i * 3500)) >"$mnt/c/file$i"
 	cp "$mnt/c/file$i" "$mnt/by-extension$i.txt"
-	[ $((i % 3)) -ne 0 ] || cat $sources/70000 >>"$mnt/c/file$i"
-	cat $sources/20000 >"$mnt/plain$i"
+	[ $((i % 3)) -ne 0 ] || cat "$sources"/70000 >>"$mnt/c/file$i"
+	cat "$sources"/20000 >"$mnt/plain$i"
 done
 sync
 rm "$mnt"/c/file*5 "$mnt"/plain*2
 for i in 1 2 3; do
-	/usr/local/bin/dd if=$sources/20000 of="$mnt/c/file$((i * 6))" bs=4096 seek=$((i * 3)) count=3 conv=notrunc status=none
+	/usr/local/bin/dd if="$sources"/20000 of="$mnt/c/file$((i * 6))" bs=4096 seek=$((i * 3)) count=3 conv=notrunc status=none
 	seq 1 9000 >>"$mnt/c/file$((i * 4))"
 done
 sync

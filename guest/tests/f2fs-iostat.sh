@@ -16,7 +16,7 @@ traced() {
 # agree WHAT COUNTED TRACED: fails if the two numbers differ.
 agree() {
 	info "$1: $2 bytes counted, $3 traced"
-	[ "$2" -gt 0 ] && [ "$2" -eq "$3" ] || fail "$1 differs: $(cat iostat)"
+	{ [ "$2" -gt 0 ] && [ "$2" -eq "$3" ]; } || fail "$1 differs: $(cat iostat)"
 }
 
 fresh_f2fs 128

@@ -61,10 +61,10 @@ rm disk.img
 fresh_f2fs 100
 age "$mnt" 300
 i=0
-while cat $sources/70000 >"$mnt/full$i" 2>/dev/null; do i=$((i + 1)); done
+while cat "$sources"/70000 >"$mnt/full$i" 2>/dev/null; do i=$((i + 1)); done
 rm "$mnt"/full*[13579]
 i=0
-while cat $sources/20000 >"$mnt/again$i" 2>/dev/null; do i=$((i + 1)); done
+while cat "$sources"/20000 >"$mnt/again$i" 2>/dev/null; do i=$((i + 1)); done
 info "full: $(df -k "$mnt" | tail -n 1)"
 compare full
 keep f2fs-full
@@ -72,5 +72,5 @@ rm disk.img
 
 fresh_f2fs 100
 echo one >"$mnt/one"
-cat $sources/5000 >"$mnt/two"
+cat "$sources"/5000 >"$mnt/two"
 compare "nearly empty"

@@ -55,7 +55,7 @@ info "$bytes bytes counted: $watched in hours, $gaps in gaps, $written in rows; 
 lost=$(total lost <hours.csv)
 case $(uname -v) in *PREEMPT_RT*) lost=$((lost - $(sed -n 's/.*lost in a segment: causes_misses //p' ledger.err | awk '{ n += $1 } END { print n + 0 }'))) ;; esac
 [ "$lost" = 0 ] || fail "lost: $(cat hours.csv ledger.err)"
-[ $((written + gaps)) -ge "$bytes" ] && [ $((written + gaps)) -le $((bytes + 4194304)) ] || fail "$bytes counted, $written in rows"
+{ [ $((written + gaps)) -ge "$bytes" ] && [ $((written + gaps)) -le $((bytes + 4194304)) ]; } || fail "$bytes counted, $written in rows"
 # Each of the four times has hours of its own.
 for at in 0 86400 -172800; do
 	day=$(date -u -d "@$((began + at))" +%Y-%m-%d)

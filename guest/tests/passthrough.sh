@@ -13,4 +13,4 @@ commands() {
 
 ours=$(commands bpf)
 kernels=$(commands blktrace)
-[ "$ours" = 3 ] && [ "$kernels" = 3 ] || fail "$ours of 3 by our probes, $kernels by blktrace: $(cat bpf.csv blktrace.csv)"
+{ [ "$ours" = 3 ] && [ "$kernels" = 3 ]; } || fail "$ours of 3 by our probes, $kernels by blktrace: $(cat bpf.csv blktrace.csv)"

@@ -27,7 +27,7 @@ mostrace record -d "$loop" -o direct.most --source blktrace --sync -- sh write.s
 check_bundle direct.most
 counts=$(rows direct)
 [ "${counts%% *}" = 0 ] || fail "direct: by a worker, dd, nobody: $counts"
-[ "${counts#0 }" != "0 0" ] && [ "${counts##* }" = 0 ] || fail "direct: by a worker, dd, nobody: $counts"
+{ [ "${counts#0 }" != "0 0" ] && [ "${counts##* }" = 0 ]; } || fail "direct: by a worker, dd, nobody: $counts"
 
 step "buffered"
 mostrace record -d "$loop" -o buffered.most --source blktrace --sync -- sh write.sh buffered conv=fsync

@@ -17,9 +17,9 @@ compare() {
 fresh_vfat 8 -F 12 -s 8
 age "$mnt" 200
 i=0
-while cat $sources/20000 >"$mnt/full$i" 2>/dev/null; do i=$((i + 1)); done
+while cat "$sources"/20000 >"$mnt/full$i" 2>/dev/null; do i=$((i + 1)); done
 rm "$mnt"/full*[13579]
-cat $sources/300000 >"$mnt/in pieces"
+cat "$sources"/300000 >"$mnt/in pieces"
 compare FAT12
 
 fresh_vfat 64 -F 16

@@ -82,7 +82,10 @@ if [ "${1:-}" = --check ]; then
 	for kernel in $kernels; do check "$kernel" || failed=1; done
 	exit $failed
 fi
-[ $# -eq 2 ] && [ -d "$here/$1" ] || { echo "usage: generate.sh KERNEL FOLDER, with one of these kernels:" $kernels >&2; exit 2; }
+if [ $# -ne 2 ] || [ ! -d "$here/$1" ]; then
+	echo "usage: generate.sh KERNEL FOLDER, with one of these kernels: $kernels" >&2
+	exit 2
+fi
 mkdir -p "$2"
 cp -L "$here/$1"/*.patch "$2/"
 generate >"$2/$patch"

@@ -2,7 +2,7 @@
 # To be sourced, with $here set: functions shared by the scripts that build patched kernels.
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/mostrace/linux
 
-upstream=$here/../upstream
+upstream=${here:?}/../upstream
 
 # series KERNEL [SET]: puts the patches of a set into CACHE/KERNEL/series: all of the series (by default), the three
 # upstream patches (`upstream`), one of them (jbd2, iomap, writeback), or none.

@@ -11,6 +11,7 @@ suite=$(awk -v k="$kernel" '$1 == k { print $2 }' "$guest/kernels")
 [ -n "$suite" ] || { echo "source: guest/kernels has no $kernel" >&2; exit 1; }
 package=linux-source-$kernel
 apt=$dir/apt
+# shellcheck source=guest/apt.sh
 . "$guest/apt.sh"
 
 # The package's file is a tar of one folder.

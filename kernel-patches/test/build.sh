@@ -37,6 +37,7 @@ lists() {
 # tools are those of this machine's architecture.
 headers() (
 	arch=$target
+	# shellcheck disable=SC2030 # for this function alone, which is a subshell
 	[ "$arch" = amd64 ] || { apt=$root.$arch.apt && lists; }
 	parts=$(private apt-cache depends "$headers" | grep -oE 'linux-(headers|kbuild)-[0-9][^ >]*' | grep -vx "$headers")
 	echo "$parts" | grep kbuild >"$root/kbuild"
@@ -49,6 +50,7 @@ headers() (
 fetch() {
 	rm -rf "$root"
 	mkdir -p "$root"
+	# shellcheck disable=SC2031
 	archives=$apt/cache/archives
 	lists
 	tools="make bash coreutils grep sed gawk findutils diffutils perl binutils base-files dash sparse kmod libelf1"

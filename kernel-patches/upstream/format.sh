@@ -17,6 +17,7 @@ export GIT_COMMITTER_NAME=mostrace GIT_COMMITTER_EMAIL=maintainers@users.noreply
 # Only what the patch touches is checked out.
 git -C "$tree" worktree add -q --no-checkout -B "$branch" "$work/tree" HEAD
 cd "$work/tree"
+# shellcheck disable=SC2046 # one word per file
 git sparse-checkout set --no-cone $(sed -n 's|^+++ b/|/|p' "$here/$name/$kernel"/0001-*.patch)
 git checkout -q
 git am -q "$here/$name/$kernel"/0001-*.patch

@@ -44,6 +44,11 @@ impl Cgroups {
         Ok(())
     }
 
+    /// Returns the number of processes and cgroups.
+    pub(super) fn len(&self) -> usize {
+        self.processes.len().saturating_add(self.paths.len())
+    }
+
     fn number(&mut self, path: Box<[u8]>) -> CgroupId {
         let next = u32::try_from(self.paths.len()).unwrap_or(CgroupId::MAX);
         *self.numbers.entry(path).or_insert_with_key(|path| {

@@ -234,6 +234,11 @@ impl<'m> Files<'m> {
         }
     }
 
+    /// Returns the number of files.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
     /// Returns a file by its number.
     pub fn get(&self, FileId(id): FileId) -> &File {
         self.list.get(id as usize).unwrap_or(&File::NONE)

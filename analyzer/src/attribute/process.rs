@@ -162,6 +162,11 @@ impl Processes {
         self.family = family;
     }
 
+    /// Returns the number of processes, and of those whose cgroup is known.
+    pub fn len(&self) -> usize {
+        self.list.len().saturating_add(self.cgroups.len())
+    }
+
     /// Returns the cgroups of processes; more of them become known as the trace is read.
     pub fn cgroups_mut(&mut self) -> &mut Cgroups {
         &mut self.cgroups

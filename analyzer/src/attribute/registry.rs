@@ -31,6 +31,11 @@ impl<'a> Registry<'a> {
         }
     }
 
+    /// Returns the number of processes and files that are remembered.
+    pub fn len(&self) -> usize {
+        self.processes.len().saturating_add(self.files.len())
+    }
+
     /// Returns the last time at which the block at `sector` was freed before it was queued at `time_ns`, ns: what changed it until
     /// then is not in it any more. None if it is not known to have been freed.
     pub fn freed_ns(&self, sector: u64, time_ns: u64) -> Option<u64> {

@@ -141,6 +141,11 @@ impl List {
         self.last.1
     }
 
+    /// Returns the number of causes.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
     /// Returns a cause by its number.
     pub fn get(&self, CauseId(id): CauseId) -> Cause {
         self.list.get(id as usize).copied().unwrap_or_default()

@@ -186,6 +186,11 @@ impl<R> Causer<'_, R> {
         self.found.list.get(id)
     }
 
+    /// Returns the number of causes so far.
+    pub fn count(&self) -> usize {
+        self.found.list.len()
+    }
+
     /// Judges the rows of the next completion; completions come in time order. `pieces` are what the rows were joined of.
     pub fn push(
         &mut self,

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `mostrace phone`: controls the recorder on a phone from the desktop, through adb.
 
+use std::cmp::Ordering;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::sleep;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::{self, sleep};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -157,15 +158,48 @@ impl Adb {
 
     /// Returns what a line prints on the phone, without the last line's end.
     fn ask(&self, line: &str) -> anyhow::Result<String> {
-        let out = self.shell(line).output();
-        let out = out.with_context(|| self.program.display().to_string())?;
-        if !out.status.success() {
-            let said = String::from_utf8_lossy(&out.stderr);
-            let said = said.lines().next().unwrap_or("failed without a message");
-            bail!("adb shell {line}: {said}");
-        }
-        Ok(String::from_utf8_lossy(&out.stdout).trim_end().to_owned())
+        answer(&mut self.shell(line), &format!("adb shell {line}"))
     }
+}
+
+/// The longest answer of the phone that is read, bytes; those that are asked for have some tens.
+const LONGEST: u64 = 64 << 10;
+
+/// Returns what a command prints, without the last line's end. The phone may be anybody's, so an answer has a bound.
+fn answer(command: &mut Command, shown: &str) -> anyhow::Result<String> {
+    let command = command.stdin(Stdio::null());
+    let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().with_context(|| shown.to_owned())?;
+    let messages = child
+        .stderr
+        .take()
+        .map(|from| thread::spawn(|| beginning(from)));
+    let out = child.stdout.take().map_or_else(Vec::new, beginning);
+    let is_too_long = out.len() as u64 > LONGEST;
+    if is_too_long {
+        child.kill()?;
+    }
+    let status = child.wait()?;
+    if is_too_long {
+        bail!("{shown}: answers with more than {LONGEST} bytes");
+    }
+    if !status.success() {
+        let said = messages
+            .and_then(|thread| thread.join().ok())
+            .unwrap_or_default();
+        let said = String::from_utf8_lossy(&said);
+        let said = said.lines().next().unwrap_or("failed without a message");
+        bail!("{shown}: {said}");
+    }
+    Ok(String::from_utf8_lossy(&out).trim_end().to_owned())
+}
+
+/// Reads at most one byte more than the longest answer has. Whoever goes on writing then finds the pipe closed.
+fn beginning(from: impl io::Read) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // An answer that breaks off is one that is too short.
+    let _ = from.take(LONGEST + 1).read_to_end(&mut bytes);
+    bytes
 }
 
 /// The way in which a line is run as root.
@@ -213,11 +247,9 @@ fn push(adb: &Adb, recorder: Option<&Path>) -> anyhow::Result<()> {
         None => recorder_for(&adb.ask("uname -m")?)?,
     };
     adb.ask(&format!("mkdir -p {FOLDER}"))?;
-    let pushed = adb.command("push").arg(&recorder).arg(program()).output()?;
-    if !pushed.status.success() {
-        let said = String::from_utf8_lossy(&pushed.stderr);
-        bail!("adb push {}: {}", recorder.display(), said.trim());
-    }
+    let mut push = adb.command("push");
+    let shown = format!("adb push {}", recorder.display());
+    answer(push.arg(&recorder).arg(program()), &shown)?;
     adb.ask(&format!("chmod 755 {}", program()))?;
     Ok(())
 }
@@ -265,8 +297,7 @@ fn record_line(
         words.extend(["-w".into(), time.as_secs_f64().to_string()]);
     }
     if !options.iter().any(|option| option.starts_with("--label")) {
-        let serial = adb.command("get-serialno").output()?;
-        let serial = String::from_utf8_lossy(&serial.stdout).trim().to_owned();
+        let serial = answer(&mut adb.command("get-serialno"), "adb get-serialno")?;
         words.extend(["--label".into(), format!("phone {serial}")]);
     }
     words.extend(options.iter().cloned());
@@ -287,7 +318,7 @@ fn until_ended(adb: &Adb, root: &Root, line: &str) -> anyhow::Result<ExitStatus>
         if let Some(status) = shell.try_wait()? {
             return Ok(status);
         }
-        if asked.swap(false, Ordering::Relaxed) {
+        if asked.swap(false, Relaxed) {
             end(adb, root)?;
         }
         sleep(LOOK_AGAIN);
@@ -362,14 +393,18 @@ fn pull(adb: &Adb, root: &Root, mut to: Output) -> anyhow::Result<()> {
         .arg(root.line(&format!("cat {bundle}")))
         .stdin(Stdio::null());
     let mut cat = cat.stdout(Stdio::piped()).spawn()?;
-    let mut from = cat.stdout.take().context("adb exec-out")?;
-    let copied = io::copy(&mut from, &mut to.file)?;
-    cat.wait()?;
-    if copied != size {
-        bail!(
-            "{}: only {copied} of {size} bytes arrived",
-            to.path.display()
-        );
+    let from = cat.stdout.take().context("adb exec-out")?;
+    let shown = to.path.display();
+    let copied = io::copy(&mut from.take(size.saturating_add(1)), &mut to.file);
+    if !matches!(copied, Ok(bytes) if bytes <= size) {
+        cat.kill()?;
+    }
+    let (copied, status) = (copied.with_context(|| shown.to_string())?, cat.wait()?);
+    match copied.cmp(&size) {
+        Ordering::Less => bail!("{shown}: only {copied} of {size} bytes arrived"),
+        Ordering::Greater => bail!("{shown}: more than the {size} bytes of the bundle arrived"),
+        Ordering::Equal if !status.success() => bail!("{shown}: adb exec-out: {status}"),
+        Ordering::Equal => {}
     }
     let path = to.path.clone();
     to.finish()?;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The files of a ledger, a day each.
 
-use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -17,6 +16,7 @@ use polars_io::parquet::write::{ParquetCompression, ParquetWriter};
 use mostrace_bundle::{Folder, Total, health};
 
 use super::{Error, Figures, Hour, Key, Reading, Result};
+use crate::caught::caught;
 
 /// The folder of a ledger: `YYYY-MM-DD.parquet` for each day of UTC, with the rows of its hours.
 ///
@@ -24,7 +24,7 @@ use super::{Error, Figures, Hour, Key, Reading, Result};
 /// happens to the machine.
 #[derive(Clone, Debug)]
 pub struct Days {
-    folder: PathBuf,
+    folder: Folder,
 }
 
 const ENDING: &str = "parquet";
@@ -34,34 +34,47 @@ const SINCE_THE_FIRST: [&str; 4] = ["hour", "command", "write_bytes", "watched_m
 pub(super) const DRIVE: &str = "drive_";
 /// A day that is being written.
 const UNFINISHED: &str = "unfinished";
+/// The ending of a day that cannot be read.
+const DAMAGED: &str = "damaged";
 
 impl Days {
-    /// Opens a ledger that is there, or that will be.
-    pub fn new(folder: &Path) -> Days {
-        Days {
-            folder: folder.to_owned(),
-        }
-    }
-
-    /// Creates the folder if it is missing.
+    /// Opens a ledger.
     ///
     /// # Errors
-    /// Returns an error if it cannot be created.
-    pub fn create(&self) -> Result<()> {
-        fs::create_dir_all(&self.folder).map_err(failed(&self.folder))
+    /// Returns an error if there is no such folder.
+    pub fn open(folder: &Path) -> Result<Days> {
+        let folder = Folder::open(folder)?;
+        Ok(Days { folder })
     }
 
-    /// Adds an hour to the file of its day.
+    /// Opens a ledger, and makes its folder if it is missing.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be read or replaced; it is then as it was.
-    pub fn add(&self, hour: &Hour) -> Result<()> {
-        let name = name(day(hour.begin));
-        let path = self.folder.join(&name);
-        let broken = broken(&path);
+    /// Returns an error if it cannot be made, or if another user's link leads to it.
+    pub fn create(folder: &Path) -> Result<Days> {
+        let folder = Folder::make(folder)?;
+        Ok(Days { folder })
+    }
+
+    /// Returns the folder.
+    pub fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
+    /// Adds an hour to the file of its day. If that file is damaged, it is set aside; `say` gets a line about it.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be replaced; it is then as it was.
+    pub fn add(&self, hour: &Hour, say: &mut dyn FnMut(String)) -> Result<()> {
+        let day = day(hour.begin);
+        let name = name(day);
+        let path = self.path(day);
+        let broken = broken(path.clone());
         let mut rows = frame(hour).map_err(&broken)?;
-        if path.exists() {
-            rows = read(&path)?.vstack(&rows).map_err(&broken)?;
+        if self.folder.has(&name)?
+            && let Some(before) = self.sound(day, say)?
+        {
+            rows = before.vstack(&rows).map_err(&broken)?;
         }
         // The table is first written to memory, because the writer does not say why it could not write, for example that the disk
         // is full.
@@ -70,13 +83,37 @@ impl Days {
             .with_compression(ParquetCompression::Zstd(None))
             .finish(&mut rows)
             .map_err(&broken)?;
-        let folder = Folder::open(&self.folder)?;
-        let mut file = folder.replace(UNFINISHED)?;
+        let mut file = self.folder.replace(UNFINISHED)?;
         let written = file.write_all(&bytes).and_then(|()| file.sync_all());
-        written.map_err(failed(&path))?;
-        folder.rename(UNFINISHED, &name)?;
-        let folder = File::open(&self.folder).and_then(|folder| folder.sync_all());
-        folder.map_err(failed(&self.folder))
+        written.map_err(|source| Error::Io { path, source })?;
+        self.folder.rename(UNFINISHED, &name)?;
+        Ok(self.folder.sync()?)
+    }
+
+    /// Reads a day. Columns that an older version did not write are null.
+    ///
+    /// # Errors
+    /// Returns an error if the file is damaged, or is no day of a ledger.
+    pub(super) fn read(&self, day: NaiveDate) -> Result<DataFrame> {
+        let file = self.folder.read(name(day))?;
+        let broken = broken(self.path(day));
+        let rows = caught(|| ParquetReader::new(file).finish());
+        let rows = rows.unwrap_or_else(|why| Err(PolarsError::ComputeError(why.into())));
+        rows.and_then(|rows| with_all_columns(&rows))
+            .map_err(broken)
+    }
+
+    /// Reads a day; None if it is damaged. It is then set aside, so that it stays, and the ledger goes on without it.
+    fn sound(&self, day: NaiveDate, say: &mut dyn FnMut(String)) -> Result<Option<DataFrame>> {
+        let why = match self.read(day) {
+            Ok(rows) => return Ok(Some(rows)),
+            Err(why) => why,
+        };
+        let aside = self
+            .folder
+            .set_aside(&name(day), &format!("{day}.{DAMAGED}"))?;
+        say(format!("{why}; it is set aside as {aside}"));
+        Ok(None)
     }
 
     /// Removes the days that are more than `keep` days before this moment, in seconds since 1970.
@@ -87,9 +124,9 @@ impl Days {
         let Some(first) = day(now).checked_sub_days(Span::new(keep)) else {
             return Ok(());
         };
-        for (day, path) in self.list()? {
+        for day in self.list()? {
             if day < first {
-                fs::remove_file(&path).map_err(failed(&path))?;
+                self.folder.remove(name(day))?;
             }
         }
         Ok(())
@@ -101,27 +138,43 @@ impl Days {
     /// Returns an error if a day cannot be read.
     pub fn ends(&self) -> Result<Vec<Reading>> {
         let mut ends = Vec::new();
-        for (_, path) in self.list()? {
-            ends.extend(readings(&read(&path)?).map_err(broken(&path))?);
+        for day in self.list()? {
+            ends.extend(self.readings(day, &self.read(day)?)?);
         }
         Ok(ends)
+    }
+
+    /// Returns what [`Days::ends`] does. Days that are damaged are set aside; `say` gets a line about each.
+    ///
+    /// # Errors
+    /// Returns an error if the folder cannot be read, or if a day cannot be set aside.
+    pub fn sound_ends(&self, say: &mut dyn FnMut(String)) -> Result<Vec<Reading>> {
+        let mut ends = Vec::new();
+        for day in self.list()? {
+            if let Some(rows) = self.sound(day, say)? {
+                ends.extend(self.readings(day, &rows)?);
+            }
+        }
+        Ok(ends)
+    }
+
+    fn readings(&self, day: NaiveDate, rows: &DataFrame) -> Result<Vec<Reading>> {
+        readings(rows).map_err(broken(self.path(day)))
+    }
+
+    /// Returns a day's path, for messages.
+    pub(super) fn path(&self, day: NaiveDate) -> PathBuf {
+        self.folder.path().join(name(day))
     }
 
     /// Returns the days that there are, in order. Other files in the folder are ignored.
     ///
     /// # Errors
     /// Returns an error if the folder cannot be read.
-    pub fn list(&self) -> Result<Vec<(NaiveDate, PathBuf)>> {
-        let mut days = Vec::new();
-        let failed = failed(&self.folder);
-        for entry in fs::read_dir(&self.folder).map_err(&failed)? {
-            let path = entry.map_err(&failed)?.path();
-            let name = path.file_stem().and_then(|name| name.to_str());
-            let name = name.filter(|_| path.extension().is_some_and(|ending| ending == ENDING));
-            if let Some(day) = name.and_then(|name| name.parse().ok()) {
-                days.push((day, path));
-            }
-        }
+    pub fn list(&self) -> Result<Vec<NaiveDate>> {
+        let names = self.folder.names()?;
+        let day = |name: &String| name.strip_suffix(ENDING)?.strip_suffix('.')?.parse().ok();
+        let mut days: Vec<NaiveDate> = names.iter().filter_map(day).collect();
         days.sort_unstable();
         Ok(days)
     }
@@ -136,17 +189,6 @@ fn day(unix: u64) -> NaiveDate {
     let moment = i64::try_from(unix).ok();
     let moment = moment.and_then(|unix| DateTime::from_timestamp(unix, 0));
     moment.unwrap_or_default().date_naive()
-}
-
-/// Reads a day. Columns that an older version did not write are null.
-///
-/// # Errors
-/// Returns an error if the file is damaged, or is no day of a ledger.
-pub(super) fn read(path: &Path) -> Result<DataFrame> {
-    let file = File::open(path).map_err(failed(path))?;
-    let broken = broken(path);
-    let rows = ParquetReader::new(file).finish().map_err(&broken)?;
-    with_all_columns(&rows).map_err(broken)
 }
 
 fn with_all_columns(rows: &DataFrame) -> PolarsResult<DataFrame> {
@@ -197,16 +239,9 @@ fn readings(rows: &DataFrame) -> PolarsResult<Vec<Reading>> {
     Ok(readings.collect())
 }
 
-fn failed(path: &Path) -> impl Fn(std::io::Error) -> Error {
-    move |source| Error::Io {
-        path: path.to_owned(),
-        source,
-    }
-}
-
-fn broken(path: &Path) -> impl Fn(PolarsError) -> Error {
+fn broken(path: PathBuf) -> impl Fn(PolarsError) -> Error {
     move |source| Error::Day {
-        path: path.to_owned(),
+        path: path.clone(),
         source,
     }
 }
@@ -288,6 +323,7 @@ fn frame(hour: &Hour) -> PolarsResult<DataFrame> {
         own("kernel_write_bytes", written(watched.kernel)),
         own("kernel_read_bytes", read(watched.kernel)),
         own("lost", Some(watched.lost)),
+        own("summed_up", Some(watched.summed_up)),
         own("end_unix_ms", Some(watched.end.unix_ms)),
         own("end_write_bytes", written(watched.end.total)),
         own("end_read_bytes", read(watched.end.total)),

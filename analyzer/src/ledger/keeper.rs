@@ -148,6 +148,11 @@ impl<F: FnMut(Hour)> Keeper<F> {
 }
 
 impl<F: FnMut(Hour)> Fold for Keeper<F> {
+    fn begin_anew(&mut self) {
+        self.paths.begin_anew();
+        self.companions.clear();
+    }
+
     fn call(&mut self, call: &RawCall, cgroup: Option<&[u8]>) {
         let kind = CallKind::of(call.kind.get());
         let mut figures = Figures::default();

@@ -22,7 +22,7 @@ mod timeline;
 mod uid_io;
 
 pub use days::Days;
-pub use hour::{Figures, Gap, Hour, Key, Reading, Watched};
+pub use hour::{Figures, Gap, Hour, Key, MOST_ROWS, OTHERS, Reading, Watched};
 pub use keeper::{Drive, Keeper};
 pub use latencies::Latencies;
 pub use limits::{Limits, Over};

@@ -13,7 +13,7 @@ use polars::prelude::{
     UInt64Type,
 };
 
-use super::days::{DRIVE, Days, read};
+use super::days::{DRIVE, Days};
 use super::{Error, Figures, Result};
 use crate::tables::Table;
 use crate::tally::{Tally, tallied_by_field};
@@ -73,6 +73,8 @@ pub struct Time {
     pub uncounted_hours: u64,
     /// Number of records that were lost.
     pub lost: u64,
+    /// Number of times that a row was summed up with others because an hour had too many.
+    pub summed_up: u64,
     /// Number of times between two recorders in which nobody watched.
     pub gaps: u64,
     /// The total length of these gaps, ms.
@@ -86,7 +88,7 @@ pub struct Time {
 }
 
 tallied_by_field! {
-    Time: watched_ms, kernel_write_bytes, uncounted_hours, lost, gaps, gap_ms, gap_write_bytes, uncounted_gaps, restarts
+    Time: watched_ms, kernel_write_bytes, uncounted_hours, lost, summed_up, gaps, gap_ms, gap_write_bytes, uncounted_gaps, restarts
 }
 
 impl Time {
@@ -99,6 +101,7 @@ impl Time {
             number("lost")?,
         );
         let (gaps, written) = (number("gap_ms")?, number("gap_write_bytes")?);
+        let summed_up = number("summed_up")?;
         let restarts = rows.column("gap_has_restart")?.bool()?;
         let time = |at: usize| {
             let of = |numbers: &Numbers| numbers.get(at).unwrap_or(0);
@@ -107,6 +110,7 @@ impl Time {
                 kernel_write_bytes: of(&kernel),
                 uncounted_hours: kernel.get(at).is_none().into(),
                 lost: of(&lost),
+                summed_up: of(&summed_up),
                 gaps: gaps.get(at).is_some().into(),
                 gap_ms: of(&gaps),
                 gap_write_bytes: of(&written),
@@ -128,16 +132,16 @@ impl Sums {
             by: by.iter().map(|name| (*name).to_owned()).collect(),
             ..Sums::default()
         };
-        for (day, path) in days.list()? {
+        for day in days.list()? {
             let [first, last] = span;
             if first.is_some_and(|first| day < first) || last.is_some_and(|last| day > last) {
                 continue;
             }
             let broken = |source| Error::Day {
-                path: path.clone(),
+                path: days.path(day),
                 source,
             };
-            sums.add(day, &read(&path)?).map_err(broken)?;
+            sums.add(day, &days.read(day)?).map_err(broken)?;
         }
         Ok(sums)
     }
@@ -316,13 +320,14 @@ impl Sums {
     /// # Errors
     /// Does not fail as long as the days have the same columns.
     pub fn hours(&self) -> PolarsResult<Table> {
-        const OF_HOURS: [&str; 10] = [
+        const OF_HOURS: [&str; 11] = [
             "hour",
             "device",
             "watched_ms",
             "kernel_write_bytes",
             "kernel_read_bytes",
             "lost",
+            "summed_up",
             "gap_ms",
             "gap_write_bytes",
             "gap_read_bytes",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads segments and folds them.
 
+use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
 
@@ -32,10 +33,19 @@ pub trait Fold {
         pipeline: &Pipeline<'_, R>,
         has_calls: bool,
     );
+    /// Takes that the numbers of processes, files and causes begin anew after this segment.
+    fn begin_anew(&mut self);
 }
+
+/// The most processes, files and causes that are remembered. A program can give its threads any number of names, and make any number
+/// of files.
+const MOST_NAMED: usize = 1 << 17;
 
 /// Reads segments in their order and folds each when the next one is available, and the last one at the end. A segment's
 /// files are opened before the next one is asked for; its directory may be removed then.
+///
+/// If too much is remembered after a segment, all of it is forgotten, and the next one is read as if it were the first: what was changed
+/// before and is written later has causers only as far as that segment repeats them.
 ///
 /// # Errors
 /// Returns an error if a segment cannot be read or is not a bundle.
@@ -43,12 +53,34 @@ pub fn follow(
     segments: impl IntoIterator<Item = Result<Bundle>>,
     fold: &mut impl Fold,
 ) -> Result<()> {
+    follow_within(MOST_NAMED, segments, fold)
+}
+
+fn follow_within(
+    most: usize,
+    segments: impl IntoIterator<Item = Result<Bundle>>,
+    fold: &mut impl Fold,
+) -> Result<()> {
     let mut segments = segments.into_iter();
-    let Some(first) = segments.next().transpose()? else {
-        return Ok(());
-    };
+    let mut next = segments.next().transpose()?;
+    while let Some(first) = next {
+        next = stretch(most, &first, &mut segments, fold)?;
+        if next.is_some() {
+            fold.begin_anew();
+        }
+    }
+    Ok(())
+}
+
+/// Reads segments until more than `most` is remembered, and returns the one that follows.
+fn stretch(
+    most: usize,
+    first: &Bundle,
+    segments: &mut impl Iterator<Item = Result<Bundle>>,
+    fold: &mut impl Fold,
+) -> Result<Option<Bundle>> {
     let mut files = Files::default();
-    let mut waiting = files.take(&first)?;
+    let mut waiting = files.begin(first)?;
     let [
         processes,
         names,
@@ -86,6 +118,9 @@ pub fn follow(
     let has_calls = asked.is_some();
     loop {
         let next = segments.next().transpose()?;
+        // What the segment at hand adds is not known yet, so this is decided a segment late.
+        let is_full = pipeline.named() > most;
+        let (next, later) = if is_full { (None, next) } else { (next, None) };
         let next = next.map(|next| files.take(&next)).transpose()?;
         if let Some(cgroups) = &mut cgroups {
             cgroups.go_on();
@@ -111,7 +146,7 @@ pub fn follow(
         fold.end_segment(&manifest, &pipeline, has_calls);
         match next {
             Some(next) => waiting = next,
-            None => return Ok(()),
+            None => return Ok(later),
         }
     }
 }
@@ -134,6 +169,8 @@ const READ: [&str; 9] = [
     layout::CALL,
     layout::CGROUP,
 ];
+/// The place of the calls that are summed up: the last table of calls.
+const ASKED: usize = READ.len() - 2;
 
 /// These tables of all segments, each record once.
 #[derive(Default)]
@@ -147,10 +184,30 @@ struct Table {
 }
 
 impl Files {
+    /// Opens the first segment's files, with the records that it repeats of the one before; but the calls that are summed up were
+    /// summed up with that one.
+    fn begin(&mut self, segment: &Bundle) -> Result<Waiting> {
+        self.open(segment, |at, name| match at {
+            ASKED => segment.own(name),
+            _ => segment.whole(name),
+        })
+    }
+
     /// Opens a segment's files and hands its tables to the readers.
     fn take(&mut self, segment: &Bundle) -> Result<Waiting> {
-        for (table, name) in self.0.iter_mut().zip(READ) {
-            if let Some((path, file)) = segment.own(name)? {
+        self.open(segment, |_, name| segment.own(name))
+    }
+
+    fn open(
+        &mut self,
+        segment: &Bundle,
+        open: impl Fn(
+            usize,
+            &str,
+        ) -> std::result::Result<Option<(PathBuf, File)>, mostrace_bundle::Error>,
+    ) -> Result<Waiting> {
+        for (at, (table, name)) in self.0.iter_mut().zip(READ).enumerate() {
+            if let Some((path, file)) = open(at, name)? {
                 table.path.get_or_insert(path);
                 table.chain.push(file);
             }
@@ -158,7 +215,7 @@ impl Files {
         let mut sources: Vec<(PathBuf, Box<dyn Read + Send>)> = Vec::new();
         for path in segment.event_files() {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            if let Some((path, file)) = segment.own(&name)? {
+            if let Some((path, file)) = open(READ.len(), &name)? {
                 sources.push((path, Box::new(file)));
             }
         }
@@ -178,5 +235,58 @@ impl Files {
             }
         }
         Ok(readers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// What all segments wrote, and how often it began anew.
+    #[derive(Default)]
+    struct Written {
+        bytes: u64,
+        anew: usize,
+        segments: usize,
+    }
+
+    impl Fold for Written {
+        fn call(&mut self, _: &RawCall, _: Option<&[u8]>) {}
+
+        fn push(&mut self, step: &Step<'_, '_>) {
+            self.bytes += step
+                .rows
+                .iter()
+                .map(|row| u64::from(row.bytes))
+                .sum::<u64>();
+        }
+
+        fn end_segment<R: Read>(&mut self, _: &Manifest, _: &Pipeline<'_, R>, _: bool) {
+            self.segments += 1;
+        }
+
+        fn begin_anew(&mut self) {
+            self.anew += 1;
+        }
+    }
+
+    fn written(most: usize, segments: usize) -> Written {
+        let sample =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../sample-traces/f2fs-wal.most.tar.zst");
+        let mut written = Written::default();
+        let bundles = (0..segments).map(|_| Ok(Bundle::open(&sample)?));
+        follow_within(most, bundles, &mut written).unwrap();
+        written
+    }
+
+    #[test]
+    fn what_is_forgotten_takes_no_bytes_with_it() {
+        let one = written(usize::MAX, 1);
+        assert!(one.bytes > 0 && one.anew == 0);
+        let three = written(0, 3);
+        assert_eq!((three.segments, three.anew), (3, 2));
+        assert_eq!(three.bytes, 3 * one.bytes);
     }
 }

@@ -46,6 +46,11 @@ impl Paths {
         path.map(|path| &**path)
     }
 
+    /// Forgets all files: their numbers begin anew.
+    pub fn begin_anew(&mut self) {
+        *self = Paths::default();
+    }
+
     /// Forgets what only the segment before the last had.
     pub fn end_segment(&mut self) {
         self.recent.swap(0, 1);

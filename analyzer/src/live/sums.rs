@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The sums over the segments by cause. They grow with the causes, processes and paths, not with time.
+//! The sums over the segments by cause. They grow with the processes and paths up to a bound, not with time.
 
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
@@ -67,6 +67,7 @@ enum Who {
     /// A submitter, by its marked name.
     Submitter(String),
     Nobody,
+    Others,
 }
 
 /// The key of a file's line.
@@ -75,9 +76,15 @@ enum Which {
     Path(Box<[u8]>),
     /// Inode and generation; the latter is kept only as long as a path may become known.
     Inode(u64, Option<u32>),
+    Others,
 }
 
 impl Sums {
+    /// Forgets which file each number was: the numbers begin anew.
+    pub fn begin_anew(&mut self) {
+        self.paths.begin_anew();
+    }
+
     /// Adds a system call.
     pub fn call(&mut self, call: &RawCall) {
         let writes = matches!(
@@ -233,6 +240,8 @@ impl Sums {
             add(&mut self.processes, who, amount, || command(comm));
         }
         self.asked_in_all.tally(asked_now);
+        sum_up(&mut self.processes, MOST_LINES, Who::Others);
+        sum_up(&mut self.files, MOST_LINES, Some(Which::Others));
         let now = std::mem::take(&mut self.now);
         self.device.tally(now);
         self.classes.tally(classes);
@@ -277,6 +286,28 @@ fn add<K: Eq + Hash>(
 }
 
 const UNKNOWN: &str = "unknown";
+/// No thread has such a long name.
+const OTHERS: &str = "(all other names)";
+
+/// The most processes and the most files that have lines.
+const MOST_LINES: usize = 1 << 14;
+
+/// Sums up the lines with the fewest bytes if there are more than `most`, so that half as many are left.
+fn sum_up<K: Eq + Hash>(lines: &mut HashMap<K, Line>, most: usize, others: K) {
+    if lines.len() <= most {
+        return;
+    }
+    let mut all: Vec<(K, Line)> = std::mem::take(lines).into_iter().collect();
+    all.sort_by_key(|(_, line)| Reverse((line.all.bytes(), line.all.read, line.all.asked)));
+    let rest = all.split_off(most / 2);
+    lines.extend(all);
+    let sum = lines.entry(others).or_default();
+    OTHERS.clone_into(&mut sum.name);
+    for (_, line) in rest {
+        sum.now.tally(line.now);
+        sum.all.tally(line.all);
+    }
+}
 
 /// Number of lines that are shown for the current segment, and number of further lines for the total.
 const SHOWN: usize = 100;
@@ -352,6 +383,35 @@ fn name_of_file(which: Option<&Which>) -> String {
     match which {
         Some(Which::Path(path)) => escape(path),
         Some(Which::Inode(inode, _)) => format!("#{inode}"),
+        Some(Which::Others) => OTHERS.into(),
         None => UNKNOWN.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_many_lines_are_summed_up_and_no_byte_is_lost() {
+        let mut lines: HashMap<u32, Line> = HashMap::default();
+        let read = |read| Amount {
+            read,
+            ..Amount::default()
+        };
+        for n in 1..=100_u32 {
+            add(&mut lines, n, read(n.into()), || format!("z{n}"));
+        }
+        sum_up(&mut lines, 100, 0);
+        assert_eq!(lines.len(), 100);
+        for round in 0..2_u64 {
+            add(&mut lines, 200, read(0), || "new".into());
+            sum_up(&mut lines, 50, 0);
+            assert!(lines.len() <= 27, "{round}: {}", lines.len());
+            let sum: u64 = lines.values().map(|line| line.all.read).sum();
+            assert_eq!(sum, 5050);
+            assert_eq!((&*lines[&100].name, lines[&100].all.read), ("z100", 100));
+            assert_eq!(lines[&0].name, OTHERS);
+        }
     }
 }

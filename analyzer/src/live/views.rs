@@ -28,6 +28,10 @@ impl<F: FnMut(View)> Views<F> {
 }
 
 impl<F: FnMut(View)> Fold for Views<F> {
+    fn begin_anew(&mut self) {
+        self.sums.begin_anew();
+    }
+
     fn call(&mut self, call: &RawCall, _cgroup: Option<&[u8]>) {
         self.sums.call(call);
     }

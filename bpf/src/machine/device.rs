@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use mostrace_bundle::manifest;
 
 use crate::error::{At, Error, Result, read_line};
-use crate::machine::mountinfo;
+use crate::machine::mountinfo::{self, Mounted};
 use crate::machine::paths::{self, HiddenDisk};
 
 /// A whole disk or a partition.
@@ -76,10 +76,9 @@ impl Device {
     fn of_mount(path: &Path) -> Result<Device> {
         let mounted = mountinfo::of(path);
         if let Some(mounted) = &mounted {
-            let source = fs::metadata(&mounted.source).ok();
-            let source = source.filter(|meta| meta.file_type().is_block_device());
-            if let Some(source) = source.filter(|_| mounted.kind == "btrfs") {
-                return Device::look_up(source.rdev(), None);
+            if let Some(source) = source(mounted) {
+                let (major, minor) = (source >> 20, source & 0xf_ffff);
+                return Device::look_up(rustix::fs::makedev(major, minor), None);
             }
             // That folder is not on an overlay itself: the kernel refuses to write to such a folder.
             if let Some(upper) = mounted.upper().filter(|upper| upper.exists())
@@ -242,11 +241,9 @@ impl Device {
         let numbers = partitions.filter_map(|p| parse_dev(&read_line(p.join("dev")).ok()?));
         let mut all: Vec<u32> = [self.dev].into_iter().chain(numbers).collect();
         all.extend(self.above());
-        let own = mountinfo::all().into_iter().filter(|m| m.kind == "btrfs");
-        for mounted in own {
-            let source = fs::metadata(&mounted.source).map(|meta| dev_of_stat(meta.rdev()));
+        for mounted in mountinfo::all() {
             let number = parse_dev(&mounted.dev);
-            let is_here = source.is_ok_and(|source| all.contains(&source));
+            let is_here = source(&mounted).is_some_and(|source| all.contains(&source));
             all.extend(number.filter(|number| is_here && !all.contains(number)));
         }
         all
@@ -280,6 +277,15 @@ impl Device {
         let disk = disk_of(&sysfs);
         read_line(disk.join("dev")).ok().and_then(|t| parse_dev(&t)) == Some(self.disk_dev)
     }
+}
+
+/// Returns the number of the device from which a btrfs was mounted, as major << 20 | minor; None for any other filesystem. The
+/// kernel has the device's path only, and a path outside /dev may not answer.
+pub(super) fn source(mounted: &Mounted) -> Option<u32> {
+    let is_node = mounted.kind == "btrfs" && mounted.source.starts_with("/dev");
+    let meta = fs::metadata(is_node.then_some(&mounted.source)?).ok()?;
+    let is_block = meta.file_type().is_block_device();
+    is_block.then(|| dev_of_stat(meta.rdev()))
 }
 
 /// Returns the folder in sysfs of the device with this number.

@@ -2,13 +2,13 @@
 //! The filesystem on a device, and the folder at which it is mounted.
 
 use std::fs::{self, File};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use mostrace_bundle::manifest::Filesystem;
 
 use crate::error::{At, Result};
-use crate::machine::device::{Device, dev_of_stat, parse_dev};
+use crate::machine::device::{self, Device, parse_dev};
 use crate::machine::members;
 use crate::machine::mountinfo::{self, Mounted};
 use crate::machine::tool;
@@ -59,17 +59,23 @@ pub fn has_whole_pages(device: &Device) -> bool {
     }
 }
 
-/// Returns the first mount of the device.
+/// Returns the first mount of the device to which a path leads. If other mounts cover all of them, there is no mount point.
 pub fn mounted(device: &Device) -> Option<Filesystem> {
-    let mut mounts = mountinfo::all().into_iter();
-    let found = mounts.find(|mounted| is_of(mounted, device))?;
+    let first = |mounts: Vec<Mounted>| mounts.into_iter().find(|one| is_of(one, device));
+    let reached = first(mountinfo::reachable());
+    let mount_point = reached.as_ref().map(|one| shown(&one.point));
+    let found = reached.or_else(|| first(mountinfo::all()))?;
     Some(Filesystem {
         features: features(&found.kind, device),
         kind: found.kind,
-        mount_point: Some(found.point),
+        mount_point,
         mount_options: Some(found.options),
         ..Filesystem::default()
     })
+}
+
+fn shown(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
 }
 
 /// Returns the filesystem's features, from dumpe2fs, or from f2fs itself while it is mounted.
@@ -101,20 +107,15 @@ pub fn is_ext(kind: &str) -> bool {
     ["ext4", "ext3", "ext2"].contains(&kind)
 }
 
-/// Returns true if the mount is one of the device: by the filesystem's number, by that of its mount point, or by what was mounted,
-/// because some filesystems, and the files on some, have a number of their own.
+/// Returns true if the mount is one of the device: by the filesystem's number, or by what was mounted, because btrfs has a number of
+/// its own.
 fn is_of(mounted: &Mounted, device: &Device) -> bool {
-    let number = || Some(dev_of_stat(fs::metadata(&mounted.point).ok()?.dev()));
-    mounted.dev == device.info.dev || number() == Some(device.dev) || is_source(mounted, device)
+    mounted.dev == device.info.dev || is_source(mounted, device)
 }
 
 /// Returns true for a mounted btrfs that has the device as a source, possibly beside others.
 fn is_source(mounted: &Mounted, device: &Device) -> bool {
-    if mounted.kind != "btrfs" {
-        return false;
-    }
-    let source = fs::metadata(&mounted.source);
-    let Ok(source) = source.map(|meta| dev_of_stat(meta.rdev())) else {
+    let Some(source) = device::source(mounted) else {
         return false;
     };
     let name = &device.info.name;
@@ -125,7 +126,7 @@ fn is_source(mounted: &Mounted, device: &Device) -> bool {
 }
 
 /// Returns the kernel's name of a device, given its node.
-fn name_of(node: &str) -> String {
+fn name_of(node: &Path) -> String {
     let node = fs::canonicalize(node).unwrap_or_default();
     let name = node.file_name().unwrap_or_default();
     name.to_string_lossy().into_owned()

@@ -5,7 +5,7 @@
 //! last process that has it open ends, in whatever way. The first line of the file names the holder, and counts only while the lock
 //! is held. The second line is what a holder stores for the next one, and counts until it is removed.
 
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -176,15 +176,14 @@ fn said_by(path: &Path) -> String {
 }
 
 fn is_held(path: &Path) -> bool {
-    lock_holder(path).is_some()
+    std::fs::symlink_metadata(path).is_ok_and(|meta| lock_holder(&meta).is_some())
 }
 
 /// Returns the number of the process that has locked a file with flock(2), from /proc/locks: `1: FLOCK  ADVISORY  WRITE 4711
 /// 00:1a:1234 0 EOF`, where the file is major:minor:inode. The lock is not tried.
 #[must_use]
-pub fn lock_holder(path: &Path) -> Option<u32> {
+pub fn lock_holder(meta: &Metadata) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
-    let meta = std::fs::metadata(path).ok()?;
     let (major, minor) = (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev()));
     let file = format!("{major:02x}:{minor:02x}:{}", meta.ino());
     let locks = std::fs::read_to_string("/proc/locks").ok()?;

@@ -2,6 +2,9 @@
 //! The identity of the disk behind a device: a loop device may get another image, a drive another medium, a disk another
 //! filesystem.
 
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
 use crate::error::read_line;
 use crate::machine::device::Device;
 use crate::machine::filesystem;
@@ -13,10 +16,30 @@ pub(crate) struct Medium {
     diskseq: Option<String>,
     /// The image of a loop device.
     backing_file: Option<String>,
+    /// The file of that image, if it is found by its name. The kernel does not say that it became shorter.
+    image: Option<Image>,
     /// The size in sectors.
     size: Option<String>,
     /// The number that the filesystem was given when it was made.
     filesystem: Option<Vec<u8>>,
+}
+
+/// A file, and how long it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Image {
+    /// Device and inode.
+    identity: (u64, u64),
+    bytes: u64,
+}
+
+impl Image {
+    fn of(path: &str) -> Option<Image> {
+        let meta = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+        Some(Image {
+            identity: (meta.dev(), meta.ino()),
+            bytes: meta.len(),
+        })
+    }
 }
 
 impl Medium {
@@ -26,6 +49,7 @@ impl Medium {
         let backing_file = read_line(disk.join("loop/backing_file")).ok();
         Medium {
             diskseq: read_line(disk.join("diskseq")).ok(),
+            image: backing_file.as_deref().and_then(Image::of),
             // An image that has lost its name is still the same image.
             backing_file: backing_file.map(|file| file.trim_end_matches(" (deleted)").to_owned()),
             size: read_line(device.sysfs.join("size")).ok(),
@@ -53,6 +77,13 @@ impl Medium {
             let (before, now) = (sectors(&self.size), sectors(&now.size));
             changes.push(format!("it had {before} sectors, then {now}"));
         }
+        if let (Some(before), Some(now)) = (self.image, now.image)
+            && before.identity == now.identity
+            && before.bytes > now.bytes
+        {
+            let (before, now) = (before.bytes, now.bytes);
+            changes.push(format!("its image had {before} bytes, then {now}"));
+        }
         match (&self.filesystem, &now.filesystem) {
             (before, now) if before == now => {}
             (None, _) => changes.push("it has a filesystem that it had not".into()),
@@ -71,6 +102,7 @@ mod tests {
         Medium {
             diskseq: diskseq.map(Into::into),
             backing_file: Some(backing_file.into()),
+            image: None,
             size: Some("8".into()),
             filesystem: Some(vec![1]),
         }
@@ -84,6 +116,29 @@ mod tests {
         let other = ["behind it was /a, then /b"];
         assert_eq!(first.changes(&medium(Some("5"), "/b")), other);
         assert_eq!(medium(None, "/a").changes(&medium(None, "/b")), other);
+    }
+
+    #[test]
+    fn an_image_that_became_shorter_is_told() {
+        let image = |inode, bytes| Medium {
+            image: Some(Image {
+                identity: (1, inode),
+                bytes,
+            }),
+            ..medium(Some("4"), "/a")
+        };
+        let first = image(7, 4096);
+        assert_eq!(
+            first.changes(&image(7, 512)),
+            ["its image had 4096 bytes, then 512"]
+        );
+        for same in [image(7, 8192), image(8, 512), medium(Some("4"), "/a")] {
+            assert_eq!(first.changes(&same), [""; 0]);
+        }
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(9).unwrap();
+        assert_eq!(Image::of(file.path().to_str().unwrap()).unwrap().bytes, 9);
+        assert_eq!(Image::of("/"), None);
     }
 
     #[test]

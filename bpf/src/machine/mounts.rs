@@ -70,7 +70,7 @@ impl Mount {
 
 fn is_mounted(kind: &str, path: &Path) -> bool {
     let mounts = mountinfo::all();
-    let is_it = |mounted: &Mounted| mounted.kind == kind && Path::new(&mounted.point) == path;
+    let is_it = |mounted: &Mounted| mounted.kind == kind && mounted.point == path;
     mounts.iter().any(is_it)
 }
 

@@ -52,6 +52,14 @@ use signals::Signals;
 use subject::Subject;
 use tracing::Tracing;
 
+/// Finds what would prevent a capture, as far as it is known before one begins. Nothing is written.
+///
+/// # Errors
+/// Returns an error if something prevents it.
+pub fn check(options: &Options) -> Result<()> {
+    Subject::find(options).map(drop)
+}
+
 /// Records until the command ends, the time is up, or SIGINT comes.
 ///
 /// # Errors

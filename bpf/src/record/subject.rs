@@ -74,6 +74,7 @@ impl Subject {
         let medium = Medium::of(&device, of_filesystem);
         if let Some(filesystem) = &filesystem {
             notes.extend(on_others_too(of_filesystem, filesystem));
+            notes.extend(covered(of_filesystem, filesystem));
         }
         let mut subject = Subject {
             medium,
@@ -176,6 +177,15 @@ fn on_others_too(device: &Device, filesystem: &Filesystem) -> Option<String> {
     Some(format!(
         "btrfs lies on {others} too: what is traced is {name} alone"
     ))
+}
+
+/// Returns the note about a mounted filesystem to which no path leads.
+fn covered(device: &Device, filesystem: &Filesystem) -> Option<String> {
+    let is_covered = filesystem.mount_options.is_some() && filesystem.mount_point.is_none();
+    let (kind, name) = (&filesystem.kind, &device.info.name);
+    is_covered.then(|| {
+        format!("other mounts cover the {kind} on {name}: it cannot be synced, and its snapshot may lack what is not written yet")
+    })
 }
 
 /// Returns the mounted filesystem on the device, if it lies on others too. The other devices of a filesystem that is not mounted are

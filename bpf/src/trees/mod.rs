@@ -41,13 +41,9 @@ impl Tree {
             return Err(Error::malformed(path.display(), what));
         }
         let whole = fs::canonicalize(path).at(path)?;
-        let above = mountinfo::all().into_iter().rev().filter_map(|mounted| {
-            let below = whole.strip_prefix(&mounted.point).ok()?;
-            Some((mounted.point.len(), from_root(&mounted.root, below)))
-        });
-        // Of several mounts at one place, the last one is visible.
-        let innermost = above.reduce(|best, next| if next.0 > best.0 { next } else { best });
-        let (_, from_root) = innermost
+        let mounts = mountinfo::reachable();
+        let from_root = mountinfo::holding(&mounts, &whole)
+            .and_then(|m| Some(from_root(&m.root, whole.strip_prefix(&m.point).ok()?)))
             .ok_or_else(|| Error::malformed(path.display(), "where it is mounted is not known"))?;
         Ok(Tree {
             path: whole,
@@ -56,9 +52,9 @@ impl Tree {
     }
 }
 
-fn from_root(root: &str, below: &Path) -> Vec<u8> {
-    let below = below.as_os_str().as_encoded_bytes();
-    let mut path = root.strip_suffix('/').unwrap_or(root).as_bytes().to_vec();
+fn from_root(root: &Path, below: &Path) -> Vec<u8> {
+    let [root, below] = [root, below].map(|path| path.as_os_str().as_encoded_bytes());
+    let mut path = root.strip_suffix(b"/").unwrap_or(root).to_vec();
     if !below.is_empty() {
         path.push(b'/');
         path.extend_from_slice(below);
@@ -186,7 +182,8 @@ mod tests {
             ("/part", "", "/part"),
             ("/part", "a b", "/part/a b"),
         ] {
-            assert_eq!(from_root(root, Path::new(below)), path.as_bytes());
+            let found = from_root(Path::new(root), Path::new(below));
+            assert_eq!(found, path.as_bytes());
         }
     }
 }

@@ -123,8 +123,10 @@ fn copy(path: &Path, to: &Path, user: Option<&User>) -> Result<PathBuf> {
     });
     chown(&copy, Some(uid), Some(gid)).at(&copy)?;
     fs::set_permissions(&copy, Permissions::from_mode(meta.mode() & 0o7777)).at(&copy)?;
-    // The path is the user's own, and the user reads what it leads to.
-    let source = path.to_string_lossy().replace('\'', r"'\''");
-    prepare(&format!("cp -a -x -- '{source}/.' ."), &copy, user)?;
+    // The path is the user's own, and the user reads what it leads to. It may be no text.
+    let mut cp = tool::command("cp")?;
+    cp.args(["-a", "-x", "--"]).arg(path.join(".")).arg(".");
+    let shown = format!("cp -a -x -- {}/. .", path.display());
+    prepare::run(&mut cp, &shown, &copy, user)?;
     Ok(copy)
 }

@@ -14,6 +14,7 @@ event() {
 }
 
 # From 6.5 on the kernel finds the fields by its own types. For earlier ones, offsets.sh has written where they are.
+# shellcheck disable=SC1091,SC2154 # the file is made in the guest, and has these variables
 if [ -e /lib/accuracy/offsets ]; then
 	. /lib/accuracy/offsets
 	# fields of the structures that the function's arguments point to
@@ -76,6 +77,7 @@ with_truth() {
 	step "$name"
 	snapshot=
 	[ "$devices" = "$loop" ] || snapshot=--no-snapshot
+	# shellcheck disable=SC2086 # one word per option
 	mostrace -vv record -d "$loop" -o "/tmp/out/$name.most" --source blktrace --sync $snapshot $causes -- "$@" 2>record.err || fail "$(cat record.err)"
 	echo 0 >$probe/events/kprobes/enable
 	grep -v '^#' $probe/trace >"/tmp/out/$name.truth"

@@ -46,7 +46,7 @@ try() {
 	echo 0 >$probe/events/block/block_dirty_buffer/enable
 	grep -v '^#' $probe/trace >"/tmp/out/$name.buffers" || true
 	grep overrun $probe/per_cpu/cpu*/stats | grep -v 'overrun: 0' && fail "the trace of buffers was overrun"
-	info "$name: $(cat record.err | tail -n 2)"
+	info "$name: $(tail -n 2 record.err)"
 	mostrace query "/tmp/out/$name.most" "SELECT kind, cause_known, cause_comm, count(*) n, sum(bytes) b FROM events WHERE op = 'write' GROUP BY kind, cause_known, cause_comm ORDER BY kind" | while read -r line; do info "$line"; done
 	remove
 }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # usage: delayed.sh FOLDER
 # Delayed allocation: two processes write into one file, and a third one's fsync, or the flusher, allocates its blocks.
-cd "$1"
+cd "$1" || exit
 for i in $(seq 15); do
 	: >"f$i"
 	/usr/local/bin/dd if=/dev/zero of="f$i" bs=4k count=1 conv=notrunc 2>/dev/null &

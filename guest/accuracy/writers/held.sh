@@ -2,7 +2,7 @@
 # usage: held.sh FOLDER
 # Files that one process removes while another holds them open, and closes them last: unlinked, or replaced by a rename.
 going=$PWD/going opened=$PWD/opened
-cd "$1"
+cd "$1" || exit
 for i in $(seq 20); do
 	/usr/local/bin/dd if=/dev/zero of="a$i" bs=16k count=1 2>/dev/null
 	/usr/local/bin/dd if=/dev/zero of="b$i" bs=16k count=1 2>/dev/null

@@ -2,7 +2,7 @@
 # usage: xattrs.sh FOLDER
 # Extended attributes, in the inode and in a block of their own, by processes whose inodes share a block.
 going=$PWD/going
-cd "$1"
+cd "$1" || exit
 for file in a b c d; do echo "$file" >"$file"; done
 sync
 touch "$going"

@@ -21,6 +21,7 @@ make_disk() {
 write() {
 	jobs=$1
 	shift
+	# shellcheck disable=SC2016 # the variable is fio's
 	"$@" fio --name=w --directory=mnt --filename_format='f$jobnum' --size=4m --bs=4k --rw=randwrite --norandommap --direct=1 \
 		--overwrite=1 --numjobs="$jobs" --cpus_allowed="0-$((jobs - 1))" --cpus_allowed_policy=split --io_size=$((writes * 4))k \
 		--group_reporting --output-format=terse --output=terse >fio.log 2>&1 || fail "$(cat fio.log)"

@@ -20,8 +20,8 @@ begin() {
 	echo 1 >$null/power
 	disk=/dev/zoned
 	[ -b $disk ] || disk=/dev/nullb$(cat $null/index)
-	/usr/local/bin/mkfs.btrfs -q -f -O zoned -d single -m single $disk >mkfs.log 2>&1 || fail "$(cat mkfs.log)"
-	mount -t btrfs -o noatime $disk "$mnt"
+	/usr/local/bin/mkfs.btrfs -q -f -O zoned -d single -m single "$disk" >mkfs.log 2>&1 || fail "$(cat mkfs.log)"
+	mount -t btrfs -o noatime "$disk" "$mnt"
 	sync
 }
 
@@ -33,14 +33,14 @@ end() {
 
 # pointers: for each zone, the bytes ahead of its write pointer.
 pointers() {
-	blkzone report $disk | sed -n 's/.*wptr 0x\([0-9a-f]*\).*/0x\1/p' | while read -r wptr; do echo $((wptr * 512)); done
+	blkzone report "$disk" | sed -n 's/.*wptr 0x\([0-9a-f]*\).*/0x\1/p' | while read -r wptr; do echo $((wptr * 512)); done
 }
 
 # append BUNDLE SOURCE: writes six files at once and records that.
 append() {
 	step "$1"
 	pointers >before
-	mostrace record -d $disk -o "$1" --source "$2" --entries bpf --files all --no-snapshot -- sh -ec "
+	mostrace record -d "$disk" -o "$1" --source "$2" --entries bpf --files all --no-snapshot -- sh -ec "
 		for letter in a b c d e f; do
 			/usr/local/bin/dd if=\$letter of=$mnt/\$letter bs=64k conv=fsync 2>/dev/null &
 		done
@@ -60,8 +60,8 @@ check_causes() {
 	case $(uname -r) in [789].*) return ;; esac
 	! grep -A 20 '"losses"' "$1/manifest.json" | sed '/}/q' | grep -E ': [1-9]' || fail "$1: losses"
 	mostrace analyze "$1" --by file,cause_comm --where "kind = 'regular'" --format csv >by.csv
-	[ "$(grep -c '^/[a-f],dd,' by.csv)" = 6 ] && [ "$(awk -F, -v b="$(column write_bytes <by.csv)" '
-		NR > 1 { n += $b } END { print n }' by.csv)" = $((6 * 24 * 65536)) ] || fail "$1: $(cat by.csv)"
+	{ [ "$(grep -c '^/[a-f],dd,' by.csv)" = 6 ] && [ "$(awk -F, -v b="$(column write_bytes <by.csv)" '
+		NR > 1 { n += $b } END { print n }' by.csv)" = $((6 * 24 * 65536)) ]; } || fail "$1: $(cat by.csv)"
 }
 
 # check_places BUNDLE: each sector of each row that names a file is, on the disk, the file's sector at the row's offset.
@@ -70,7 +70,7 @@ check_places() {
 	awk -F, -v s="$(column sector <events.csv)" -v b="$(column bytes <events.csv)" -v p="$(column path <events.csv)" \
 		-v o="$(column file_offset <events.csv)" 'NR > 1 && $p != "" { print $s, $b / 512, substr($p, 2), $o == "" ? "unknown" : $o / 512 }' events.csv >places
 	while read -r sector sectors letter offset; do
-		dd if=$disk bs=512 skip="$sector" count="$sectors" 2>/dev/null | awk -v n="$sectors" -v l="$letter" -v o="$offset" '
+		dd if="$disk" bs=512 skip="$sector" count="$sectors" 2>/dev/null | awk -v n="$sectors" -v l="$letter" -v o="$offset" '
 			{ for (i = 0; i < n; i++) {
 				found = substr($0, i * 512 + 1, 10)
 				if (o == "unknown" ? substr(found, 1, 1) != l : found != sprintf("%s %08d", l, o + i)) { print found; exit 1 }
@@ -90,7 +90,7 @@ append disk.most bpf
 check_causes disk.most
 check_places disk.most
 step "segments"
-mostrace record -d $disk -o segments.most --segment 2s --source bpf --entries bpf --no-snapshot -- sh -ec "
+mostrace record -d "$disk" -o segments.most --segment 2s --source bpf --entries bpf --no-snapshot -- sh -ec "
 	for i in 1 2 3 4 5; do dd if=/dev/zero of=$mnt/g bs=1M count=1 conv=fsync 2>/dev/null; sleep 1; done"
 for segment in segments.*.most; do
 	keep "$segment"
@@ -103,7 +103,7 @@ mostrace analyze segments.most --by file --where "kind = 'regular'" --format csv
 # kernel leaves appends out of version 7 of its events, and the recording says so.
 case $(uname -r) in
 [789].*)
-	mostrace record -d $disk -o left-out.most --source blktrace --entries bpf --no-snapshot -- true
+	mostrace record -d "$disk" -o left-out.most --source blktrace --entries bpf --no-snapshot -- true
 	grep -q 'blktrace: this kernel leaves appends to zones out' left-out.most/manifest.json || fail "$(cat left-out.most/manifest.json)"
 	;;
 *)

@@ -64,7 +64,7 @@ ms() { echo $(($(part "$1" "wait_$2_ns") / N / 1000000)); }
 # grew FROM TO PART LEAST MOST: a part of each call grew by so many ms.
 grew() {
 	by=$(($(ms "$2" "$3") - $(ms "$1" "$3")))
-	[ $by -ge "$4" ] && [ $by -le "$5" ] || fail "$2: $3 grew by $by ms, not by $4 to $5: $(cat "$1.csv" "$2.csv")"
+	{ [ $by -ge "$4" ] && [ $by -le "$5" ]; } || fail "$2: $3 grew by $by ms, not by $4 to $5: $(cat "$1.csv" "$2.csv")"
 }
 
 mnt=$PWD/mnt
@@ -81,7 +81,7 @@ grew ext4 ext4-flush flush $((2 * DELAY - 20)) $((2 * DELAY + 30))
 for name in data metadata commit_start commit other; do grew ext4 ext4-flush $name -30 30; done
 # The calls follow one another, and nothing else flushes but the recorder's sync: what the kernel counts is what they waited.
 theirs=$((after - before)) ours=$(($(part ext4-flush wait_flush_ns) / 1000000))
-[ $((theirs - ours)) -le $((4 * DELAY + 50)) ] && [ $((ours - theirs)) -le 50 ] || fail "flushes: $ours ms, the kernel says $theirs"
+{ [ $((theirs - ours)) -le $((4 * DELAY + 50)) ] && [ $((ours - theirs)) -le 50 ]; } || fail "flushes: $ours ms, the kernel says $theirs"
 # The contents wait once, and the commit twice: its blocks are written together, and then its record.
 delays $DELAY 0
 run ext4-write

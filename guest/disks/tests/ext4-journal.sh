@@ -102,7 +102,7 @@ awk 'NR == FNR { head[(NR - 1) * 8] = $1; next } {
 } END { for (kind in n) print "compared", kind, n[kind] }' heads blocks >compared
 ! grep -v '^compared' compared || fail "$(grep -v '^compared' compared | head)"
 info "$(tr '\n' ';' <compared)"
-grep -q '^compared commit' compared && grep -q '^compared descriptor' compared || fail "$(cat compared)"
+{ grep -q '^compared commit' compared && grep -q '^compared descriptor' compared; } || fail "$(cat compared)"
 
 step "the map of the journal's disk"
 mostrace map "$journal" --format csv >map.csv

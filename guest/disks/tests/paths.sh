@@ -23,13 +23,14 @@ written() {
 	awk '{ print $7 }' "/sys/block/$1/stat"
 }
 step "bytes by the paths' own counters"
+paths=$(awk -v d="$disk" '{ name = $3; sub(/c[0-9]+/, "", name) } name == d && $3 != d { print $3 }' /proc/diskstats)
 before=0 after=0
-for path in $(awk -v d="$disk" '{ name = $3; sub(/c[0-9]+/, "", name) } name == d && $3 != d { print $3 }' /proc/diskstats); do
+for path in $paths; do
 	before=$((before + $(written "$path")))
 done
 mostrace record -d "/dev/$disk" -o dd.most --no-snapshot --sync -- \
 	/usr/local/bin/dd if=/dev/zero of="$mnt/f" bs=64k count=50 oflag=direct 2>record.err || fail "$(cat record.err)"
-for path in $(awk -v d="$disk" '{ name = $3; sub(/c[0-9]+/, "", name) } name == d && $3 != d { print $3 }' /proc/diskstats); do
+for path in $paths; do
 	after=$((after + $(written "$path")))
 done
 mostrace analyze dd.most --by op --format csv >ops.csv

@@ -50,7 +50,7 @@ mostrace analyze below.most --by comm --format csv >tasks.csv
 cat tasks.csv
 # 12.5 of the 25 stripes, more or less one.
 written=$(awk -F, -v c="$(column write_bytes <tasks.csv)" '$1 == "dd" { print $c }' tasks.csv)
-[ "$written" -ge $((12 * 512 * 1024 - 4096)) ] && [ "$written" -le $((13 * 512 * 1024)) ] || fail "dd wrote $written bytes to the first disk"
+{ [ "$written" -ge $((12 * 512 * 1024 - 4096)) ] && [ "$written" -le $((13 * 512 * 1024)) ]; } || fail "dd wrote $written bytes to the first disk"
 ! grep '^,' tasks.csv || fail "rows without a task: $(cat tasks.csv)"
 mdadm --stop /dev/md0
 undo

@@ -15,13 +15,13 @@ echo 1 >$null/memory_backed
 echo 1 >$null/power
 disk=/dev/zoned
 [ -b $disk ] || disk=/dev/nullb$(cat $null/index)
-name=$(basename $disk)
+name=$(basename "$disk")
 grep -q host-managed "/sys/block/$name/queue/zoned" || fail "no zones: $(ls /dev)"
 echo mq-deadline >"/sys/block/$name/queue/scheduler" || true
 
 # pointer ZONE: the bytes ahead of its write pointer.
 pointer() {
-	wptr=$(blkzone report -o $(($1 * LENGTH)) -c 1 $disk | sed -n 's/.*wptr 0x\([0-9a-f]*\).*/\1/p')
+	wptr=$(blkzone report -o $(($1 * LENGTH)) -c 1 "$disk" | sed -n 's/.*wptr 0x\([0-9a-f]*\).*/\1/p')
 	echo $((0x$wptr * 512))
 }
 
@@ -43,11 +43,11 @@ blkzone open -o $((8 * LENGTH)) -c 1 $disk
 blkzone close -o $((8 * LENGTH)) -c 1 $disk
 blkzone finish -o $((7 * LENGTH)) -c 1 $disk
 END
-mostrace record -d $disk -o raw.most -- sh write.sh
+mostrace record -d "$disk" -o raw.most -- sh write.sh
 keep raw.most
 grep -q "\"zone_sectors\": $LENGTH" raw.most/manifest.json || fail "$(cat raw.most/manifest.json)"
-[ "$(told raw.most 5 write write_bytes)" = $((47 * 65536)) ] && [ "$(told raw.most 6 write write_bytes)" = "$(pointer 6)" ] || fail "$(cat by.csv)"
-[ "$(pointer 5)" = $((7 * 65536)) ] && [ "$(pointer 6)" = $((10 * 65536)) ] || fail "$(pointer 5) $(pointer 6)"
+{ [ "$(told raw.most 5 write write_bytes)" = $((47 * 65536)) ] && [ "$(told raw.most 6 write write_bytes)" = "$(pointer 6)" ]; } || fail "$(cat by.csv)"
+{ [ "$(pointer 5)" = $((7 * 65536)) ] && [ "$(pointer 6)" = $((10 * 65536)) ]; } || fail "$(pointer 5) $(pointer 6)"
 for pair in 5:zone_reset 7:zone_finish 8:zone_open 8:zone_close; do
 	zone=${pair%:*} op=${pair#*:}
 	[ "$(told raw.most "$zone" "$op" requests)" = 1 ] || fail "$pair: $(cat by.csv)"
@@ -59,16 +59,16 @@ mostrace analyze raw.most --by op --format csv >ops.csv
 info "zone 5: $(told raw.most 5 write write_bytes) bytes, a reset, pointer at $(pointer 5); zone 6: $(told raw.most 6 write write_bytes), pointer at $(pointer 6)"
 
 step "f2fs on zones"
-blkzone reset $disk
-/usr/local/bin/mkfs.f2fs -q -f -m $disk >mkfs.log 2>&1 || fail "$(cat mkfs.log)"
+blkzone reset "$disk"
+/usr/local/bin/mkfs.f2fs -q -f -m "$disk" >mkfs.log 2>&1 || fail "$(cat mkfs.log)"
 mnt=$PWD/mnt
 mkdir -p "$mnt"
-mount -t f2fs -o noatime $disk "$mnt"
+mount -t f2fs -o noatime "$disk" "$mnt"
 sync
 zones=$(($(cat "/sys/block/$name/size") / LENGTH))
 i=4
 while [ $i -lt $zones ]; do pointer $i >"before.$i"; i=$((i + 1)); done
-mostrace record -d $disk -o f2fs.most --sync -- sh -c "
+mostrace record -d "$disk" -o f2fs.most --sync -- sh -c "
 	for n in 1 2 3 4 5 6; do /usr/local/bin/dd if=/dev/zero of=$mnt/\$n bs=1M count=3 conv=fsync 2>/dev/null; done
 	rm $mnt/2
 	sync"

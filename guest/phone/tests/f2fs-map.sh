@@ -7,7 +7,7 @@ levels "$mnt/levels"
 # Background garbage collection could move blocks at any time.
 mount -o remount,background_gc=off "$mnt"
 step "record"
-mostrace record -d "$loop" -o map.most --files all --causes none --sync -- cp $sources/20000 "$mnt/last"
+mostrace record -d "$loop" -o map.most --files all --causes none --sync -- cp "$sources"/20000 "$mnt/last"
 list_files
 keep map.most
 for list in page files fiemap inline; do cp $list.txt "/tmp/out/f2fs-map-$list.txt"; done

@@ -17,8 +17,8 @@ measure() {
 	mode=$1
 	shift
 	step "$mode"
-	"$@" >times 2>record.err || fail "$(cat record.err)"
-	sed "s/^/$mode	/" times >>results
+	"$@" >times.txt 2>record.err || fail "$(cat record.err)"
+	sed "s/^/$mode	/" times.txt >>results
 }
 
 # under_record OPTION…: measures under a recording.

@@ -16,7 +16,7 @@ measured() {
 	device=$(awk -F, -v column="$bytes" '$1 == "write" { print $column }' ops.csv)
 	asked=$(sed -n 's/^wchar: //p' /tmp/io)
 	charged=$(sed -n 's/^write_bytes: //p' /tmp/io)
-	[ "$device" -gt 0 ] && [ "$charged" -gt 0 ] || fail "$1 $2: $device, $charged"
+	{ [ "$device" -gt 0 ] && [ "$charged" -gt 0 ]; } || fail "$1 $2: $device, $charged"
 	info "$1 $2 $asked $charged $device $((charged * 100 / device)) %"
 	rm -rf run.most
 }

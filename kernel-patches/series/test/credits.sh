@@ -9,7 +9,7 @@ instance=$tracing/instances/credits
 # write_files NAME: creates, writes, syncs, renames, truncates and removes files in a folder of its own; the folder's blocks are
 # freed too.
 write_files() {
-	for round in 1 2; do
+	for _ in 1 2; do
 		mkdir "$mnt/$1"
 		for i in $(seq 60); do
 			echo "$i" >"$mnt/$1/a-rather-long-name-for-a-file-that-fills-the-folder-$i"

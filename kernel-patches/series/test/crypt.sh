@@ -64,9 +64,9 @@ on() {
 		step "$type by $source and $entries"
 		unmissed record_writes
 		check_bundle "$bundle"
-		check_file $sources direct 2097152 comm
-		check_file $sources buffered 8388608 dirty_comm
-		[ $entries = kernel ] || check_temporary "$bundle" test.db-journal 20 'data|node'
+		check_file "$sources" direct 2097152 comm
+		check_file "$sources" buffered 8388608 dirty_comm
+		[ "$entries" = kernel ] || check_temporary "$bundle" test.db-journal 20 'data|node'
 		info "$type $sources, try $tries: $(mostrace analyze "$bundle" | grep '^causes')"
 	done
 	remove

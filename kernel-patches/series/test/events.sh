@@ -96,8 +96,8 @@ check_recorder() {
 	record_stop
 	for event in $events; do echo 0 >"$tracing/events/$event/enable"; done
 	check_nothing_lost
-	entries=$(cat $class/entries)
-	[ "$(count recorder.stream)" = "$entries" ] && [ "$entries" -gt 4000 ] ||
+	entries=$(cat "$class"/entries)
+	{ [ "$(count recorder.stream)" = "$entries" ] && [ "$entries" -gt 4000 ]; } ||
 		fail "$type: $(count recorder.stream) of $entries entries"
 	info "$type: $entries entries, none lost"
 	unload

@@ -28,10 +28,10 @@ END
 # hide / show: the probes look for the tracepoints in tracefs.
 hide() {
 	mkdir -p nothing
-	for event in $events; do mount --bind nothing $tracing/events/$event; done
+	for event in $events; do mount --bind nothing $tracing/events/"$event"; done
 }
 show() {
-	for event in $events; do umount $tracing/events/$event; done
+	for event in $events; do umount $tracing/events/"$event"; done
 }
 
 # taken PID: prints the tracepoints of $events to which a process has attached programs.

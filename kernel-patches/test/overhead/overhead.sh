@@ -59,7 +59,7 @@ run() {
 
 # recorder_ns WHEN: prints the CPU time that each thread of the recorder has had, ns, and its share of user and system time, ticks.
 recorder_ns() {
-	for thread in /proc/$PPID/task/*; do
+	for thread in "/proc/$PPID/task"/*; do
 		echo "thread $1 $(cat "$thread/comm") $(cut -d' ' -f1 "$thread/schedstat") $(cut -d' ' -f14,15 "$thread/stat")"
 	done
 }
@@ -77,7 +77,7 @@ under_record() {
 	} >workload.sh
 	mostrace record -d "$dev" -o record.most --no-snapshot "$@" -- sh -eu workload.sh 2>record.log || fail "$(cat record.log)"
 	grep -q ', 0 lost' record.log || fail "$(cat record.log)"
-	ls -l record.most | awk '{ sum += $5 } END { print "bundle", sum }' >>programs.log
+	stat -c %s record.most/* | awk '{ sum += $1 } END { print "bundle", sum }' >>programs.log
 	while [ "$programs" ] && read -r line; do info "$workload $*: $line" >>/tmp/out/programs; done <programs.log
 	rm -r record.most programs.log
 }
@@ -91,7 +91,7 @@ under_module() {
 	run "$1"
 	kill $reader
 	wait $reader || true
-	[ "$(cat $class/entries)" -gt 100 ] || fail "$(cat $class/entries) entries"
+	[ "$(cat "$class"/entries)" -gt 100 ] || fail "$(cat "$class"/entries) entries"
 	check_nothing_lost
 }
 
@@ -105,7 +105,7 @@ under_blktrace() {
 	run "$1"
 	kill -INT $tracer
 	wait $tracer || true
-	[ "$(ls -l blk.blktrace.0 | awk '{ print $5 }')" -gt 1000000 ] || fail "$(cat blktrace.log)"
+	[ "$(stat -c %s blk.blktrace.0)" -gt 1000000 ] || fail "$(cat blktrace.log)"
 	rm blk.blktrace.*
 }
 
@@ -178,6 +178,7 @@ table() {
 }
 
 # OVERHEAD of prepare.sh: other values of these variables, and of `modes`.
+# shellcheck disable=SC1091 # made in the guest
 . /etc/overhead
 [ -z "$programs" ] || echo 1 >/proc/sys/kernel/bpf_stats_enabled
 mount -t debugfs none /sys/kernel/debug

@@ -26,7 +26,7 @@ run delete.most mostrace workload sqlite --transactions 100 --journal delete "$m
 run wal.most mostrace workload sqlite --transactions 100 --journal wal "$mnt/wal.db"
 put_writer
 run writers.most sh -c "sh writer.sh $mnt/x & sh writer.sh $mnt/y & sh writer.sh $mnt/z & wait"
-[ -z "$(cat $sys/filesystems)" ] || fail "filesystems was left as: $(cat $sys/filesystems)"
+[ -z "$(cat "$sys"/filesystems)" ] || fail "filesystems was left as: $(cat "$sys"/filesystems)"
 # Causes from the recorder require entries from the recorder.
 refused "no causes from the kernel.s recorder" mostrace record -d "$loop" -o none.most --entries none --causes kernel -- true
 [ "$(users)" = "$held" ] || fail "jbd2 was held by $held, and is by $(users)"

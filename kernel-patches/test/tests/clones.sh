@@ -57,7 +57,7 @@ record() {
 		filefrag -e -b512 "$mnt/$file" | sed -n "s|^ *[0-9]*: *\([0-9]*\)\.\. *\([0-9]*\): *\([0-9]*\)\.\..*|$(basename $file) \1 \2 \3|p"
 	done >"$out.extents"
 	umount "$mnt"
-	[ "$(cat $class/entries)" -gt 50 ] || fail "$1: $(cat $class/entries) entries"
+	[ "$(cat "$class"/entries)" -gt 50 ] || fail "$1: $(cat "$class"/entries) entries"
 }
 
 # remove_below: removes what `below` made.

@@ -23,8 +23,8 @@ fi
 load names=nothing,else ring_kb=64
 run ext4 delete -journal
 run ext4 wal -wal
-[ "$(cat $sys/names) $(cat $sys/ring_kb) $(cat $sys/dev)" = "nothing,else 64 " ] ||
-	fail "the parameters were left as: $(cat $sys/names), $(cat $sys/ring_kb), $(cat $sys/dev)"
+[ "$(cat "$sys"/names) $(cat "$sys"/ring_kb) $(cat "$sys"/dev)" = "nothing,else 64 " ] ||
+	fail "the parameters were left as: $(cat "$sys"/names), $(cat "$sys"/ring_kb), $(cat "$sys"/dev)"
 put "$(basename "$loop")" dev
 exec 3</dev/mostrace
 refused "somebody else reads it" record busy.most true

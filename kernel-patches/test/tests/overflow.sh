@@ -14,7 +14,7 @@ write_all() {
 
 # check_counts NAME WRITES: the entries recorded and those lost must add up to the writes.
 check_counts() {
-	entries=$(cat $class/entries) lost=$(lost entries_ring)
+	entries=$(cat "$class"/entries) lost=$(lost entries_ring)
 	[ "$lost" -gt 0 ] || fail "$1: nothing lost"
 	[ $((entries + lost)) = "$2" ] || fail "$1: $entries entries and $lost lost of $2"
 	[ "$(count "$1.stream")" = "$entries" ] || fail "$1: $(count "$1.stream") read of $entries entries"
@@ -66,7 +66,7 @@ for _ in $(seq $rounds); do
 done
 info "writes a second: $alone not recorded, $read read, $unread never read, $slow read too slowly"
 # An emulator's speed varies by far less than a factor of five; waiting for the reader would take for ever.
-[ $((unread * 5)) -ge "$read" ] && [ $((slow * 5)) -ge "$read" ] || fail "a full ring is waited for"
+{ [ $((unread * 5)) -ge "$read" ] && [ $((slow * 5)) -ge "$read" ]; } || fail "a full ring is waited for"
 losetup -d "$loop"
 unload
 check_kernel

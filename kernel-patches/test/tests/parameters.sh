@@ -6,7 +6,7 @@ fresh_ext4 64 -b 4096
 for bad in nonsense /dev/null 240:17 1:2:3 99999999:1 "$(printf '%0300d' 1)" loop0,loop0,loop0,loop0,loop0,loop0,loop0,loop0,loop0; do
 	! (put "$bad" dev) 2>/dev/null || fail "dev=$bad was taken"
 done
-[ -z "$(cat $sys/dev)" ] || fail "dev is $(cat $sys/dev)"
+[ -z "$(cat "$sys"/dev)" ] || fail "dev is $(cat "$sys"/dev)"
 put " $loop " dev
 put "$(cat "/sys/block/$(basename "$loop")/dev")" dev
 ! (put "$(printf '%0600d' 1)" names) 2>/dev/null || fail "names of 600 bytes were taken"

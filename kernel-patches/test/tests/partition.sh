@@ -8,13 +8,13 @@ load dev="$(basename "$loop")p2"
 dd if="$loop" of=/dev/null bs=4k count=1 iflag=direct 2>/dev/null
 record_start part.stream
 dd if=/dev/zero of="${loop}p1" bs=4k count=5 oflag=direct 2>/dev/null
-[ "$(cat $class/entries)" = 0 ] || fail "the other partition was recorded"
+[ "$(cat "$class"/entries)" = 0 ] || fail "the other partition was recorded"
 dd if=/dev/zero of="${loop}p2" bs=4k count=7 oflag=direct 2>/dev/null
 # The same place is read through the whole disk.
 dd if="$loop" of=/dev/null bs=4k skip=5120 count=1 2>/dev/null
 record_stop
-entries=$(cat $class/entries)
-[ "$entries" -ge 8 ] && [ "$entries" -le 20 ] || fail "$entries entries"
+entries=$(cat "$class"/entries)
+{ [ "$entries" -ge 8 ] && [ "$entries" -le 20 ]; } || fail "$entries entries"
 [ "$(count part.stream)" = "$entries" ] || fail "$(count part.stream) of $entries entries"
 info "$entries entries"
 losetup -d "$loop"

@@ -17,15 +17,15 @@ start=$(date +%s)
 dd if=/dev/urandom of="$mnt/unread" bs=4k count=600 oflag=direct 2>/dev/null
 # What the journal writes later must not come between the counts.
 sync
-info "600 direct writes, unread: $(($(date +%s) - start)) s, $(cat $class/entries) entries, $(lost entries_ring) lost"
+info "600 direct writes, unread: $(($(date +%s) - start)) s, $(cat "$class"/entries) entries, $(lost entries_ring) lost"
 [ "$(lost entries_ring)" -gt 100 ] || fail "nothing lost"
 take_rest overrun.stream
-kept=$(cat $class/entries)
+kept=$(cat "$class"/entries)
 [ "$(count overrun.stream)" = "$kept" ] || fail "$kept entries, $(count overrun.stream) of them read"
 dd if=/dev/zero of="$mnt/after" bs=4k count=1 oflag=direct 2>/dev/null
 sync
 take_rest after.stream overrun.stream
-[ "$(count after.stream)" = $(($(cat $class/entries) - kept)) ] && [ "$(count after.stream)" -gt 0 ] ||
+{ [ "$(count after.stream)" = $(($(cat "$class"/entries) - kept)) ] && [ "$(count after.stream)" -gt 0 ]; } ||
 	fail "a ring that was full stays so"
 exec 3<&-
 
@@ -57,7 +57,7 @@ streams="one.stream two.stream"
 record_stop
 check_nothing_lost
 one=$(count one.stream) two=$(count two.stream)
-[ $((one + two)) = "$(cat $class/entries)" ] || fail "$one and $two entries of $(cat $class/entries)"
+[ $((one + two)) = "$(cat "$class"/entries)" ] || fail "$one and $two entries of $(cat "$class"/entries)"
 info "two that share: $one and $two entries"
 wait_for "the second reader has not ended" is_free
 remove

@@ -17,7 +17,7 @@ for round in $(seq $rounds); do
 	start=$(date +%s)
 	load dev="$(basename "$loop")" names=all
 	record_start stream
-	wait_for "round $round: $(wc -c <stream) bytes, $(cat $class/entries) entries; $(tail -n 3 fio.log)" has 4000
+	wait_for "round $round: $(wc -c <stream) bytes, $(cat "$class"/entries) entries; $(tail -n 3 fio.log)" has 4000
 	# The reader is killed while it uses the module; closing the device stops the probes.
 	kill "$reader"
 	wait "$reader" || true

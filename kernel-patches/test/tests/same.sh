@@ -45,7 +45,7 @@ both() {
 	filefrag -e -b512 "$mnt/$long" >"$out.extents"
 	for name in early late; do echo "$name $(cat $name.pid)"; done >"$out.writers"
 	check_nothing_lost
-	entries=$(cat $class/entries)
+	entries=$(cat "$class"/entries)
 	[ "$entries" -gt 100 ] || fail "$1: $entries entries"
 	info "$1: $entries entries"
 	remove

@@ -15,7 +15,7 @@ use mostrace::live::follow;
 use mostrace_bundle::temporary::TempFolder;
 use mostrace_bundle::{Packages, units};
 use mostrace_capture::{
-    Device, Drive, Options, Progress, Segments, Size, give_back, record, share_heap,
+    Device, Drive, Options, Progress, Segments, Size, check, give_back, record, share_heap,
 };
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::low_level::raise;
@@ -27,6 +27,8 @@ use crate::cli::{say, usage};
 /// Android's list of apps.
 const PACKAGES: &str = "/data/system/packages.list";
 const DAY: u64 = 86_400;
+/// The most hours that wait to be written.
+const MOST_WAITING: usize = 24;
 /// The number of checks, in the time of a segment, whether one has ended.
 const LOOKS: u32 = 10;
 
@@ -64,16 +66,20 @@ impl Start {
             usage!("--every: an hour must be whole seconds of which a day is a multiple");
         }
         share_heap();
-        let days = Days::new(&self.folder);
-        days.create()?;
-        let lock = Lock::create(&self.folder)?;
-        if !lock.take()? {
+        // What cannot be recorded leaves no folder.
+        check(&Options {
+            device: self.device.clone(),
+            snapshot: false,
+            ..Options::default()
+        })?;
+        let days = Days::create(&self.folder)?;
+        let Some(_lock) = Lock::take(days.folder())? else {
             bail!(
                 "{}: another process keeps a ledger here",
                 self.folder.display()
             );
-        }
-        let before = days.ends()?;
+        };
+        let before = days.sound_ends(&mut |line| say(&line))?;
         // The recording is kept in memory if possible, because writes to the device itself would be recorded.
         let temporary = TempFolder::in_memory()?;
         let output = temporary.path().join("ledger.most");
@@ -149,10 +155,15 @@ impl Start {
         let mut waiting: Vec<Hour> = Vec::new();
         let mut failed = None;
         for hour in hours {
-            waiting.push(hour);
+            let is_full = waiting.len() >= MOST_WAITING;
+            match waiting.last_mut().filter(|_| is_full) {
+                // It lasts longer then.
+                Some(last) => last.absorb(hour),
+                None => waiting.push(hour),
+            }
             failed = None;
             while let (Some(hour), None) = (waiting.first(), &failed) {
-                match days.add(hour) {
+                match days.add(hour, &mut |line| say(&line)) {
                     Ok(()) => drop(waiting.remove(0)),
                     Err(why) => failed = Some(why),
                 }

@@ -90,7 +90,7 @@ impl Ledger {
 impl Check {
     fn run(&self) -> anyhow::Result<u8> {
         let limits = Limits::read(&self.limits)?;
-        let over = limits.check(&Days::new(&self.folder))?;
+        let over = limits.check(&Days::open(&self.folder)?)?;
         for over in &over {
             super::print(|out| {
                 out.extend(format!("{over}\n").into_bytes());

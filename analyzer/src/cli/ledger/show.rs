@@ -8,7 +8,7 @@ use chrono::NaiveDate;
 use clap::builder::PossibleValuesParser;
 use indicatif::{HumanBytes, HumanDuration};
 use mostrace::export::{Format, Output};
-use mostrace::ledger::{COLUMNS, Days, Sums, Time, Timeline};
+use mostrace::ledger::{COLUMNS, Days, OTHERS, Sums, Time, Timeline};
 use mostrace::report::{LEDGER_COLUMNS, ledger};
 use mostrace::text::escape;
 
@@ -58,7 +58,7 @@ impl Show {
     /// Runs the command.
     pub fn run(&self) -> anyhow::Result<()> {
         let by: Vec<&str> = self.by.iter().map(String::as_str).collect();
-        let (days, span) = (Days::new(&self.folder), [self.from, self.to]);
+        let (days, span) = (Days::open(&self.folder)?, [self.from, self.to]);
         if let Some(path) = &self.page {
             return self.page(path, &days, &by);
         }
@@ -103,8 +103,13 @@ fn summary(sums: &Sums) -> String {
         watched_ms,
         uncounted_hours,
         lost,
+        summed_up,
         ..
     } = sums.time;
+    let summed_up = match summed_up {
+        0 => String::new(),
+        rows => format!("; {rows} small rows are summed up as {OTHERS}"),
+    };
     let missing = match sums.missing_write_bytes() {
         0 => "the kernel counted no more than is here".into(),
         bytes => format!("{} that the kernel counted are missing", HumanBytes(bytes)),
@@ -114,7 +119,7 @@ fn summary(sums: &Sums) -> String {
         hours => format!("{missing}; {hours} hours cannot be compared with the kernel's counters"),
     };
     format!(
-        "watched for {}: {} written; {counted}; {lost} records lost{}{}",
+        "watched for {}: {} written; {counted}; {lost} records lost{summed_up}{}{}",
         duration(watched_ms),
         HumanBytes(sums.all.write_bytes),
         gaps(&sums.time),

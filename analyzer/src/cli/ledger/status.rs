@@ -4,12 +4,10 @@
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, bail};
 use chrono::{DateTime, SecondsFormat};
 use indicatif::HumanDuration;
 use mostrace::ledger::{Days, Reading, Sums};
 use mostrace_bundle::health;
-use rustix::process::{Pid, Signal, kill_process};
 
 use super::lock::Lock;
 
@@ -32,10 +30,10 @@ pub struct Stop {
 impl Status {
     /// Runs the command.
     pub fn run(&self) -> anyhow::Result<()> {
-        let days = Days::new(&self.folder);
+        let days = Days::open(&self.folder)?;
         let list = days.list()?;
         let (count, ends) = (list.len(), days.ends()?);
-        let newest = list.last().map(|(day, _)| *day);
+        let newest = list.last().copied();
         let drive = drive(&Sums::new(&days, [newest, None], &[])?);
         let keeper = keeper(&self.folder)?;
         let last = ends.iter().max_by_key(|end| end.unix_ms);
@@ -49,11 +47,9 @@ impl Status {
 
 /// Returns a line that names the recorder that keeps the ledger.
 fn keeper(folder: &std::path::Path) -> anyhow::Result<String> {
-    let lock = Lock::find(folder)?;
-    Ok(match (lock.take()?, lock.holder()) {
-        (true, _) => "nobody keeps this ledger now".into(),
-        (false, Some(pid)) => format!("process {pid} keeps this ledger"),
-        (false, None) => "a process keeps this ledger".into(),
+    Ok(match Lock::holder(folder)? {
+        None => "nobody keeps this ledger now".into(),
+        Some(pid) => format!("process {pid} keeps this ledger"),
     })
 }
 
@@ -87,21 +83,6 @@ fn ended(last: Option<&Reading>) -> String {
 impl Stop {
     /// Runs the command.
     pub fn run(&self) -> anyhow::Result<()> {
-        let lock = Lock::find(&self.folder)?;
-        if lock.take()? {
-            bail!("{}: nobody keeps this ledger now", self.folder.display());
-        }
-        let pid = lock
-            .holder()
-            .and_then(|pid| Pid::from_raw(pid.cast_signed()));
-        let Some(pid) = pid else {
-            bail!(
-                "{}: the process that keeps this ledger is not known",
-                self.folder.display()
-            );
-        };
-        kill_process(pid, Signal::TERM)
-            .with_context(|| format!("process {}", pid.as_raw_nonzero()))?;
-        lock.wait()
+        Lock::end_holder(Days::open(&self.folder)?.folder())
     }
 }

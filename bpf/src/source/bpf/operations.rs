@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Converts the system calls that the probes record to operations: numbers the open files, and finds the paths of names.
 
-use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use mostrace_bundle::entry::{Flags, NONE, RawHead, Stage, UNKNOWN_ID};
 use mostrace_bundle::operation::{
@@ -67,7 +69,7 @@ impl Operations {
             recorder: std::process::id(),
             disk_dev: device.disk_dev,
             filesystems: members::filesystems(device),
-            mounts: mountinfo::all(),
+            mounts: mountinfo::reachable(),
             files: HashMap::new(),
             next: 1,
             held: HashMap::new(),
@@ -210,14 +212,13 @@ impl Operations {
     /// Returns the path in the traced filesystem, given a path from the root of all mounts.
     fn below_mount(&self, path: &[u8]) -> Option<Vec<u8>> {
         let path = normal_path(path)?;
-        let mounts = self.mounts.iter().filter_map(|mounted| {
-            let point = mounted.point.trim_matches('/').as_bytes();
-            Some((mounted, below(&path, point)?))
-        });
-        // The deepest mount is visible, and the last one of several at the same point.
-        let (mounted, rest) = mounts.max_by_key(|(_, rest)| Reverse(rest.len()))?;
+        let whole = [b"/", &path[..]].concat();
+        let whole = Path::new(OsStr::from_bytes(&whole));
+        let mounted = mountinfo::holding(&self.mounts, whole)?;
+        let rest = whole.strip_prefix(&mounted.point).ok()?;
         let ours = self.filesystems.contains(&device_number(&mounted.dev)?);
-        ours.then(|| normal_path(&[mounted.root.as_bytes(), b"/", rest].concat()))?
+        let path = mounted.root.join(rest);
+        ours.then(|| normal_path(path.as_os_str().as_bytes()))?
     }
 
     /// Returns the record of a file that had been opened before its first use was seen.
@@ -297,15 +298,6 @@ impl Operations {
 fn path_of(name: Option<&RawName>, operations: &Operations) -> Option<Vec<u8>> {
     match operations.place(name?) {
         Place::Ours(path) => Some(path),
-        _ => None,
-    }
-}
-
-/// Returns the part of a path behind a folder, without slashes at the ends; None if the path does not lead into the folder.
-fn below<'p>(path: &'p [u8], folder: &[u8]) -> Option<&'p [u8]> {
-    match path.strip_prefix(folder)? {
-        [b'/', rest @ ..] => Some(rest),
-        rest if rest.is_empty() || folder.is_empty() => Some(rest),
         _ => None,
     }
 }
@@ -585,9 +577,7 @@ mod tests {
             dev: dev.into(),
             root: root.into(),
             point: point.into(),
-            kind: "ext4".into(),
-            source: String::new(),
-            options: String::new(),
+            ..Mounted::default()
         };
         let operations = Operations {
             recorder: 0,
@@ -597,7 +587,6 @@ mod tests {
                 mounted("8:1", "/", "/"),
                 mounted("7:1", "/", "/mnt"),
                 mounted("8:2", "/", "/mnt/other"),
-                mounted("8:3", "/", "/home/app"),
                 mounted("7:1", "/copy", "/home/app"),
             ],
             files: HashMap::new(),
@@ -617,10 +606,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_stands_behind_its_folder() {
-        assert_eq!(below(b"a/b", b"a"), Some(&b"b"[..]));
-        assert_eq!(below(b"ab", b"a"), None);
-        assert_eq!(below(b"ab", b""), Some(&b"ab"[..]));
+    fn a_device_number_is_the_kernels() {
         assert_eq!(device_number("7:1"), Some(7 << 20 | 1));
     }
 }

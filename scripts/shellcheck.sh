@@ -1,0 +1,38 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Checks all shell scripts of the repository. Those without a `#!` are parts: of a guest's test, which begins with guest/lib.sh, or of the
+# scripts that read them.
+set -eu
+cd "$(dirname "$0")/.."
+
+failed=0
+# check OPTION… FILE: the files that a script reads are looked for beside it and from the top.
+check() {
+	shellcheck -x -P SCRIPTDIR -P . "$@" || failed=1
+}
+
+# check_test FILE: checks a test behind what is read before it.
+check_test() {
+	{
+		printf '#!/bin/sh\n. guest/lib.sh\n'
+		lib=$(dirname "$(dirname "$1")")/lib.sh
+		[ "$lib" = guest/lib.sh ] || [ ! -e "$lib" ] || echo ". $lib"
+		echo ". ./$1"
+	} | check -a -
+}
+
+for file in $(git ls-files '*.sh' guest/init); do
+	case $(head -n 1 "$file") in
+	'#!/bin/busybox'*) check -s dash "$file" ;;
+	'#!'*) check "$file" ;;
+	*)
+		case $file in
+		*/tests/* | */series/test/* | */overhead/*) check_test "$file" ;;
+		# The test of a guest reads these, and shows what they lack.
+		guest/lib*.sh) ;;
+		*) check -s sh "$file" ;;
+		esac
+		;;
+	esac
+done
+exit $failed
