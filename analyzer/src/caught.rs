@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one place where a panic is caught: a library that reads a file may panic over what is in it, and the file is to blame, not the
-//! program. Our own code does not panic over a file, so it is not called through here.
+//! The one place where a panic is caught: a library may panic over a file or a query, and then that is to blame, not the program. Our
+//! own code does not panic over a file, so it is not called through here.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -15,17 +15,17 @@ thread_local! {
 /// How the threads are named that polars works with; a panic in one of them goes on in the thread that called it.
 const WORKER: &str = "polars";
 
-/// Runs what a library does with a file. If it panics, nothing is printed, and its message is returned.
+/// Runs what a library does. If it panics, nothing is printed, and its message is returned.
 ///
 /// # Errors
 /// Returns the panic's message.
 pub fn caught<T>(read: impl FnOnce() -> T) -> Result<T, String> {
     silence();
     let was_in = IS_IN.replace(true);
-    // Nothing that the closure changes is used again after a panic: its file is given up.
+    // Nothing that the closure changes is used again after a panic.
     let done = catch_unwind(AssertUnwindSafe(read));
     IS_IN.set(was_in);
-    done.map_err(|panic| format!("it is damaged: {}", message(&*panic)))
+    done.map_err(|panic| message(&*panic))
 }
 
 /// Keeps panics that are caught from being printed; all others are printed as before.
@@ -48,7 +48,7 @@ fn silence() {
 fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-    let text = text.unwrap_or("a library could not read it");
+    let text = text.unwrap_or("a library failed");
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -60,7 +60,7 @@ mod tests {
     fn a_panic_becomes_one_line() {
         assert_eq!(caught(|| 7), Ok(7));
         let line = caught(|| panic!("at {}\nof 3", 4)).unwrap_err();
-        assert_eq!(line, "it is damaged: at 4 of 3");
+        assert_eq!(line, "at 4 of 3");
         assert_eq!(caught(|| [0_u8; 2].get(1).copied()), Ok(Some(0)));
         assert!(!IS_IN.get());
     }

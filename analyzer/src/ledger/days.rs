@@ -98,7 +98,12 @@ impl Days {
         let file = self.folder.read(name(day))?;
         let broken = broken(self.path(day));
         let rows = caught(|| ParquetReader::new(file).finish());
-        let rows = rows.unwrap_or_else(|why| Err(PolarsError::ComputeError(why.into())));
+        let damaged = |why| {
+            Err(PolarsError::ComputeError(
+                format!("it is damaged: {why}").into(),
+            ))
+        };
+        let rows = rows.unwrap_or_else(damaged);
         rows.and_then(|rows| with_all_columns(&rows))
             .map_err(broken)
     }

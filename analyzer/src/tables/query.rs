@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! SQL queries over the rows and over the tables beside them, run by polars.
 
+use std::panic::resume_unwind;
+
 use polars::prelude::{
     DataFrame, IntoLazy, LazyFrame, PolarsError, PolarsResult, UnionArgs, concat,
 };
@@ -8,6 +10,7 @@ use polars::sql::SQLContext;
 
 use super::relations::Relation;
 use super::{Table, calls};
+use crate::caught::caught;
 use crate::facts::{Column, Facts, catalogue, one_line};
 
 /// The name of the table of rows in a query.
@@ -189,8 +192,10 @@ pub fn run(facts: &Facts, sql: &str, asked: &Asked, calls: Vec<Table>) -> Result
         let pieces = calls.into_iter().map(|table| Ok(table.frame.lazy()));
         context.register(calls::NAME, one(pieces)?);
     }
-    let answer = on_deep_stack(|| context.execute(sql).and_then(LazyFrame::collect));
-    let answer = answer.map_err(PolarsError::from).flatten();
+    let mut execute = || context.execute(sql).and_then(LazyFrame::collect);
+    let answer = on_deep_stack(|| caught(&mut execute)).map_err(PolarsError::from);
+    let answer = answer
+        .and_then(|done| done.unwrap_or_else(|why| Err(PolarsError::ComputeError(why.into()))));
     answer.map_err(|error| match unknown_in(&error, asked) {
         Some(name) => Error::UnknownColumn {
             name,
