@@ -5,9 +5,10 @@
 use std::path::{Path, PathBuf};
 
 use mostrace_bundle::entry::{
-    CallKind, Flags, Jbd2, NONE, Origin, RawCall, RawDirtied, RawDirtier, RawFile, RawFreed,
-    RawHandle, RawHead, RawProcess, Stage, TYPE_CALL, TYPE_DIRTIED, TYPE_DIRTIER, TYPE_FILE,
-    TYPE_FREED, TYPE_HANDLE, TYPE_PROCESS, What, call_flags, dirtied_flags, handle_flags,
+    CallKind, Flags, Jbd2, NONE, Origin, RawCall, RawDirtied, RawDirtier, RawF2fs, RawFile,
+    RawFreed, RawHandle, RawHead, RawProcess, Stage, Step, TYPE_CALL, TYPE_DIRTIED, TYPE_DIRTIER,
+    TYPE_F2FS, TYPE_FILE, TYPE_FREED, TYPE_HANDLE, TYPE_PROCESS, What, call_flags, dirtied_flags,
+    handle_flags,
 };
 use mostrace_bundle::manifest::{Device, Filesystem, SCHEMA, State};
 use mostrace_bundle::table::TableWriter;
@@ -73,6 +74,7 @@ pub struct Scene {
     pub handles: Option<Vec<Vec<u8>>>,
     pub dirtied: Option<Vec<Vec<u8>>>,
     pub calls: Option<Vec<Vec<u8>>>,
+    pub f2fs: Option<Vec<Vec<u8>>>,
     /// The packages of an Android device.
     pub packages: Option<&'static str>,
     /// The number of jbd2's running transaction.
@@ -82,6 +84,8 @@ pub struct Scene {
     pub manifest: Manifest,
     /// True if the tables have each modification of a block, and each thread and purpose that took part in a transaction.
     pub tells_each: bool,
+    /// The time from one step to the next, µs.
+    pub step_us: u64,
     now_us: u64,
 }
 
@@ -176,6 +180,7 @@ impl Scene {
             tells_each: true,
             tid: 1,
             generation: 1,
+            step_us: 1000,
             now_us: 1000,
             ..Scene::default()
         }
@@ -197,9 +202,9 @@ impl Scene {
         self.events.extend(message);
     }
 
-    /// Adds Q, G, I, D and C of one request, a millisecond after the one before.
+    /// Adds Q, G, I, D and C of one request, a step after the one before.
     pub fn request(&mut self, flags: u32, sector: u64, bytes: u32, thread: Thread) {
-        self.now_us += 1000;
+        self.now_us += self.step_us;
         for (act, at, pid) in [
             (1, 0, thread.pid),
             (4, 1, thread.pid),
@@ -207,7 +212,7 @@ impl Scene {
             (7, 20, 9),
             (8, 100, 0),
         ] {
-            let time = (self.now_us + at) * 1000;
+            let time = self.now_us * 1000 + at * self.step_us;
             self.events
                 .extend(record(time, flags | act, sector, bytes, pid, &[]));
         }
@@ -215,7 +220,7 @@ impl Scene {
 
     /// Adds a cache flush that the device executes: a lone C.
     pub fn device_flush(&mut self) {
-        self.now_us += 1000;
+        self.now_us += self.step_us;
         self.events
             .extend(record(self.now_us * 1000, READ | FLUSH | 8, 0, 0, 0, &[]));
     }
@@ -225,7 +230,7 @@ impl Scene {
             kind: kind.into(),
             size: (size as u16).into(),
             dev: DEVICE.into(),
-            time_ns: (self.now_us * 1000 + 10_500).into(),
+            time_ns: (self.now_us * 1000 + 10 * self.step_us + self.step_us / 2).into(),
             sector: sector.into(),
             bytes: bytes.into(),
             stage: Stage::INSERT,
@@ -282,6 +287,16 @@ impl Scene {
         flag_last(self.dirtiers.get_or_insert_default(), flags);
     }
 
+    /// Sets flags of the last call.
+    pub fn flag_call(&mut self, flags: Flags) {
+        flag_last(self.calls.get_or_insert_default(), flags);
+    }
+
+    /// Lets time pass.
+    pub fn wait(&mut self, us: u64) {
+        self.now_us += us;
+    }
+
     /// Sets flags of the last handle.
     pub fn flag_handle(&mut self, flags: Flags) {
         flag_last(self.handles.get_or_insert_default(), flags);
@@ -329,10 +344,10 @@ impl Scene {
         self.dirtiers.get_or_insert_default().push(record);
     }
 
-    /// Adds a handle of the running transaction that ends a millisecond later; it dirties blocks of 4096 bytes at these home
+    /// Adds a handle of the running transaction that ends a step later; it dirties blocks of 4096 bytes at these home
     /// sectors.
     pub fn handle(&mut self, of: HandleOf, homes: &[u64]) {
-        self.now_us += 1000;
+        self.now_us += self.step_us;
         let functions = &mut self.manifest.functions;
         let known = functions.iter().position(|name| name == of.function);
         let function = known.unwrap_or_else(|| {
@@ -384,9 +399,9 @@ impl Scene {
         }
     }
 
-    /// Lets an inode free the block of 4096 bytes at this home sector in the running transaction, a millisecond later.
+    /// Lets an inode free the block of 4096 bytes at this home sector in the running transaction, a step later.
     pub fn free(&mut self, home: u64, inode: u64) {
-        self.now_us += 1000;
+        self.now_us += self.step_us;
         let mut head = head_at(TYPE_FREED, 56, self.now_us);
         (head.sector, head.bytes) = (home.into(), 4096.into());
         let raw = RawFreed {
@@ -402,9 +417,9 @@ impl Scene {
         self.freed.get_or_insert_default().push(record);
     }
 
-    /// Adds a call that returns a millisecond later.
+    /// Adds a call that returns a step later.
     pub fn call(&mut self, of: CallOf) {
-        self.now_us += 1000;
+        self.now_us += self.step_us;
         let mut head = head_at(TYPE_CALL, 120, self.now_us);
         if of.first_bytes.is_some() {
             head.flags = call_flags::FIRST;
@@ -432,6 +447,29 @@ impl Scene {
         };
         let record = raw.as_bytes().to_vec();
         self.calls.get_or_insert_default().push(record);
+    }
+
+    /// Adds a step of f2fs that a thread takes, a step later.
+    pub fn f2fs(&mut self, step: Step, thread: Thread) {
+        self.now_us += self.step_us;
+        let mut head = head_at(TYPE_F2FS, 72, self.now_us);
+        if thread.pid < 100 {
+            head.flags = Flags::KERNEL_THREAD;
+        }
+        let raw = RawF2fs {
+            head,
+            s_dev: DEVICE.into(),
+            pid: thread.pid.into(),
+            tgid: thread.tgid.into(),
+            uid: uid_of(thread).into(),
+            step: (step as u16).into(),
+            reason: 0.into(),
+            call: (CallKind::Fsync as u16).into(),
+            pad: 0.into(),
+            comm: comm_of(thread),
+        };
+        let record = raw.as_bytes().to_vec();
+        self.f2fs.get_or_insert_default().push(record);
     }
 
     /// Commits the running transaction: a descriptor, copies of blocks with these homes and the commit block, each of 4096
@@ -471,6 +509,7 @@ impl Scene {
             (layout::HANDLE, self.handles.as_ref()),
             (layout::DIRTIED, self.dirtied.as_ref()),
             (layout::CALL, self.calls.as_ref()),
+            (layout::F2FS, self.f2fs.as_ref()),
         ];
         for (name, records) in tables {
             let Some(records) = records else { continue };
