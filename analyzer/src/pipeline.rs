@@ -44,6 +44,8 @@ pub struct End {
     pub names: Names,
     /// The causes, indexed by number; None if they were not wanted.
     pub causes: Option<Vec<Cause>>,
+    /// How much was forgotten because there was no room for more, by what it was.
+    pub cut_short: Vec<(&'static str, usize)>,
 }
 
 impl<'a, R: Read> Pipeline<'a, R> {
@@ -135,7 +137,9 @@ impl<'a, R: Read> Pipeline<'a, R> {
     /// Returns an error if a table cannot be read.
     pub fn finish(self) -> Result<End, Error> {
         let names = self.attributor.finish(Some(self.completions.names()))?;
+        let cut_short = self.causer.as_ref().map(Causer::cut_short);
         Ok(End {
+            cut_short: cut_short.unwrap_or_default(),
             completions: self.completions,
             names,
             causes: self.causer.map(Causer::finish),

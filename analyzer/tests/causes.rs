@@ -7,7 +7,7 @@ mod scene;
 
 use std::collections::BTreeMap;
 
-use mostrace_bundle::entry::{CallKind, Jbd2, NONE, Origin};
+use mostrace_bundle::entry::{CallKind, Jbd2, NONE, Origin, call_flags};
 use proptest::prelude::*;
 use run::{json, mostrace, program, say};
 use scene::{
@@ -370,6 +370,87 @@ fn a_change_that_may_be_unseen_leaves_the_first() {
     assert_eq!(written(&s, &[]), ["regular sqlite3 write 12 set 2"]);
 }
 
+/// However long a call lasts, what it changed before it returned may be its task's.
+#[test]
+fn a_call_that_lasts_a_minute_is_known_from_its_beginning() {
+    let mut s = Scene::begun();
+    s.call(WRITER);
+    write_out(&mut s, 0, 4096, SQLITE, 1100);
+    s.call(WRITER);
+    write_out(&mut s, 0, 4096, SQLITE, 1100);
+    // It began between the two, and its entry comes a minute later.
+    s.wait(60_000_000);
+    s.call(CallOf {
+        lasted_us: 60_002_500,
+        ..WRITER.by(OTHER)
+    });
+    assert_eq!(
+        written(&s, &[]),
+        [
+            "regular sqlite3 write 12 exact 1",
+            "regular sqlite3 write 12 set 2"
+        ]
+    );
+}
+
+/// The recording ended before the call did, so that nothing tells what it changed.
+#[test]
+fn after_a_call_that_never_returned_its_file_is_not_known_for_sure() {
+    let mut s = Scene::begun();
+    s.call(WRITER);
+    write_out(&mut s, 0, 4096, SQLITE, 1100);
+    s.call(WRITER);
+    write_out(&mut s, 0, 4096, SQLITE, 1100);
+    let in_progress = CallOf {
+        offset: NONE,
+        bytes: 0,
+        lasted_us: 2500,
+        ..WRITER.by(OTHER)
+    };
+    s.call(in_progress);
+    s.flag_call(call_flags::OPEN_END);
+    assert_eq!(
+        written(&s, &[]),
+        [
+            "regular sqlite3 write 12 exact 1",
+            "regular sqlite3 write 12 first 1"
+        ]
+    );
+}
+
+/// A request whose end nothing tells may change its range whenever it is written out.
+#[test]
+fn a_request_without_an_end_may_have_changed_every_later_block() {
+    let mut s = Scene::begun();
+    s.call(WRITER.by(OTHER));
+    s.flag_call(call_flags::OPEN_END);
+    for _ in 0..2 {
+        s.call(WRITER);
+        write_out(&mut s, 0, 4096, SQLITE, 1100);
+    }
+    assert_eq!(written(&s, &[]), ["regular sqlite3 write 12 set 2"; 2]);
+}
+
+/// More tasks are in calls at once than are looked at for a row.
+#[test]
+fn what_there_is_no_room_for_is_counted_and_not_exact() {
+    let mut s = Scene::begun();
+    s.call(WRITER);
+    write_out(&mut s, 0, 4096, SQLITE, 1100);
+    for pid in 300..400 {
+        s.call(CallOf {
+            offset: 8192,
+            lasted_us: 500_000,
+            ..WRITER.by(Thread::new(pid, pid, "crowd"))
+        });
+    }
+    assert_eq!(written(&s, &[]), ["regular sqlite3 write 12 first 1"]);
+    let (_tmp, path) = saved(&s);
+    let said = say(program().args(["analyze", &path])).err;
+    let line = "changes to contents: no room for 1; what they touched is not said to be exact";
+    assert!(said.contains(line), "{said}");
+}
+
 #[test]
 fn what_was_cut_off_is_nobodys_change_any_more() {
     let mut s = Scene::begun();
@@ -529,7 +610,7 @@ fn a_block_written_home_is_who_changed_it_first_or_all_theirs() {
 #[test]
 fn transactions_at_full_speed_are_all_judged() {
     let mut s = Scene::begun();
-    s.speed_up(100);
+    s.step_us = 10;
     let transactions = 600;
     for at in 0..transactions {
         let thread = if at == 60 { OTHER } else { SQLITE };

@@ -446,9 +446,9 @@ pub mod call_flags {
     pub const DATABASE: Flags = Flags(2);
     /// The call wrote to a file that was opened with `O_SYNC` or `O_DSYNC`: the data was durable when it returned.
     pub const THROUGH: Flags = Flags(4);
-    /// A request to io_uring that posts no completion unless it fails, so that nothing tells its end: it may go on after
-    /// `head.time_ns`. Its offset and bytes are as asked for, and its result is 0. If it fails, another entry without this
-    /// flag follows.
+    /// A request to io_uring that posts no completion unless it fails, so that nothing tells its end, or a call that had not
+    /// returned when the recording ended: it may go on after `head.time_ns`. Its offset and bytes are as asked for, and its result
+    /// is 0. If a request fails, another entry without this flag follows.
     pub const OPEN_END: Flags = Flags(8);
     /// The filesystem reported the write, which is part of no call that has an entry. `start_ns` is `head.time_ns`, when
     /// the write ended.

@@ -44,8 +44,9 @@ fuzz_target!(|data: &[u8]| {
     tables
         .iter_mut()
         .for_each(|table| drop(table.splice(..0, header())));
-    // The calls are read twice.
+    // The calls are read three times.
     let calls = tables[5].clone();
+    let mut all_calls = reader(calls.clone());
     let [
         mut processes,
         mut names,
@@ -73,7 +74,7 @@ fuzz_target!(|data: &[u8]| {
     let tables = Tables {
         handles: Some(&mut handles),
         dirtied: Some(&mut dirtied),
-        calls: Some(&mut called),
+        calls: Some((&mut called, &mut all_calls)),
         f2fs: Some(&mut f2fs),
     };
     let functions = ["ext4_write_begin", "ext4_unlink"].map(str::to_owned);

@@ -48,10 +48,14 @@ impl Reader<'_> {
         }
         let of_bios = tables.iter_mut().map(|(_, table)| table).collect();
         let mut of_causes = self.tables_of_causes()?;
+        let mut all_calls = match self.options.causes {
+            Some(_) => self.recording.table(layout::CALL)?,
+            None => None,
+        };
         let mut pipeline = Pipeline::new(
             Completions::new(self.recording.events()?),
             self.attributor(of_bios, map, journal)?,
-            self.causer(&mut of_causes),
+            self.causer(&mut of_causes, &mut all_calls),
         );
         while let Some(step) = pipeline.next()? {
             facts.push(&step.request, step.rows, step.verdicts)?;
@@ -76,6 +80,11 @@ impl Reader<'_> {
                     "{name}: cut short at byte {at}; what follows is left out"
                 ));
             }
+        }
+        for (what, count) in end.cut_short {
+            remarks.notices.push(format!(
+                "{what}: no room for {count}; what they touched is not said to be exact"
+            ));
         }
         if end.names.missing_stacks > 0 {
             let missing = end.names.missing_stacks;
@@ -140,13 +149,14 @@ impl Reader<'_> {
     fn causer<'t>(
         &self,
         tables: &'t mut [Option<Table>; layout::CAUSES.len()],
+        all_calls: &'t mut Option<Table>,
     ) -> Option<Causer<'t, Joined>> {
         let sharing = self.options.causes?;
         let [handles, dirtied, calls, f2fs] = tables;
         let tables = causes::Tables {
             handles: handles.as_mut(),
             dirtied: dirtied.as_mut(),
-            calls: calls.as_mut(),
+            calls: calls.as_mut().zip(all_calls.as_mut()),
             f2fs: f2fs.as_mut(),
         };
         let manifest = self.recording.manifest();

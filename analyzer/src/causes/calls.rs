@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! System calls that make something durable or remove it; finds the call that a thread was in at a moment.
 
-use std::collections::VecDeque;
-
 use mostrace_bundle::entry::{CallKind, RawCall};
 
 use super::Caller;
 use super::handle::removes;
 use super::operation::is_sync;
+use super::spans::{Lasting, Spans};
 use crate::attribute::{FileId, HashMap};
 use crate::tally::Tally;
 
-/// Calls that ended this long ago cannot be asked for any more, ns.
+/// Calls are dropped that ended this long ago, ns. What was in progress before then is not known any more.
 const KEPT_NS: u64 = 10_000_000_000;
-/// More calls than are made in that time; beyond it, all are forgotten.
+/// The most calls that are kept; beyond it, all are dropped.
 const LIMIT: usize = 1 << 19;
 /// With fewer calls than this, looking for old ones gains nothing.
 const FEW: usize = 4096;
@@ -48,21 +47,30 @@ impl Call {
             cp_reason: raw.cp_reason.get(),
         }
     }
+}
 
-    /// Returns true if the call was in progress at `time_ns`.
-    pub fn is_at(&self, time_ns: u64) -> bool {
-        (self.start_ns..=self.end_ns).contains(&time_ns)
+impl Lasting for Call {
+    fn start_ns(&self) -> u64 {
+        self.start_ns
+    }
+
+    fn end_ns(&self) -> u64 {
+        self.end_ns
     }
 }
 
-/// Calls in the order of their returns.
+/// Calls of the last seconds and those that are known ahead.
 #[derive(Default)]
 pub(super) struct Calls {
-    by_pid: HashMap<u32, VecDeque<Call>>,
+    by_pid: HashMap<u32, Spans<Call>>,
     /// The calls for durability of all threads.
-    syncs: VecDeque<Call>,
+    syncs: Spans<Call>,
     count: usize,
     sweep_at: usize,
+    /// Calls that ended before this time may have been dropped, ns.
+    gone_ns: u64,
+    /// Number of calls that were dropped for want of room.
+    cut_short: usize,
 }
 
 impl Calls {
@@ -73,11 +81,9 @@ impl Calls {
             return;
         }
         if is_sync(call.kind) {
-            // The table is almost in time order.
-            let after = self.syncs.partition_point(|c| c.end_ns <= call.end_ns);
-            self.syncs.insert(after, call);
+            self.syncs.push(call);
         }
-        self.by_pid.entry(call.pid).or_default().push_back(call);
+        self.by_pid.entry(call.pid).or_default().push(call);
         self.count.tally(1);
         if self.count > self.sweep_at.max(FEW) {
             self.sweep(now_ns);
@@ -86,40 +92,50 @@ impl Calls {
 
     /// Returns the call that a thread was in at `time_ns`.
     pub fn at(&self, pid: u32, time_ns: u64) -> Option<&Call> {
-        let calls = self.by_pid.get(&pid)?;
-        let first = calls.partition_point(|call| call.end_ns < time_ns);
-        // A thread is in one call at a time.
-        calls.get(first).filter(|call| call.is_at(time_ns))
+        let calls = self.by_pid.get(&pid)?.over(time_ns, time_ns);
+        // A thread is in one call at a time, but may have several requests to io_uring in flight.
+        calls.min_by_key(|call| call.end_ns)
     }
 
     /// Among the calls for durability that lasted from `from_ns` to `to_ns` or longer and are `wanted`, returns the one that
-    /// began first.
+    /// began first; None if it may have been dropped, or if there are too many to look at.
     pub fn first_sync(
         &self,
         from_ns: u64,
         to_ns: u64,
         wanted: impl Fn(&Call) -> bool,
     ) -> Option<&Call> {
-        let first = self.syncs.partition_point(|call| call.end_ns < to_ns);
-        let later = self.syncs.range(first..);
-        later
-            .filter(|call| call.start_ns <= from_ns && wanted(call))
-            .min_by_key(|call| call.start_ns)
+        if to_ns < self.gone_ns || self.syncs.are_too_many(from_ns, to_ns) {
+            return None;
+        }
+        let lasted = self.syncs.over(from_ns, to_ns);
+        lasted
+            .filter(|call| wanted(call))
+            .min_by_key(|call| (call.start_ns, call.end_ns))
+    }
+
+    /// Returns the number of calls for which there was no room.
+    pub fn cut_short(&self) -> usize {
+        self.cut_short
     }
 
     /// Drops calls that are too old, and all calls if that is not enough.
     fn sweep(&mut self, now_ns: u64) {
-        let oldest = now_ns.saturating_sub(KEPT_NS);
+        let oldest = now_ns.saturating_sub(KEPT_NS).max(self.gone_ns);
+        self.gone_ns = oldest;
         for calls in self.by_pid.values_mut() {
-            let old = calls.partition_point(|call| call.end_ns < oldest);
-            calls.drain(..old);
+            calls.drop_before(oldest);
         }
-        self.by_pid.retain(|_, calls| !calls.is_empty());
-        let old = self.syncs.partition_point(|call| call.end_ns < oldest);
-        self.syncs.drain(..old);
-        self.count = self.by_pid.values().map(VecDeque::len).sum();
+        self.by_pid.retain(|_, calls| calls.len() > 0);
+        self.syncs.drop_before(oldest);
+        self.count = self.by_pid.values().map(Spans::len).sum();
         if self.count > LIMIT {
-            *self = Calls::default();
+            let last_ns = self.by_pid.values().filter_map(Spans::last_end);
+            *self = Calls {
+                gone_ns: last_ns.max().unwrap_or(0).saturating_add(1),
+                cut_short: self.cut_short.saturating_add(self.count),
+                ..Calls::default()
+            };
         }
         self.sweep_at = self.count.saturating_mul(2);
     }

@@ -8,6 +8,7 @@ use mostrace_bundle::Error;
 use mostrace_bundle::entry::{CallKind, NONE, Origin, RawCall, call_flags, handle_flags};
 use mostrace_map::class::{Class, Kind};
 
+use super::ahead::Ahead;
 use super::blame::{Blame, Others, Weights};
 use super::calls::{Call, Calls};
 use super::cause::List;
@@ -19,7 +20,7 @@ use super::pages::Pages;
 use super::share::{Sharing, Verdicts};
 use super::tables::Tables;
 use super::unlinked::Unlinked;
-use super::writes::{Act, Change, Inode, Writes};
+use super::writes::{Act, Change, Inode, NEVER, Writes};
 use super::{Caller, Cause, CauseId, Known, Operation};
 use crate::attribute::{FileId, HashMap, Op, ProcessId, Registry, Request, Row};
 
@@ -52,6 +53,8 @@ pub struct Causer<'a, R> {
     sharing: Sharing,
     /// False if the recording lost entries, so that some changes may be unknown.
     is_whole: bool,
+    /// Calls that last long.
+    ahead: Ahead,
     found: Found,
     journals: Journals,
     homes: Homes,
@@ -93,6 +96,7 @@ impl<'a, R: Read> Causer<'a, R> {
             functions: functions.to_vec(),
             sharing,
             is_whole,
+            ahead: Ahead::default(),
             found: Found::default(),
             journals: Journals::default(),
             homes: Homes::default(),
@@ -121,26 +125,7 @@ impl<'a, R: Read> Causer<'a, R> {
         if let Some(bytes) = registry.block_size().and_then(|b| u32::try_from(b).ok()) {
             self.block = bytes.clamp(512, LARGEST_BLOCK);
         }
-        while let Some(raw) = self.tables.call(time_ns)? {
-            let caller = Caller {
-                process: registry.thread(raw.into(), raw.head.time_ns.get()),
-                stack: registry.stack(raw.head.sector.get()),
-            };
-            let file = registry.inode(raw.ino.get(), raw.generation.get());
-            let call = Call::new(raw, caller, file);
-            if call.kind == CallKind::Unlink && raw.result.get() == 0 {
-                self.found.unlinked.push(call.inode, caller);
-            }
-            let succeeded = raw.result.get() >= 0;
-            if registry.is_mapped(raw.s_dev.get()) {
-                // A kernel thread, such as a loop device's, writes for somebody who is not known.
-                let whose = user(caller.process, registry).map(|_| caller);
-                let whose = whose.unwrap_or_default();
-                self.found.note_write(raw, whose, self.block.into());
-            }
-            self.found.f2fs.call(&call, succeeded);
-            self.found.calls.push(call, time_ns);
-        }
+        self.pull_calls(time_ns, registry)?;
         while let Some(raw) = self.tables.step(time_ns)? {
             let process = registry.thread(raw.into(), raw.head.time_ns.get());
             let Found { f2fs, calls, .. } = &mut self.found;
@@ -175,6 +160,21 @@ impl<'a, R: Read> Causer<'a, R> {
         self.is_whole &= !self.journals.are_partial();
         for transaction in self.journals.outdated(time_ns) {
             self.committed(transaction);
+        }
+        Ok(())
+    }
+
+    /// Reads the calls that may have been in progress at `time_ns`.
+    fn pull_calls(&mut self, time_ns: u64, registry: &mut Registry<'_>) -> Result<(), Error> {
+        while let Some(raw) = self.tables.long_call()? {
+            self.ahead.push(raw);
+        }
+        self.is_whole &= self.ahead.cut_short() == 0;
+        while let Some(raw) = self.ahead.next(time_ns) {
+            self.found.note_call(&raw, time_ns, self.block, registry);
+        }
+        while let Some(raw) = self.tables.call(time_ns)? {
+            self.found.note_call(&raw, time_ns, self.block, registry);
         }
         Ok(())
     }
@@ -238,6 +238,28 @@ impl<R> Causer<'_, R> {
         let process_of = |causer| registry.process(self.found.list.get(causer).process).tgid;
         let first = causers.next().and_then(process_of);
         first.is_some() && causers.all(|causer| process_of(causer) == first)
+    }
+
+    /// Returns how many calls and changes were forgotten because there was no room for more, by what they are.
+    pub fn cut_short(&self) -> Vec<(&'static str, usize)> {
+        let Found {
+            calls,
+            pages,
+            unlinked,
+            writes,
+            ..
+        } = &self.found;
+        let all = [
+            ("calls that lasted long", self.ahead.cut_short()),
+            ("calls for durability", calls.cut_short()),
+            ("changes to contents", writes.cut_short()),
+            ("writers of pages", pages.cut_short()),
+            ("names that were removed", unlinked.cut_short()),
+            ("blocks to be written home", self.homes.cut_short()),
+        ];
+        let mut all = all.to_vec();
+        all.retain(|(_, count)| *count > 0);
+        all
     }
 
     /// Returns the causes, indexed by number.
@@ -351,11 +373,20 @@ impl Found {
             }
             Lead::Eviction => Blame::of(unlinked.get(handle.inode).map(&mut cause)),
         };
-        match found {
+        let are_missing = match handle.lead {
+            Lead::Pages => pages.forgot(handle.inode, handle.start_ns),
+            Lead::WrittenPages => pages.forgot(handle.inode, handle.converted_ns),
+            _ => false,
+        };
+        let found = match found {
             // Whoever closes a file last did not remove it.
             Blame::Unknown if handle.lead == Lead::Eviction => Blame::Unknown,
             Blame::Unknown if !handle.is_kernels => Blame::Exact(cause(handle.caller)),
             found => found,
+        };
+        match are_missing {
+            true => found.first(&Others::Unknown),
+            false => found,
         }
     }
 
@@ -370,6 +401,28 @@ impl Found {
         })
     }
 
+    /// Notes a call. `now_ns` is the trace's time.
+    fn note_call(&mut self, raw: &RawCall, now_ns: u64, block: u32, registry: &mut Registry<'_>) {
+        let caller = Caller {
+            process: registry.thread(raw.into(), raw.head.time_ns.get()),
+            stack: registry.stack(raw.head.sector.get()),
+        };
+        let file = registry.inode(raw.ino.get(), raw.generation.get());
+        let call = Call::new(raw, caller, file);
+        if call.kind == CallKind::Unlink && raw.result.get() == 0 {
+            self.unlinked.push(call.inode, caller);
+        }
+        let succeeded = raw.result.get() >= 0;
+        if registry.is_mapped(raw.s_dev.get()) {
+            // A kernel thread, such as a loop device's, writes for somebody who is not known.
+            let whose = user(caller.process, registry).map(|_| caller);
+            let whose = whose.unwrap_or_default();
+            self.note_write(raw, whose, block.into());
+        }
+        self.f2fs.call(&call, succeeded);
+        self.calls.push(call, now_ns);
+    }
+
     /// Notes what a call did to the contents of a file on a filesystem with blocks of `block` bytes.
     fn note_write(&mut self, raw: &RawCall, caller: Caller, block: u64) {
         let inode = (raw.ino.get(), raw.generation.get());
@@ -378,7 +431,10 @@ impl Found {
             false => 0,
         };
         let start_ns = raw.start_ns.get().saturating_sub(slack_ns);
-        let end_ns = raw.head.time_ns.get().saturating_add(slack_ns);
+        let end_ns = match raw.head.flags.has(call_flags::OPEN_END) {
+            true => NEVER,
+            false => raw.head.time_ns.get().saturating_add(slack_ns),
+        };
         let mut note = |act, from: u64, to: u64| {
             if from < to {
                 let change = Change {
@@ -400,7 +456,7 @@ impl Found {
             CallKind::Write | CallKind::Splice
                 if offset == NONE && (result > 0 || flags.has(call_flags::OPEN_END)) =>
             {
-                self.writes.lose(inode);
+                self.writes.lose(inode, start_ns);
             }
             CallKind::Write if flags.has(call_flags::OPEN_END) => {
                 note(Act::MayHaveChanged, offset, end);
@@ -436,6 +492,7 @@ impl Found {
             ),
             (.., Lead::WrittenPages) => {
                 if self.converted.len() >= CONVERTED {
+                    // Without them, the next conversion of each is taken to concern all that was written before.
                     self.converted.clear();
                 }
                 let before = self.converted.insert(handle.inode, handle.start_ns);

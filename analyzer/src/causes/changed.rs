@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::Caller;
 use super::writes::{Act, Change};
 use crate::attribute::ProcessId;
+use crate::tally::Tally;
 
 /// The largest folio of the page cache: one entry of a page middle directory, bytes.
 const LARGEST_FOLIO: u64 = 2 << 20;
@@ -86,11 +87,21 @@ struct Range {
 #[derive(Debug, Default)]
 pub(super) struct Changed {
     ranges: BTreeMap<u64, Range>,
+    /// Number of tasks of all ranges.
+    len: usize,
+    /// Number of ranges and tasks that were forgotten.
+    cut_short: usize,
 }
 
 impl Changed {
+    /// Returns the number of what is kept: each task of each range.
     pub fn len(&self) -> usize {
-        self.ranges.len()
+        self.len
+    }
+
+    /// Returns how much was forgotten since this was asked last.
+    pub fn take_cut_short(&mut self) -> usize {
+        std::mem::take(&mut self.cut_short)
     }
 
     /// Enters a call that has returned. Returns false if it touches too many ranges: then all are forgotten.
@@ -100,10 +111,14 @@ impl Changed {
         if change.act == Act::Dropped {
             // Calls are entered in the order of their returns, so everything there is older. Only whole tails are dropped.
             self.cut(from);
-            self.ranges.split_off(&from);
+            let dropped = self.ranges.split_off(&from);
+            let dropped = dropped.values().map(|range| range.changers.len());
+            self.len = self.len.saturating_sub(dropped.sum());
             return true;
         }
-        if self.touches_too_many(from, to) {
+        let touched = self.ranges.range(from..to.max(from));
+        if touched.take(TOUCHED.saturating_add(1)).count() > TOUCHED {
+            self.forget_all();
             return false;
         }
         self.cut(from);
@@ -114,7 +129,10 @@ impl Changed {
             if at < begin {
                 gaps.push((at, begin));
             }
-            range.add(change);
+            let before = range.changers.len();
+            let is_named = range.add(change);
+            self.cut_short.tally(usize::from(!is_named));
+            self.len.tally(range.changers.len().saturating_sub(before));
             at = range.to;
         }
         if at < to {
@@ -126,19 +144,16 @@ impl Changed {
                 changers: Vec::new(),
             };
             range.add(change);
+            self.len.tally(range.changers.len());
             self.ranges.insert(begin, range);
         }
         true
     }
 
-    /// Forgets all ranges and returns true if more than may be touched begin in `from..to`.
-    fn touches_too_many(&mut self, from: u64, to: u64) -> bool {
-        let mut touched = self.ranges.range(from..to.max(from));
-        let are_too_many = touched.nth(TOUCHED).is_some();
-        if are_too_many {
-            self.ranges.clear();
-        }
-        are_too_many
+    fn forget_all(&mut self) {
+        self.cut_short.tally(self.ranges.len());
+        self.ranges.clear();
+        self.len = 0;
     }
 
     /// Returns who had changed the block of `block` bytes that holds byte `at`, and the end of the blocks that the same tasks
@@ -182,22 +197,28 @@ impl Changed {
         (run_end.min(to), changers)
     }
 
-    /// Forgets the changes to `from..to` that were made by `time_ns`. Returns false if that touches too many ranges: then all
-    /// are forgotten.
+    /// Forgets the changes to `from..to` that were made by `time_ns`. Returns false if later ones are left in too many ranges: then
+    /// all are forgotten.
     #[must_use]
     pub fn forget(&mut self, from: u64, to: u64, time_ns: u64) -> bool {
-        if self.touches_too_many(from, to) {
-            return false;
-        }
         self.cut(from);
         self.cut(to);
         let mut empty = Vec::new();
+        let mut left = 0usize;
         for (&begin, range) in self.ranges.range_mut(from..to.max(from)) {
+            let before = range.changers.len();
             range
                 .changers
                 .retain_mut(|changer| changer.goes_on_after(time_ns));
-            if range.changers.is_empty() {
-                empty.push(begin);
+            let gone = before.saturating_sub(range.changers.len());
+            self.len = self.len.saturating_sub(gone);
+            match range.changers.is_empty() {
+                true => empty.push(begin),
+                false => left.tally(1),
+            }
+            if left > TOUCHED {
+                self.forget_all();
+                return false;
             }
         }
         for begin in empty {
@@ -227,13 +248,15 @@ impl Changed {
         if let Some((_, range)) = across.filter(|(_, range)| at < range.to) {
             let behind = range.clone();
             range.to = at;
+            self.len.tally(behind.changers.len());
             self.ranges.insert(at, behind);
         }
     }
 }
 
 impl Range {
-    fn add(&mut self, change: &Change) {
+    /// Adds a call; returns false if there is no room for its task, which is unknown then.
+    fn add(&mut self, change: &Change) -> bool {
         let caller = match self.changers.len() {
             few if few < TASKS => change.caller,
             _ => Caller::UNKNOWN,
@@ -242,7 +265,7 @@ impl Range {
         if let Some(changer) = self.changers.iter_mut().find(same) {
             changer.last_end_ns = changer.last_end_ns.max(change.end_ns);
             changer.is_doubtful &= change.act == Act::MayHaveChanged;
-            return;
+            return changer.caller == change.caller;
         }
         self.changers.push(Changer {
             caller,
@@ -251,6 +274,7 @@ impl Range {
             last_end_ns: change.end_ns,
             is_doubtful: change.act == Act::MayHaveChanged,
         });
+        caller == change.caller
     }
 
     /// Adds the tasks that had changed the range by `q_ns`; of those whose last change is not after `unsure_ns`, it is not certain.

@@ -129,7 +129,9 @@ struct Asker {
     process: ProcessId,
     is_kernels: bool,
     time_ns: u64,
-    call: CallKind,
+    kind: CallKind,
+    /// The call that it is in, if that is known.
+    call: Option<Call>,
 }
 
 /// The recent checkpoints, collections and commits of f2fs.
@@ -158,11 +160,12 @@ impl F2fs {
                     process,
                     is_kernels: raw.head.flags.has(Flags::KERNEL_THREAD),
                     time_ns,
-                    call: CallKind::of(raw.call.get()),
+                    kind: CallKind::of(raw.call.get()),
+                    call: calls.at(pid, time_ns).copied(),
                 });
             }
             Some(Step::Checkpoint) => self.begin(raw, process, calls),
-            Some(Step::Written) => self.written(s_dev, time_ns, calls),
+            Some(Step::Written) => self.written(s_dev, time_ns),
             Some(Step::Gc) => self.collections.push(pid, Span::since(time_ns)),
             Some(Step::Collected) => {
                 if let Some(span) = self.collections.last(pid) {
@@ -199,16 +202,17 @@ impl F2fs {
         let (s_dev, from_ns) = (raw.s_dev.get(), raw.head.time_ns.get());
         // A task whose call has returned did not need this checkpoint.
         self.askers.retain(|asker| {
-            let call = calls.at(asker.pid, asker.time_ns);
-            asker.s_dev != s_dev || call.is_none_or(|call| call.end_ns >= from_ns)
+            asker.s_dev != s_dev || asker.call.is_none_or(|call| call.end_ns >= from_ns)
         });
+        let pid = raw.pid.get();
         let own = Asker {
             s_dev,
-            pid: raw.pid.get(),
+            pid,
             process,
             is_kernels: raw.head.flags.has(Flags::KERNEL_THREAD),
             time_ns: from_ns,
-            call: CallKind::of(raw.call.get()),
+            kind: CallKind::of(raw.call.get()),
+            call: calls.at(pid, from_ns).copied(),
         };
         let collects = self.collects(own.pid, from_ns);
         let asked = |asker: &&Asker| asker.s_dev == s_dev && asker.time_ns <= from_ns;
@@ -219,17 +223,17 @@ impl F2fs {
             false => self.askers.iter().filter(asked).copied().collect(),
         };
         let first = askers.first();
-        let call = first.and_then(|asker| calls.at(asker.pid, asker.time_ns));
+        let call = first.and_then(|asker| asker.call);
         let reason = Reason::of_bits(raw.reason.get()).unwrap_or_else(|| match (first, call) {
             _ if collects => Reason::Gc,
             (_, Some(call)) => Reason::of_call(call.kind, call.cp_reason),
-            (Some(asker), _) if !asker.is_kernels => Reason::of_call(asker.call, 0),
+            (Some(asker), _) if !asker.is_kernels => Reason::of_call(asker.kind, 0),
             _ => Reason::Background,
         });
         let is_known = collects || first.is_some_and(|asker| !asker.is_kernels);
         let users = askers.iter().filter(|asker| collects || !asker.is_kernels);
         let requesters = users.filter(|_| is_known).map(|asker| {
-            let call = calls.at(asker.pid, asker.time_ns);
+            let call = asker.call;
             Requester {
                 caller: Caller {
                     process: asker.process,
@@ -247,7 +251,7 @@ impl F2fs {
         self.checkpoints.push(s_dev, new);
     }
 
-    fn written(&mut self, s_dev: u32, time_ns: u64, calls: &Calls) {
+    fn written(&mut self, s_dev: u32, time_ns: u64) {
         let Some(last) = self.checkpoints.last(s_dev) else {
             return;
         };
@@ -257,7 +261,7 @@ impl F2fs {
         // ended.
         self.askers.retain(|asker| {
             let is_its = asker.s_dev == s_dev && asker.time_ns <= from_ns;
-            !is_its || calls.at(asker.pid, asker.time_ns).is_some()
+            !is_its || asker.call.is_some()
         });
     }
 }

@@ -5,8 +5,8 @@ use super::blame::Blame;
 use crate::attribute::HashMap;
 use crate::tally::Tally;
 
-/// The most changes that are remembered; beyond it, all are forgotten. A journal has to write its blocks home before it holds this
-/// many changes.
+/// The most changes that are remembered; beyond it, all are forgotten, and what is written home may be changed by others too. A
+/// journal has to write its blocks home before it holds this many changes.
 const LIMIT: usize = 1 << 21;
 
 /// The changes that one causer made to a block since then.
@@ -22,13 +22,17 @@ struct Change {
 pub(super) struct Homes {
     changes: HashMap<u64, Vec<Change>>,
     count: usize,
+    /// Number of changes that were forgotten.
+    cut_short: usize,
 }
 
 impl Homes {
     /// Notes that a block was dirtied at `time_ns`, in a transaction that is committed by now.
     pub fn dirtied(&mut self, home: u64, time_ns: u64, blame: Blame) {
         if self.count >= LIMIT {
-            *self = Homes::default();
+            self.cut_short.tally(self.count);
+            self.changes.clear();
+            self.count = 0;
         }
         let changes = self.changes.entry(home).or_default();
         // A causer that changes a block repeatedly usually does so consecutively.
@@ -66,5 +70,31 @@ impl Homes {
             self.changes.remove(&home);
         }
         taken
+    }
+
+    /// Returns the number of changes for which there was no room.
+    pub fn cut_short(&self) -> usize {
+        self.cut_short
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::CauseId;
+    use super::*;
+
+    #[test]
+    fn changes_that_are_forgotten_are_counted() {
+        let mut homes = Homes::default();
+        for home in 0..=LIMIT as u64 {
+            homes.dirtied(8 * home, home, Blame::Exact(CauseId(1)));
+        }
+        assert_eq!(homes.cut_short(), LIMIT);
+        assert!(homes.written(0, LIMIT as u64, None).is_empty());
+        let last = 8 * LIMIT as u64;
+        assert_eq!(
+            homes.written(last, LIMIT as u64, None),
+            [Blame::Exact(CauseId(1))]
+        );
     }
 }

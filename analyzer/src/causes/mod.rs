@@ -17,6 +17,7 @@
 // A recording may come from anybody: no number in it may make this panic.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
+mod ahead;
 mod blame;
 mod calls;
 mod cause;
@@ -30,6 +31,7 @@ mod operation;
 mod pages;
 mod reason;
 mod share;
+mod spans;
 mod tables;
 mod transactions;
 mod unlinked;

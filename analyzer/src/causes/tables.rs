@@ -8,11 +8,12 @@ use mostrace_bundle::entry::{EntryRef, RawCall, RawDirtied, RawF2fs, RawHandle};
 use mostrace_bundle::table::TableReader;
 use mostrace_bundle::{Error, Manifest};
 
+use super::ahead::{LONG_NS, is_long};
+
 /// The largest deviation of entries from time order in their table, ns.
 pub(super) const DISORDER_NS: u64 = 20_000_000;
-/// The longest duration of a call, ns, at which it is found for blocks that are written during it: a call's entry is made only when
-/// the call returns.
-pub(super) const LONGEST_CALL_NS: u64 = 10_000_000_000;
+/// How far calls are read ahead, ns: those that do not last long, wherever among the entries they are.
+const CALLS_NS: u64 = LONG_NS + 500_000_000;
 
 /// The manifest's names of the losses that may include entries of these tables.
 const LOSSES: [&str; 2] = ["causes_ring", "causes_tasks"];
@@ -38,8 +39,8 @@ pub struct Tables<'a, R> {
     pub handles: Option<&'a mut TableReader<R>>,
     /// `dirtied.entries`
     pub dirtied: Option<&'a mut TableReader<R>>,
-    /// `call.entries`
-    pub calls: Option<&'a mut TableReader<R>>,
+    /// `call.entries`, which is read twice: the second reader reads all of it, for the calls that last long.
+    pub calls: Option<(&'a mut TableReader<R>, &'a mut TableReader<R>)>,
     /// `f2fs.entries`
     pub f2fs: Option<&'a mut TableReader<R>>,
 }
@@ -59,13 +60,12 @@ impl<R> Tables<'_, R> {
 impl<R: Read> Tables<'_, R> {
     /// Makes the tables read on: they may have grown past the end that was reached.
     pub(super) fn go_on(&mut self) {
-        let all = [
-            &mut self.handles,
-            &mut self.dirtied,
-            &mut self.calls,
-            &mut self.f2fs,
-        ];
+        let all = [&mut self.handles, &mut self.dirtied, &mut self.f2fs];
         all.into_iter().flatten().for_each(|table| table.go_on());
+        if let Some((calls, all)) = &mut self.calls {
+            calls.go_on();
+            all.go_on();
+        }
     }
 
     /// Returns the next handle that ended by `time_ns`.
@@ -104,16 +104,33 @@ impl<R: Read> Tables<'_, R> {
         )
     }
 
-    /// Returns the next call that may have been in progress at `time_ns`.
-    pub(super) fn call(&mut self, time_ns: u64) -> Result<Option<&RawCall>, Error> {
-        next(
-            &mut self.calls,
-            time_ns.saturating_add(LONGEST_CALL_NS),
-            |entry| match entry {
-                EntryRef::Call(raw) => Some(raw),
-                _ => None,
-            },
-        )
+    /// Returns the next call that may have been in progress at `time_ns`, unless it lasted long.
+    pub(super) fn call(&mut self, time_ns: u64) -> Result<Option<RawCall>, Error> {
+        let Some((calls, _)) = &mut self.calls else {
+            return Ok(None);
+        };
+        let last_ns = time_ns.saturating_add(CALLS_NS);
+        while let Some(entry) = calls.next_if(|head| head.time_ns.get() <= last_ns)? {
+            match entry {
+                EntryRef::Call(raw) if !is_long(raw) => return Ok(Some(*raw)),
+                _ => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the next call that lasted long, of all that are in the table by now.
+    pub(super) fn long_call(&mut self) -> Result<Option<RawCall>, Error> {
+        let Some((_, all)) = &mut self.calls else {
+            return Ok(None);
+        };
+        while let Some(entry) = all.next_if(|_| true)? {
+            match entry {
+                EntryRef::Call(raw) if is_long(raw) => return Ok(Some(*raw)),
+                _ => {}
+            }
+        }
+        Ok(None)
     }
 }
 

@@ -8,14 +8,12 @@ use std::collections::VecDeque;
 
 use super::Caller;
 use super::changed::{Changed, Changers};
-use super::tables::LONGEST_CALL_NS;
-use crate::attribute::{HashMap, HashSet, ProcessId};
+use super::spans::{Lasting, Spans};
+use crate::attribute::{HashMap, ProcessId};
 use crate::tally::Tally;
 
 /// Most calls and ranges that are kept; beyond it, all are forgotten.
 const LIMIT: usize = 1 << 19;
-/// Number of calls that are searched for those in progress at a time.
-const SEARCHED: usize = 1 << 12;
 /// Number of calls in progress at one time that are returned for a file.
 const IN_PROGRESS: usize = 64;
 /// Number of dirtyings of each inode that are remembered as explained.
@@ -33,6 +31,8 @@ pub(super) enum Act {
     MayHaveChanged,
     /// It dropped them: earlier changes are not written out.
     Dropped,
+    /// Nothing of what it changed is left to be written out.
+    WrittenOut,
 }
 
 /// A call that changed or dropped bytes `from..to` of a file.
@@ -43,30 +43,49 @@ pub(super) struct Change {
     pub from: u64,
     pub to: u64,
     pub start_ns: u64,
+    /// [`NEVER`] if nothing tells the end.
     pub end_ns: u64,
 }
 
+/// The end of a call that was never seen to end.
+pub(super) const NEVER: u64 = u64::MAX;
+
+impl Lasting for Change {
+    fn start_ns(&self) -> u64 {
+        self.start_ns
+    }
+
+    fn end_ns(&self) -> u64 {
+        self.end_ns
+    }
+}
+
 impl Change {
-    /// Returns true if the call was in progress at `time_ns`.
-    fn is_at(&self, time_ns: u64) -> bool {
-        (self.start_ns..self.end_ns).contains(&time_ns)
+    /// Returns true if it may leave something to be written out.
+    fn changes(&self) -> bool {
+        matches!(self.act, Act::Changed | Act::MayHaveChanged)
     }
 
     fn meets(&self, from: u64, to: u64) -> bool {
         self.from < to && from < self.to
     }
 
-    /// Returns what is left of the call without `from..to`.
-    fn without(self, from: u64, to: u64) -> impl Iterator<Item = Change> {
+    /// Takes `from..to` away from the call, which may leave a second part of it.
+    fn cut(&mut self, from: u64, to: u64) -> Option<Change> {
         let ahead = Change {
             to: self.to.min(from),
-            ..self
+            ..*self
         };
         let behind = Change {
             from: self.from.max(to),
-            ..self
+            ..*self
         };
-        [ahead, behind].into_iter().filter(|c| c.from < c.to)
+        let mut left = [ahead, behind].into_iter().filter(|c| c.from < c.to);
+        match left.next() {
+            Some(first) => *self = first,
+            None => self.act = Act::WrittenOut,
+        }
+        left.next()
     }
 }
 
@@ -75,18 +94,20 @@ impl Change {
 pub(super) struct Writes {
     inodes: HashMap<Inode, OfInode>,
     count: usize,
-    /// Inodes of which calls were forgotten.
-    forgotten: HashSet<Inode>,
+    /// Inodes that may have changes which are not known, and from when on, ns.
+    forgotten: HashMap<Inode, u64>,
     /// Changes up to this time may have been written out, because something unknown was.
     unsure_ns: u64,
+    /// Number of calls, ranges and answers for which there was no room.
+    cut_short: usize,
 }
 
 #[derive(Default)]
 struct OfInode {
-    /// Calls that are not entered into `changed` yet, in the order of their returns.
-    ahead: VecDeque<Change>,
-    /// The length of the longest call, ns.
-    longest_ns: u64,
+    /// Calls that are not entered into `changed` yet.
+    ahead: Spans<Change>,
+    /// Calls whose end nothing tells, one of each caller.
+    open: Vec<Change>,
     changed: Changed,
     /// True if ranges of it were forgotten, so that there may be unknown changes.
     is_partial: bool,
@@ -94,36 +115,34 @@ struct OfInode {
     explained: VecDeque<(ProcessId, u64)>,
     /// The time of the first shared, writable mapping: stores to it are not seen.
     mapped_ns: Option<u64>,
+    /// Number of answers that were cut short.
+    cut_short: usize,
 }
 
 impl Writes {
-    /// Notes a call. Calls come almost in the order of their returns, and may come ahead of the trace's time.
+    /// Notes a call. It may come ahead of the trace's time.
     pub fn push(&mut self, inode: Inode, change: Change) {
         if self.count >= LIMIT {
-            self.forgotten.extend(self.inodes.keys());
-            self.inodes.clear();
+            let inodes = std::mem::take(&mut self.inodes);
+            self.forgotten
+                .extend(inodes.keys().map(|inode| (*inode, 0)));
+            self.cut_short.tally(self.count);
             self.count = 0;
         }
-        let length_ns = change.end_ns.saturating_sub(change.start_ns);
-        let is_too_long = length_ns >= LONGEST_CALL_NS && change.act == Act::Changed;
-        let change = Change {
-            act: if is_too_long {
-                Act::MayHaveChanged
-            } else {
-                change.act
-            },
-            ..change
-        };
-        self.count.tally(1);
         let of = self.inodes.entry(inode).or_default();
-        of.longest_ns = of.longest_ns.max(length_ns);
-        let after = of.ahead.partition_point(|c| c.end_ns <= change.end_ns);
-        of.ahead.insert(after, change);
+        let before = of.size();
+        let is_kept = of.push(change);
+        self.count.tally(of.size().saturating_sub(before));
+        if !is_kept {
+            self.cut_short.tally(1);
+            self.lose(inode, change.start_ns);
+        }
     }
 
-    /// Notes that there is a change to a file whose place is not known.
-    pub fn lose(&mut self, inode: Inode) {
-        self.forgotten.insert(inode);
+    /// Notes that there is a change to a file, begun at `time_ns`, whose place is not known.
+    pub fn lose(&mut self, inode: Inode, time_ns: u64) {
+        let from_ns = self.forgotten.entry(inode).or_insert(time_ns);
+        *from_ns = time_ns.min(*from_ns);
     }
 
     /// Notes that something unknown was written out by `time_ns`.
@@ -140,7 +159,9 @@ impl Writes {
     /// Returns true if every change to the file by a call is known, and nothing else may have changed it by `time_ns`.
     pub fn are_all(&self, inode: Inode, time_ns: u64) -> bool {
         let mapped_ns = self.inodes.get(&inode).and_then(|of| of.mapped_ns);
-        !self.forgotten.contains(&inode) && mapped_ns.is_none_or(|mapped_ns| time_ns < mapped_ns)
+        let forgotten_ns = self.forgotten.get(&inode).copied();
+        let mut from_ns = mapped_ns.into_iter().chain(forgotten_ns);
+        from_ns.all(|from_ns| time_ns < from_ns)
     }
 
     /// Returns the tasks that had changed bytes `from..to` by `q_ns`, in runs of blocks of `block` bytes with the same
@@ -169,13 +190,11 @@ impl Writes {
     pub fn written_directly(&mut self, inode: Inode, process: ProcessId, q_ns: u64) -> Caller {
         let mut caller = Caller::from(process);
         self.with(inode, |of| {
-            of.ahead.retain(|change| {
-                let is_its = change.caller.process == process && change.is_at(q_ns);
-                if is_its {
-                    caller = change.caller;
-                }
-                !is_its
-            });
+            let its = of.ahead.over_mut(q_ns, q_ns.saturating_add(1));
+            for change in its.filter(|change| change.caller.process == process) {
+                caller = change.caller;
+                change.act = Act::WrittenOut;
+            }
         });
         caller
     }
@@ -193,7 +212,13 @@ impl Writes {
         let result = act(of);
         self.count = self.count.saturating_sub(before);
         self.count.tally(of.size());
+        self.cut_short.tally(of.take_cut_short());
         Some(result)
+    }
+
+    /// Returns the number of changes and answers for which there was no room. What they are about is not said to be all.
+    pub fn cut_short(&self) -> usize {
+        self.cut_short
     }
 
     fn drop_if_unused(&mut self, inode: Inode) {
@@ -222,17 +247,47 @@ fn same_until(calls: &[Change], at: u64, block: u64) -> u64 {
 
 impl OfInode {
     fn size(&self) -> usize {
-        self.ahead.len().saturating_add(self.changed.len())
+        let waiting = self.ahead.len().saturating_add(self.open.len());
+        waiting.saturating_add(self.changed.len())
+    }
+
+    /// Returns for how much there was no room since this was asked last.
+    fn take_cut_short(&mut self) -> usize {
+        let mut cut_short = std::mem::take(&mut self.cut_short);
+        cut_short.tally(self.changed.take_cut_short());
+        cut_short
+    }
+
+    /// Notes a call; returns false if there is no room for it.
+    fn push(&mut self, change: Change) -> bool {
+        if change.end_ns < NEVER {
+            self.ahead.push(change);
+            return true;
+        }
+        let change = Change {
+            act: Act::MayHaveChanged,
+            ..change
+        };
+        let same = |other: &&mut Change| other.caller == change.caller;
+        if let Some(other) = self.open.iter_mut().find(same) {
+            other.from = other.from.min(change.from);
+            other.to = other.to.max(change.to);
+            other.start_ns = other.start_ns.min(change.start_ns);
+            return true;
+        }
+        let has_room = self.open.len() < IN_PROGRESS;
+        if has_room {
+            self.open.push(change);
+        }
+        has_room
     }
 
     /// Enters the calls that returned by `time_ns`.
     fn enter(&mut self, time_ns: u64) {
-        while let Some(change) = self.ahead.pop_front() {
-            if change.end_ns > time_ns {
-                self.ahead.push_front(change);
-                return;
+        while let Some(change) = self.ahead.pop(time_ns) {
+            if change.act != Act::WrittenOut {
+                self.is_partial |= !self.changed.enter(&change);
             }
-            self.is_partial |= !self.changed.enter(&change);
         }
     }
 
@@ -246,9 +301,8 @@ impl OfInode {
         self.enter(q_ns);
         let in_progress = self.in_progress(q_ns).take(IN_PROGRESS).copied();
         let in_progress: Vec<Change> = in_progress.collect();
-        let are_all = !self.is_partial
-            && in_progress.len() < IN_PROGRESS
-            && self.near(q_ns).nth(SEARCHED).is_none();
+        let are_few = in_progress.len() < IN_PROGRESS && !self.ahead.are_too_many(q_ns, q_ns);
+        self.cut_short.tally(usize::from(!are_few));
         let mut runs: Vec<(u64, Changers)> = Vec::new();
         let mut at = from;
         while at < to {
@@ -264,42 +318,35 @@ impl OfInode {
             }
             at = end;
         }
-        (runs, are_all)
+        (runs, are_few && !self.is_partial)
     }
 
     fn written(&mut self, (from, to): (u64, u64), q_ns: u64, by: Option<ProcessId>) {
         self.enter(q_ns);
         self.is_partial |= !self.changed.forget(from, to, q_ns);
-        let is_meant = |c: &Change| c.act != Act::Dropped && c.is_at(q_ns) && c.meets(from, to);
-        let searched = self.near(q_ns).take(SEARCHED).count();
-        for at in (0..searched).rev() {
-            let Some(change) = self.ahead.get(at).copied().filter(is_meant) else {
-                continue;
-            };
+        let mut cut = Vec::new();
+        for change in self.in_progress_mut(q_ns).filter(|c| c.meets(from, to)) {
             // The only task that changed these bytes had done so already.
             if by == Some(change.caller.process) {
-                self.ahead.remove(at);
-                for left in change.without(from, to) {
-                    self.ahead.insert(at, left);
-                }
-            } else if let Some(change) = self.ahead.get_mut(at) {
+                cut.extend(change.cut(from, to));
+            } else {
                 change.act = Act::MayHaveChanged;
             }
         }
+        cut.into_iter().for_each(|part| self.ahead.push(part));
     }
 
-    /// Returns the calls that were in progress at `time_ns`, as far as they are searched.
+    /// Returns the calls in progress at `time_ns` that change contents, as far as they are looked at.
     fn in_progress(&self, time_ns: u64) -> impl Iterator<Item = &Change> {
-        self.near(time_ns)
-            .take(SEARCHED)
-            .filter(move |change| change.is_at(time_ns) && change.act != Act::Dropped)
+        let ended = self.ahead.over(time_ns, time_ns.saturating_add(1));
+        let open = self.open.iter().filter(move |c| c.start_ns <= time_ns);
+        ended.filter(|change| change.changes()).chain(open)
     }
 
-    /// Returns the calls that ended so soon after `time_ns` that they may have been in progress then.
-    fn near(&self, time_ns: u64) -> impl Iterator<Item = &Change> {
-        let latest_ns = time_ns.saturating_add(self.longest_ns);
-        let ahead = self.ahead.iter();
-        ahead.take_while(move |change| change.end_ns <= latest_ns)
+    /// Returns the same, to be changed, of those that are known to end.
+    fn in_progress_mut(&mut self, time_ns: u64) -> impl Iterator<Item = &mut Change> {
+        let ended = self.ahead.over_mut(time_ns, time_ns.saturating_add(1));
+        ended.filter(|change| change.changes())
     }
 
     fn explain(&mut self, at: u64, process: ProcessId, dirty_ns: u64) -> bool {
@@ -352,13 +399,59 @@ mod tests {
     }
 
     #[test]
+    fn calls_for_which_there_is_no_room_are_counted() {
+        let mut writes = Writes::default();
+        let count = LIMIT as u64;
+        for at in 0..=count {
+            writes.push((at % 7, 1), call(1, at, at + 1, at));
+        }
+        assert_eq!(writes.cut_short(), LIMIT);
+        assert!(!writes.are_all((0, 1), count));
+        let none = |file| writes.are_all((file, 1), count);
+        assert!((0..7).map(none).all(|are_all| !are_all) && writes.are_all((7, 1), count));
+    }
+
+    #[test]
+    fn a_file_with_too_many_calls_without_an_end_is_not_known() {
+        let mut writes = Writes::default();
+        for task in 0..IN_PROGRESS as u32 {
+            let change = Change {
+                end_ns: NEVER,
+                ..call(1 + task, 0, 4096, 10)
+            };
+            writes.push(INODE, change);
+            writes.push(INODE, change);
+        }
+        assert!(writes.are_all(INODE, 20) && writes.cut_short() == 0);
+        let another = Change {
+            end_ns: NEVER,
+            ..call(1_000, 0, 4096, 15)
+        };
+        writes.push(INODE, another);
+        assert!(writes.are_all(INODE, 14) && !writes.are_all(INODE, 15));
+        assert_eq!(writes.cut_short(), 1);
+    }
+
+    /// A flusher writes what was appended in small parts.
+    #[test]
+    fn many_small_changes_are_written_out_at_once() {
+        let mut writes = Writes::default();
+        for at in 0..100_000 {
+            writes.push(INODE, call(1, at, at + 1, at));
+        }
+        writes.written(INODE, (0, 100_000), 200_000, Some(ProcessId(1)));
+        let (_, are_all) = writes.changers(INODE, (0, 4096), 4096, 300_000);
+        assert!(are_all && writes.cut_short() == 0 && writes.count == 0);
+    }
+
+    #[test]
     fn more_tasks_than_are_kept_of_a_range_are_unknown() {
         let mut writes = Writes::default();
         for task in 1..1_000 {
             writes.push(INODE, call(task, 0, 4096, task.into()));
         }
         let (runs, _) = writes.changers(INODE, (0, 4096), 4096, 10_000);
-        assert!(runs[0].1.has(ProcessId::UNKNOWN));
+        assert!(runs[0].1.has(ProcessId::UNKNOWN) && writes.cut_short() > 0);
     }
 
     /// A call that was in progress when its first half was written out changed that half before, and the second half later.

@@ -10,7 +10,13 @@ use mostrace::recording::Error;
 use mostrace_bundle::{Bundle, layout};
 use mostrace_capture::segment;
 
-/// Iterates over the segments; each is removed when the next is asked for, unless the recording is kept.
+/// Segments that may wait while the recording goes on. If there are more, the reader is too slow, and the oldest are left out.
+const WAITING: u32 = 16;
+/// The same once the recording has ended, so that the reader ends soon.
+const WAITING_AT_THE_END: u32 = 2;
+
+/// Iterates over the segments; each is removed when the next is asked for, unless the recording is kept. If the reader is too slow,
+/// segments are left out, unless they are kept.
 pub struct Arriving<'r, T> {
     output: PathBuf,
     is_kept: bool,
@@ -36,6 +42,22 @@ impl<'r, T> Arriving<'r, T> {
             recorder,
             look,
             number: 0,
+        }
+    }
+
+    /// Leaves out the oldest segments if too many wait.
+    fn leave_out(&mut self) {
+        let waiting = match self.recorder.is_finished() {
+            true => WAITING_AT_THE_END,
+            false => WAITING,
+        };
+        let has_ended = |number| {
+            let manifest = segment(&self.output, number).join(layout::MANIFEST);
+            manifest.exists()
+        };
+        while !self.is_kept && has_ended(self.number.saturating_add(waiting)) {
+            let _ = fs::remove_dir_all(segment(&self.output, self.number));
+            self.number += 1;
         }
     }
 
@@ -67,6 +89,7 @@ impl<T> Iterator for Arriving<'_, T> {
             let _ = fs::remove_dir_all(segment(&self.output, self.number));
         }
         self.number += 1;
+        self.leave_out();
         self.await_next()
     }
 }

@@ -88,6 +88,7 @@ fn stretch(
         mut handles,
         mut dirtied,
         mut calls,
+        mut all_calls,
         mut f2fs,
         mut asked,
         mut cgroups,
@@ -104,7 +105,7 @@ fn stretch(
     let tables = Tables {
         handles: handles.as_mut(),
         dirtied: dirtied.as_mut(),
-        calls: calls.as_mut(),
+        calls: calls.as_mut().zip(all_calls.as_mut()),
         f2fs: f2fs.as_mut(),
     };
     let causer = Causer::new(
@@ -121,7 +122,10 @@ fn stretch(
         // What the segment at hand adds is not known yet, so this is decided a segment late.
         let is_full = pipeline.named() > most;
         let (next, later) = if is_full { (None, next) } else { (next, None) };
-        let next = next.map(|next| files.take(&next)).transpose()?;
+        let mut next = next.map(|next| files.take(&next)).transpose()?;
+        if let Some(next) = &mut next {
+            next.count_left_out(&waiting.manifest);
+        }
         if let Some(cgroups) = &mut cgroups {
             cgroups.go_on();
             pipeline.learn_cgroups(cgroups)?;
@@ -157,13 +161,31 @@ struct Waiting {
     manifest: Manifest,
 }
 
-/// The tables that are read. Calls are read twice: ahead of the events for causes, and for what was asked.
-const READ: [&str; 9] = [
+/// The name of a loss: segments that were left out because the reader was too slow.
+const LEFT_OUT: &str = "segments";
+
+impl Waiting {
+    /// Counts the segments between this one and the one before as lost.
+    fn count_left_out(&mut self, before: &Manifest) {
+        let number = |manifest: &Manifest| manifest.segment.as_ref().map(|s| s.number);
+        let passed = number(&self.manifest).zip(number(before));
+        let passed = passed.map_or(0, |(this, before)| this.saturating_sub(before));
+        if passed > 1 {
+            let lost = self.manifest.losses.entry(LEFT_OUT.to_owned()).or_default();
+            *lost = lost.saturating_add(u64::from(passed) - 1);
+        }
+    }
+}
+
+/// The tables that are read. Calls are read three times: ahead of the events for causes, further ahead for those that last long, and
+/// for what was asked.
+const READ: [&str; 10] = [
     layout::PROCESS,
     layout::FILE,
     layout::DIRTIER,
     layout::HANDLE,
     layout::DIRTIED,
+    layout::CALL,
     layout::CALL,
     layout::F2FS,
     layout::CALL,

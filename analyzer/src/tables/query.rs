@@ -95,9 +95,7 @@ fn on_deep_stack<T: Send>(run: impl FnOnce() -> T + Send) -> std::io::Result<T> 
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK);
         let running = thread.spawn_scoped(scope, run)?;
-        Ok(running
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        Ok(running.join().unwrap_or_else(|panic| resume_unwind(panic)))
     })
 }
 

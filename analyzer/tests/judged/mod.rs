@@ -51,11 +51,12 @@ pub fn shares(bundle: &Path) -> Vec<Share> {
         .filter_map(|name| recording.table(name).unwrap())
         .collect();
     let mut of_causes = layout::CAUSES.map(|name| recording.table(name).unwrap());
+    let mut all_calls = recording.table(layout::CALL).unwrap();
     let [handles, dirtied, calls, f2fs] = &mut of_causes;
     let tables = causes::Tables {
         handles: handles.as_mut(),
         dirtied: dirtied.as_mut(),
-        calls: calls.as_mut(),
+        calls: calls.as_mut().zip(all_calls.as_mut()),
         f2fs: f2fs.as_mut(),
     };
     let is_whole = LOSSES.iter().all(|name| manifest.losses[*name] == 0);

@@ -5,9 +5,10 @@
 use std::path::{Path, PathBuf};
 
 use mostrace_bundle::entry::{
-    CallKind, Flags, Jbd2, NONE, Origin, RawCall, RawDirtied, RawDirtier, RawFile, RawFreed,
-    RawHandle, RawHead, RawProcess, Stage, TYPE_CALL, TYPE_DIRTIED, TYPE_DIRTIER, TYPE_FILE,
-    TYPE_FREED, TYPE_HANDLE, TYPE_PROCESS, What, call_flags, dirtied_flags, handle_flags,
+    CallKind, Flags, Jbd2, NONE, Origin, RawCall, RawDirtied, RawDirtier, RawF2fs, RawFile,
+    RawFreed, RawHandle, RawHead, RawProcess, Stage, Step, TYPE_CALL, TYPE_DIRTIED, TYPE_DIRTIER,
+    TYPE_F2FS, TYPE_FILE, TYPE_FREED, TYPE_HANDLE, TYPE_PROCESS, What, call_flags, dirtied_flags,
+    handle_flags,
 };
 use mostrace_bundle::manifest::{Device, Filesystem, SCHEMA, State};
 use mostrace_bundle::table::TableWriter;
@@ -73,6 +74,7 @@ pub struct Scene {
     pub handles: Option<Vec<Vec<u8>>>,
     pub dirtied: Option<Vec<Vec<u8>>>,
     pub calls: Option<Vec<Vec<u8>>>,
+    pub f2fs: Option<Vec<Vec<u8>>>,
     /// The packages of an Android device.
     pub packages: Option<&'static str>,
     /// The number of jbd2's running transaction.
@@ -82,8 +84,8 @@ pub struct Scene {
     pub manifest: Manifest,
     /// True if the tables have each modification of a block, and each thread and purpose that took part in a transaction.
     pub tells_each: bool,
-    /// How many times faster everything happens.
-    speed: u64,
+    /// The time from one step to the next, µs.
+    pub step_us: u64,
     now_us: u64,
 }
 
@@ -178,42 +180,31 @@ impl Scene {
             tells_each: true,
             tid: 1,
             generation: 1,
+            step_us: 1000,
             now_us: 1000,
-            speed: 1,
             ..Scene::default()
         }
-    }
-
-    /// Makes everything that follows happen so many times faster.
-    pub fn speed_up(&mut self, times: u64) {
-        self.speed *= times;
-        self.now_us *= times;
-    }
-
-    /// Returns a time of the scene in ns.
-    fn ns(&self, us: u64) -> u64 {
-        us * 1000 / self.speed
     }
 
     /// Adds a PROCESS note.
     pub fn note(&mut self, thread: Thread) {
         let mut pdu = thread.comm.as_bytes().to_vec();
         pdu.resize(16, 0);
-        let time = self.ns(self.now_us);
+        let time = self.now_us * 1000;
         self.events
             .extend(record(time, 1 << 26, 0, 0, thread.pid, &pdu));
     }
 
     /// Adds a message, as blkcg writes them.
     pub fn message(&mut self, text: &str) {
-        let time = self.ns(self.now_us);
+        let time = self.now_us * 1000;
         let message = record(time, 1 << 26 | 2, 0, 0, 0, text.as_bytes());
         self.events.extend(message);
     }
 
-    /// Adds Q, G, I, D and C of one request, a millisecond after the one before.
+    /// Adds Q, G, I, D and C of one request, a step after the one before.
     pub fn request(&mut self, flags: u32, sector: u64, bytes: u32, thread: Thread) {
-        self.now_us += 1000;
+        self.now_us += self.step_us;
         for (act, at, pid) in [
             (1, 0, thread.pid),
             (4, 1, thread.pid),
@@ -221,7 +212,7 @@ impl Scene {
             (7, 20, 9),
             (8, 100, 0),
         ] {
-            let time = self.ns(self.now_us + at);
+            let time = self.now_us * 1000 + at * self.step_us;
             self.events
                 .extend(record(time, flags | act, sector, bytes, pid, &[]));
         }
@@ -230,7 +221,7 @@ impl Scene {
     /// Adds a request of two bios of equal length: the first one was queued `ago_us` µs before the second one, which was merged into
     /// its request.
     pub fn merged(&mut self, flags: u32, sector: u64, bytes: u32, thread: Thread, ago_us: u64) {
-        self.now_us += 1000;
+        self.now_us += self.step_us;
         let behind = sector + u64::from(bytes / 512);
         let first = self.now_us - ago_us;
         for (act, us, sector, bytes) in [
@@ -241,17 +232,16 @@ impl Scene {
             (7, self.now_us + 20, sector, 2 * bytes),
             (8, self.now_us + 100, sector, 2 * bytes),
         ] {
-            let time = self.ns(us);
-            let record = record(time, flags | act, sector, bytes, thread.pid, &[]);
+            let record = record(us * 1000, flags | act, sector, bytes, thread.pid, &[]);
             self.events.extend(record);
         }
     }
 
     /// Adds a cache flush that the device executes: a lone C.
     pub fn device_flush(&mut self) {
-        self.now_us += 1000;
+        self.now_us += self.step_us;
         self.events
-            .extend(record(self.ns(self.now_us), READ | FLUSH | 8, 0, 0, 0, &[]));
+            .extend(record(self.now_us * 1000, READ | FLUSH | 8, 0, 0, 0, &[]));
     }
 
     fn head(&self, kind: u16, size: usize, sector: u64, bytes: u32) -> RawHead {
@@ -259,7 +249,7 @@ impl Scene {
             kind: kind.into(),
             size: (size as u16).into(),
             dev: DEVICE.into(),
-            time_ns: (self.ns(self.now_us) + self.ns(21) / 2).into(),
+            time_ns: (self.now_us * 1000 + 10 * self.step_us + self.step_us / 2).into(),
             sector: sector.into(),
             bytes: bytes.into(),
             stage: Stage::INSERT,
@@ -291,7 +281,7 @@ impl Scene {
         let comm = comm_of(thread);
         let raw = RawProcess {
             head: self.head(TYPE_PROCESS, 88, sector, bytes),
-            submit_ns: self.ns(self.now_us).into(),
+            submit_ns: (self.now_us * 1000).into(),
             home_sector: home.into(),
             pid: thread.pid.into(),
             tgid: thread.tgid.into(),
@@ -314,6 +304,16 @@ impl Scene {
     /// Sets flags of the last dirtier entry.
     pub fn flag_dirtier(&mut self, flags: Flags) {
         flag_last(self.dirtiers.get_or_insert_default(), flags);
+    }
+
+    /// Sets flags of the last call.
+    pub fn flag_call(&mut self, flags: Flags) {
+        flag_last(self.calls.get_or_insert_default(), flags);
+    }
+
+    /// Lets time pass.
+    pub fn wait(&mut self, us: u64) {
+        self.now_us += us;
     }
 
     /// Sets flags of the last handle.
@@ -352,7 +352,7 @@ impl Scene {
         let comm = comm_of(thread);
         let raw = RawDirtier {
             head: self.head(TYPE_DIRTIER, 72, sector, bytes),
-            dirty_ns: self.ns(self.now_us.saturating_sub(ago_us)).into(),
+            dirty_ns: (self.now_us.saturating_sub(ago_us) * 1000).into(),
             pid: thread.pid.into(),
             tgid: thread.tgid.into(),
             uid: uid_of(thread).into(),
@@ -363,18 +363,19 @@ impl Scene {
         self.dirtiers.get_or_insert_default().push(record);
     }
 
-    /// Adds a handle of the running transaction that ends a millisecond later; it dirties blocks of 4096 bytes at these home
+    /// Adds a handle of the running transaction that ends a step later; it dirties blocks of 4096 bytes at these home
     /// sectors.
     pub fn handle(&mut self, of: HandleOf, homes: &[u64]) {
-        self.now_us += 1000;
+        self.now_us += self.step_us;
         let functions = &mut self.manifest.functions;
         let known = functions.iter().position(|name| name == of.function);
         let function = known.unwrap_or_else(|| {
             functions.push(of.function.to_owned());
             functions.len() - 1
         });
-        let id = self.handles.as_ref().map_or(0, Vec::len) as u64 + 1;
-        let mut head = head_at(TYPE_HANDLE, 120, self.ns(self.now_us));
+        let handles = self.handles.get_or_insert_default();
+        let id = handles.len() as u64 + 1;
+        let mut head = head_at(TYPE_HANDLE, 120, self.now_us);
         head.flags = match (of.overlaps, self.tells_each) {
             (true, _) => handle_flags::OVERLAP,
             (false, true) => handle_flags::EACH_CAUSE,
@@ -383,9 +384,7 @@ impl Scene {
         let raw = RawHandle {
             head,
             id: id.into(),
-            start_ns: self
-                .ns(self.now_us.saturating_sub(of.lasted_us).max(1))
-                .into(),
+            start_ns: (self.now_us.saturating_sub(of.lasted_us).max(1) * 1000).into(),
             ino: of.inode.into(),
             function: (function as u64).into(),
             generation: self.generation.into(),
@@ -401,10 +400,9 @@ impl Scene {
             call: (of.call as u16).into(),
             comm: comm_of(of.thread),
         };
-        let record = raw.as_bytes().to_vec();
-        self.handles.get_or_insert_default().push(record);
+        handles.push(raw.as_bytes().to_vec());
         for &home in homes {
-            let mut head = head_at(TYPE_DIRTIED, 48, self.ns(self.now_us));
+            let mut head = head_at(TYPE_DIRTIED, 48, self.now_us);
             (head.sector, head.bytes) = (home.into(), 4096.into());
             if self.tells_each {
                 head.flags = dirtied_flags::EACH;
@@ -420,10 +418,10 @@ impl Scene {
         }
     }
 
-    /// Lets an inode free the block of 4096 bytes at this home sector in the running transaction, a millisecond later.
+    /// Lets an inode free the block of 4096 bytes at this home sector in the running transaction, a step later.
     pub fn free(&mut self, home: u64, inode: u64) {
-        self.now_us += 1000;
-        let mut head = head_at(TYPE_FREED, 56, self.ns(self.now_us));
+        self.now_us += self.step_us;
+        let mut head = head_at(TYPE_FREED, 56, self.now_us);
         (head.sector, head.bytes) = (home.into(), 4096.into());
         let raw = RawFreed {
             head,
@@ -438,18 +436,16 @@ impl Scene {
         self.freed.get_or_insert_default().push(record);
     }
 
-    /// Adds a call that returns a millisecond later.
+    /// Adds a call that returns a step later.
     pub fn call(&mut self, of: CallOf) {
-        self.now_us += 1000;
-        let mut head = head_at(TYPE_CALL, 120, self.ns(self.now_us));
+        self.now_us += self.step_us;
+        let mut head = head_at(TYPE_CALL, 120, self.now_us);
         if of.first_bytes.is_some() {
             head.flags = call_flags::FIRST;
         }
         let raw = RawCall {
             head,
-            start_ns: self
-                .ns(self.now_us.saturating_sub(of.lasted_us).max(1))
-                .into(),
+            start_ns: (self.now_us.saturating_sub(of.lasted_us).max(1) * 1000).into(),
             ino: of.inode.into(),
             offset: of.offset.into(),
             bytes: of.bytes.into(),
@@ -470,6 +466,29 @@ impl Scene {
         };
         let record = raw.as_bytes().to_vec();
         self.calls.get_or_insert_default().push(record);
+    }
+
+    /// Adds a step of f2fs that a thread takes, a step later.
+    pub fn f2fs(&mut self, step: Step, thread: Thread) {
+        self.now_us += self.step_us;
+        let mut head = head_at(TYPE_F2FS, 72, self.now_us);
+        if thread.pid < 100 {
+            head.flags = Flags::KERNEL_THREAD;
+        }
+        let raw = RawF2fs {
+            head,
+            s_dev: DEVICE.into(),
+            pid: thread.pid.into(),
+            tgid: thread.tgid.into(),
+            uid: uid_of(thread).into(),
+            step: (step as u16).into(),
+            reason: 0.into(),
+            call: (CallKind::Fsync as u16).into(),
+            pad: 0.into(),
+            comm: comm_of(thread),
+        };
+        let record = raw.as_bytes().to_vec();
+        self.f2fs.get_or_insert_default().push(record);
     }
 
     /// Commits the running transaction: a descriptor, copies of blocks with these homes and the commit block, each of 4096
@@ -509,6 +528,7 @@ impl Scene {
             (layout::HANDLE, self.handles.as_ref()),
             (layout::DIRTIED, self.dirtied.as_ref()),
             (layout::CALL, self.calls.as_ref()),
+            (layout::F2FS, self.f2fs.as_ref()),
         ];
         for (name, records) in tables {
             let Some(records) = records else { continue };
@@ -543,12 +563,12 @@ fn comm_of(thread: Thread) -> [u8; 16] {
 }
 
 /// Returns the head of an entry of the tables of causes.
-fn head_at(kind: u16, size: u16, time_ns: u64) -> RawHead {
+fn head_at(kind: u16, size: u16, time_us: u64) -> RawHead {
     RawHead {
         kind: kind.into(),
         size: size.into(),
         dev: DEVICE.into(),
-        time_ns: time_ns.into(),
+        time_ns: (time_us * 1000).into(),
         sector: NONE.into(),
         ..RawHead::default()
     }

@@ -121,6 +121,8 @@ pub enum Size {
     Time(Duration),
     /// The segment ends when its files have this many bytes, or a little more.
     Bytes(u64),
+    /// The segment ends after this time, or earlier when its files have this many bytes.
+    TimeOrBytes(Duration, u64),
 }
 
 impl FromStr for Size {

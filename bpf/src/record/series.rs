@@ -92,7 +92,10 @@ impl<'o> Series<'o> {
     /// Returns the time until [`Series::go_on`] has something to do.
     pub fn due_in(&self) -> Duration {
         let segment = match self.options.segments.map(|segments| segments.each) {
-            Some(Size::Time(each)) => each.saturating_sub(self.began.elapsed()),
+            // What is recorded wakes the recorder, so that the size is looked at when it grows.
+            Some(Size::Time(each) | Size::TimeOrBytes(each, _)) => {
+                each.saturating_sub(self.began.elapsed())
+            }
             Some(Size::Bytes(_)) => LOOK,
             None => Duration::MAX,
         };
@@ -118,13 +121,22 @@ impl<'o> Series<'o> {
     fn is_due(&mut self) -> Result<bool> {
         Ok(match self.options.segments.map(|segments| segments.each) {
             Some(Size::Time(each)) => self.began.elapsed() >= each,
-            Some(Size::Bytes(each)) if self.looked.elapsed() >= LOOK => {
-                self.looked = Instant::now();
-                let written: u64 = self.current.output.writer().sizes()?.values().sum();
-                written >= each
+            Some(Size::Bytes(each)) => self.has_written(each)?,
+            Some(Size::TimeOrBytes(time, bytes)) => {
+                self.began.elapsed() >= time || self.has_written(bytes)?
             }
-            _ => false,
+            None => false,
         })
+    }
+
+    /// Returns true if the bundle's files have this many bytes, as far as that was due to be looked at.
+    fn has_written(&mut self, bytes: u64) -> Result<bool> {
+        if self.looked.elapsed() < LOOK {
+            return Ok(false);
+        }
+        self.looked = Instant::now();
+        let written: u64 = self.current.output.writer().sizes()?.values().sum();
+        Ok(written >= bytes)
     }
 
     fn next_segment(&mut self, tracing: &mut Tracing<'_>) -> Result<()> {

@@ -56,6 +56,10 @@ impl<R> Causer<'_, R> {
                 [] => self.background(row, registry).first(&Others::Unknown),
                 _ => Blame::joined(&changes),
             };
+            let blame = match self.homes.cut_short() {
+                0 => blame,
+                _ => blame.first(&Others::Unknown),
+            };
             self.blame(&blame, bytes);
             left = left.saturating_sub(bytes);
             sector = sector.saturating_add(u64::from(self.block / 512));

@@ -29,6 +29,8 @@ const PACKAGES: &str = "/data/system/packages.list";
 const DAY: u64 = 86_400;
 /// The most hours that wait to be written.
 const MOST_WAITING: usize = 24;
+/// The bytes of a segment that ends it before its time, so that little waits to be summed up when much is recorded.
+const SEGMENT: u64 = 32 << 20;
 /// The number of checks, in the time of a segment, whether one has ended.
 const LOOKS: u32 = 10;
 
@@ -51,7 +53,7 @@ pub struct Start {
     /// Remove days that are older
     #[arg(long, value_name = "TIME", value_parser = units::time)]
     keep: Option<Duration>,
-    /// The length of a segment of the recording, which is held in memory until it is summed up
+    /// The longest time of a segment of the recording, which is held in memory until it is summed up
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = units::time)]
     segment: Duration,
     /// Stop after this time, such as 60, 10m, 1h
@@ -88,7 +90,7 @@ impl Start {
             output: output.clone(),
             limit: self.wait,
             segments: Some(Segments {
-                each: Size::Time(self.segment),
+                each: Size::TimeOrBytes(self.segment, SEGMENT),
                 keep: None,
             }),
             snapshot: false,

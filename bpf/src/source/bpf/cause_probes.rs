@@ -9,6 +9,7 @@ use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Link, Object, OpenObject, PrintLevel, ProgramMut};
 
 use super::calls;
+use super::in_progress;
 use super::object::{
     ATOMIC, FUNCTION, SESSION, attach, log_libbpf, map_to_open, per_cpu_sum, recursion_misses,
 };
@@ -283,6 +284,16 @@ impl<'o> CauseProbes<'o> {
         let state = state.ok_or_else(|| Error::bpf("skeleton without bss"))?;
         state.is_attached = is_attached;
         Ok(())
+    }
+
+    /// Returns the entries of the calls that have not returned.
+    ///
+    /// # Errors
+    /// Returns an error if the kernel does not give the calls.
+    pub(super) fn calls_in_progress(&self) -> Result<Vec<Vec<u8>>> {
+        let of_threads = in_progress::entries(&self.skel.maps.calls)?;
+        let requests = in_progress::entries(&self.skel.maps.uring_calls)?;
+        Ok([of_threads, requests].concat())
     }
 
     /// Returns the number of records that the probes lost.

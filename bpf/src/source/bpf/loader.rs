@@ -144,6 +144,15 @@ impl<'o> ProbeLoader<'o> {
             .get(|storage| OperationProbes::load(storage, device, what, ring))
     }
 
+    /// Returns the entries of the calls that had not returned when the probes of causes were detached.
+    ///
+    /// # Errors
+    /// Returns an error if the kernel does not give the calls.
+    pub fn calls_in_progress(&self) -> Result<Vec<Vec<u8>>> {
+        let causes = self.causes.loaded();
+        causes.map_or(Ok(Vec::new()), CauseProbes::calls_in_progress)
+    }
+
     /// Returns the number of records that the loaded probes lost.
     ///
     /// # Errors

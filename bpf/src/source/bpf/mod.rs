@@ -28,6 +28,7 @@ mod event_probes;
 mod forgotten;
 mod form;
 mod forwarder;
+mod in_progress;
 mod loader;
 mod object;
 mod operation_probes;
@@ -298,6 +299,9 @@ impl Source for BpfSource<'_> {
         }
         if let Some(causes) = &mut self.causes {
             causes.take_deferred(|record| put_cause(record, self.stacks.as_mut(), sink))?;
+        }
+        for call in self.loader.calls_in_progress()? {
+            sink.push_cause(&call)?;
         }
         Ok(())
     }

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What lasted from one moment to another, in an order in which those in progress at a moment are found.
+
+use std::collections::BTreeMap;
+
+use crate::tally::Tally;
+
+/// Number of spans that are looked at for one question. A recording may come from anybody, and the work for each of its entries must
+/// be bounded.
+const SEARCHED: usize = 1 << 12;
+
+/// Something that lasted.
+pub(super) trait Lasting {
+    fn start_ns(&self) -> u64;
+    fn end_ns(&self) -> u64;
+}
+
+/// Spans by their length and end. A class has those whose length has the same number of bits, so that the ends of those in progress
+/// at a moment lie close behind it in each class, however long a span of another class is: a question looks at about as many spans
+/// as were in progress.
+#[derive(Debug)]
+pub(super) struct Spans<T> {
+    /// By the end and the order of arrival.
+    classes: Vec<BTreeMap<(u64, u64), T>>,
+    len: usize,
+    arrived: u64,
+}
+
+impl<T> Default for Spans<T> {
+    fn default() -> Self {
+        Spans {
+            classes: Vec::new(),
+            len: 0,
+            arrived: 0,
+        }
+    }
+}
+
+impl<T: Lasting> Spans<T> {
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn push(&mut self, span: T) {
+        let length_ns = span.end_ns().saturating_sub(span.start_ns());
+        let class = usize::try_from(u64::BITS.saturating_sub(length_ns.leading_zeros()));
+        let class = class.unwrap_or_default();
+        while self.classes.len() <= class {
+            self.classes.push(BTreeMap::new());
+        }
+        self.arrived.tally(1);
+        let place = (span.end_ns(), self.arrived);
+        if let Some(class) = self.classes.get_mut(class) {
+            class.insert(place, span);
+            self.len.tally(1);
+        }
+    }
+
+    /// Returns those that began by `from_ns` and ended at `to_ns` or later. Those of [`Spans::are_too_many`] are cut short.
+    pub fn over(&self, from_ns: u64, to_ns: u64) -> impl Iterator<Item = &T> {
+        let near = self.near(from_ns, to_ns).take(SEARCHED);
+        near.filter(move |span| span.start_ns() <= from_ns)
+    }
+
+    /// Returns the same, to be changed; their beginnings and ends stay.
+    pub fn over_mut(&mut self, from_ns: u64, to_ns: u64) -> impl Iterator<Item = &mut T> {
+        let classes = self.classes.iter_mut().zip(0..);
+        let near = classes.flat_map(move |(class, bits)| {
+            let last_ns = last_end(from_ns, to_ns, bits);
+            class.range_mut((to_ns, 0)..=(last_ns, u64::MAX))
+        });
+        let near = near.map(|(_, span)| span).take(SEARCHED);
+        near.filter(move |span| span.start_ns() <= from_ns)
+    }
+
+    /// Returns true if more than may be looked at may have lasted from `from_ns` to `to_ns`.
+    pub fn are_too_many(&self, from_ns: u64, to_ns: u64) -> bool {
+        self.near(from_ns, to_ns).nth(SEARCHED).is_some()
+    }
+
+    /// Returns the last end.
+    pub fn last_end(&self) -> Option<u64> {
+        let last = |class: &BTreeMap<(u64, u64), T>| Some(class.last_key_value()?.0.0);
+        self.classes.iter().filter_map(last).max()
+    }
+
+    /// Takes the span that ended first, if that was by `time_ns`.
+    pub fn pop(&mut self, time_ns: u64) -> Option<T> {
+        let firsts = self.classes.iter().enumerate();
+        let firsts = firsts.filter_map(|(at, class)| Some((*class.first_key_value()?.0, at)));
+        let ((end_ns, _), at) = firsts.min()?;
+        if end_ns > time_ns {
+            return None;
+        }
+        let (_, span) = self.classes.get_mut(at)?.pop_first()?;
+        self.len = self.len.saturating_sub(1);
+        Some(span)
+    }
+
+    /// Drops those that ended before `time_ns`.
+    pub fn drop_before(&mut self, time_ns: u64) {
+        for class in &mut self.classes {
+            *class = class.split_off(&(time_ns, 0));
+        }
+        self.len = self.classes.iter().map(BTreeMap::len).sum();
+    }
+
+    /// Returns those of each class among which all are that lasted from `from_ns` to `to_ns`.
+    fn near(&self, from_ns: u64, to_ns: u64) -> impl Iterator<Item = &T> {
+        let classes = self.classes.iter().zip(0..);
+        classes.flat_map(move |(class, bits)| {
+            let last_ns = last_end(from_ns, to_ns, bits);
+            let near = class.range((to_ns, 0)..=(last_ns, u64::MAX));
+            near.map(|(_, span)| span)
+        })
+    }
+}
+
+/// Returns the last end of what began by `from_ns` and is of a class, but no earlier time than `to_ns`.
+fn last_end(from_ns: u64, to_ns: u64, bits: u32) -> u64 {
+    let beyond = 1u64.checked_shl(bits);
+    let longest = beyond.map_or(u64::MAX, |beyond| beyond.saturating_sub(1));
+    from_ns.saturating_add(longest).max(to_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A span that counts how often it is looked at.
+    struct Counted(u64, u64, Rc<Cell<u64>>);
+
+    impl Lasting for Counted {
+        fn start_ns(&self) -> u64 {
+            self.2.set(self.2.get() + 1);
+            self.0
+        }
+
+        fn end_ns(&self) -> u64 {
+            self.1
+        }
+    }
+
+    impl Lasting for (u64, u64) {
+        fn start_ns(&self) -> u64 {
+            self.0
+        }
+
+        fn end_ns(&self) -> u64 {
+            self.1
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn those_in_progress_are_found(
+            spans in prop::collection::vec((0u64..200, 0u64..70), 0..60),
+            from_ns in 0u64..200,
+            longer in 0u64..40,
+        ) {
+            let mut kept = Spans::default();
+            let all: Vec<_> = spans.iter().map(|&(from, length)| (from, from + length)).collect();
+            all.iter().for_each(|&span| kept.push(span));
+            let to_ns = from_ns + longer;
+            let mut found: Vec<_> = kept.over(from_ns, to_ns).copied().collect();
+            let mut changed: Vec<_> = kept.over_mut(from_ns, to_ns).map(|span| *span).collect();
+            let lasted = |span: &&(u64, u64)| span.0 <= from_ns && span.1 >= to_ns;
+            let mut expected: Vec<_> = all.iter().filter(lasted).copied().collect();
+            found.sort();
+            changed.sort();
+            expected.sort();
+            prop_assert_eq!(&found, &expected);
+            prop_assert_eq!(&changed, &expected);
+            kept.drop_before(from_ns);
+            let left: Vec<_> = std::iter::from_fn(|| kept.pop(to_ns)).collect();
+            let mut expected: Vec<_> = all.iter().copied().collect();
+            expected.retain(|span| (from_ns..=to_ns).contains(&span.1));
+            expected.sort_by_key(|span| span.1);
+            let ends = |spans: &[(u64, u64)]| spans.iter().map(|span| span.1).collect::<Vec<_>>();
+            prop_assert_eq!(ends(&left), ends(&expected));
+            prop_assert_eq!(kept.len(), all.iter().filter(|span| span.1 > to_ns).count());
+        }
+    }
+
+    /// Calls of one thread follow each other; a minute's call of another one is in progress all the time.
+    #[test]
+    fn a_question_looks_at_no_more_than_what_is_about_in_progress() {
+        let looked = Rc::new(Cell::new(0));
+        let mut spans = Spans::default();
+        let count = 100_000;
+        for at in 0..count {
+            spans.push(Counted(at * 20, at * 20 + 5 + at % 15, looked.clone()));
+        }
+        spans.push(Counted(0, 60_000_000_000, looked.clone()));
+        looked.set(0);
+        for at in 0..count {
+            assert_eq!(spans.over(at * 20 + 1, at * 20 + 1).count(), 2);
+        }
+        assert!(looked.get() < 8 * count, "{}", looked.get());
+    }
+}
