@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 
 use mostrace_bundle::entry::{CallKind, RawCall};
 
-use super::Caller;
+use super::durability::asks;
 use super::handle::removes;
-use super::operation::is_sync;
+use super::{Caller, Reason};
 use crate::attribute::{FileId, HashMap};
 use crate::tally::Tally;
 
@@ -32,6 +32,8 @@ pub(super) struct Call {
     pub inode: (u64, u32),
     /// Why f2fs's fsync needed a checkpoint (`cp_reason`); 0 if it did not.
     pub cp_reason: u16,
+    /// True if it asks for durability.
+    pub asks: bool,
 }
 
 impl Call {
@@ -46,6 +48,15 @@ impl Call {
             file,
             inode: (raw.ino.get(), raw.generation.get()),
             cp_reason: raw.cp_reason.get(),
+            asks: asks(raw),
+        }
+    }
+
+    /// Returns why f2fs wrote a checkpoint for it.
+    pub fn reason(&self) -> Reason {
+        match Reason::of_call(self.kind, self.cp_reason) {
+            Reason::Other if self.asks => Reason::Fsync,
+            reason => reason,
         }
     }
 
@@ -69,10 +80,10 @@ impl Calls {
     /// Keeps a call for durability or one that removes a name. `now_ns` is the trace's current time; calls are read ahead of
     /// it.
     pub fn push(&mut self, call: Call, now_ns: u64) {
-        if !is_sync(call.kind) && !removes(call.kind) {
+        if !call.asks && !removes(call.kind) {
             return;
         }
-        if is_sync(call.kind) {
+        if call.asks {
             // The table is almost in time order.
             let after = self.syncs.partition_point(|c| c.end_ns <= call.end_ns);
             self.syncs.insert(after, call);

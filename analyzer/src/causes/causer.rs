@@ -32,6 +32,7 @@ mod journal;
 
 use checkpoint::Nodes;
 use discard::Freed;
+use flush::Asked;
 
 /// The longest time between the filesystem's report of a part of a write and the moment when its pages become dirty, ns.
 const PART_NS: u64 = 100_000;
@@ -56,8 +57,8 @@ pub struct Causer<'a, R> {
     homes: Homes,
     /// Weights of the transactions committed since jbd2's superblock was written.
     since_superblock: Weights,
-    /// The call that forced each commit, by the sector of the commit block.
-    commits: HashMap<u64, Option<Call>>,
+    /// Who forced each commit, by the sector of the commit block.
+    commits: HashMap<u64, Option<Asked>>,
     nodes: Nodes,
     freed: Freed,
     /// The filesystem's block size, bytes.
