@@ -86,6 +86,16 @@ int cause_atomic_restart(struct pt_regs *regs)
 	return begin_restart((struct jbd2_journal_handle *)first_argument(regs));
 }
 
+/* aio_fsync(request, iocb, datasync): in io_submit, which is not seen where calls are traced by functions */
+SEC("kprobe.multi")
+int cause_atomic_aio_fsync(struct pt_regs *regs)
+{
+	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct pt_regs *call = (void *)bpf_task_pt_regs((void *)task);
+
+	return begin_call(call, call_number(call));
+}
+
 SEC("tp/jbd2/jbd2_handle_start")
 int cause_atomic_handle_start(struct trace_event_raw_jbd2_handle_start_class *event)
 {

@@ -6,6 +6,7 @@
 #ifndef MOSTRACE_CALL_BPF_H
 #define MOSTRACE_CALL_BPF_H
 
+#include "aio.bpf.h"
 #include "current.bpf.h"
 #include "firstbytes.bpf.h"
 #include "stack.bpf.h"
@@ -20,6 +21,8 @@
 #define CALL_IOCTL 0x200	/* its second argument determines the kind */
 #define CALL_THIRD 0x400	/* its third argument is the descriptor, and its fourth points to the offset */
 #define CALL_MMAP 0x800		/* its arguments are those of mmap */
+#define CALL_RWF 0x4000		/* its sixth argument has flags RWF_… */
+#define CALL_AIO 0x8000		/* it is io_submit: its requests are remembered, it is not recorded itself */
 
 const volatile __u16 call_kinds[CALLS_MAX];
 
@@ -43,6 +46,9 @@ static __always_inline __u16 kind_of_ioctl(__u32 command)
 		return MOSTRACE_CALL_GC;
 	case F2FS_IOC_WRITE_CHECKPOINT:
 		return MOSTRACE_CALL_CHECKPOINT;
+	case FIFREEZE:
+	case EXT4_IOC_CHECKPOINT:
+		return MOSTRACE_CALL_SYNC;
 	}
 	return MOSTRACE_CALL_OTHER;
 }
@@ -108,6 +114,8 @@ static __always_inline void find_range(struct call *c, __u16 how, struct pt_regs
 			call->offset = call_argument(regs, 3);
 		if (!(how & CALL_VECTOR))
 			c->buffer = (void *)call_argument(regs, 1);
+		if (how & CALL_RWF)
+			c->rwf = call_argument(regs, 5);
 		break;
 	case MOSTRACE_CALL_SYNC_RANGE:
 		call->offset = call_argument(regs, 1);
@@ -163,6 +171,9 @@ static __always_inline struct call *remember_call(struct pt_regs *regs, __u16 ho
 	*call = (struct call){ .entry.kind = kind, .entry.offset = MOSTRACE_NONE };
 	if (file)
 		tell_file(call, file);
+	/* sync concerns every filesystem. */
+	if (kind == MOSTRACE_CALL_SYNC)
+		call->is_ours = true;
 	find_range(call, how, regs);
 	call->entry.start_ns = bpf_ktime_get_ns();
 	tell_task(&call->entry);
@@ -174,17 +185,35 @@ static __always_inline int begin_call(struct pt_regs *regs, long number)
 	struct task_struct *task = (void *)bpf_get_current_task_btf();
 	__u16 how = kind_of_number(number);
 
-	if (is_recorded(how) && !is_compat(task))
-		remember_call(regs, how, task, 0);
+	if ((!is_recorded(how) && !(how & CALL_AIO)) || is_compat(task))
+		return 0;
+	if (how & CALL_AIO)
+		return submit_aio(regs, task);
+	remember_call(regs, how, task, 0);
 	return 0;
 }
 
-/*
- * A flag of a call's head, in addition to those of firstbytes.bpf.h: the file was opened with O_DSYNC (or O_SYNC, which
- * has the same bit), so that what was written was durable when the call returned.
- */
-#define MOSTRACE_CALL_THROUGH 4
+/* <linux/fs.h>. O_SYNC has the bit of O_DSYNC, and IOCB_DSYNC is RWF_DSYNC. */
 #define O_DSYNC 00010000
+#define S_SYNC 1
+#define SB_SYNCHRONOUS 0x10
+#define RWF_DSYNC 2
+#define RWF_SYNC 4
+
+/* Returns true if a write returns only when it is durable: iocb_is_dsync of <linux/fs.h>. */
+static __always_inline bool writes_through(struct file *file, __u32 rwf)
+{
+	struct inode *inode = LOAD(file, f_inode);
+
+	return rwf & (RWF_DSYNC | RWF_SYNC) || LOAD(file, f_flags) & O_DSYNC || LOAD(inode, i_flags) & S_SYNC ||
+	       LOAD(inode, i_sb, s_flags) & SB_SYNCHRONOUS;
+}
+
+/* Returns true if a fallocate returns only when it is durable: ext4_fallocate looks at the file's flags alone. */
+static __always_inline bool allocates_through(struct file *file)
+{
+	return LOAD(file, f_flags) & O_DSYNC && LOAD(file, f_inode, i_sb, s_magic) == EXT4_SUPER_MAGIC;
+}
 
 #define O_APPEND 00002000
 
@@ -207,8 +236,6 @@ static __always_inline void tell_written(struct call *call, long bytes)
 	struct file *file = call->file;
 
 	entry->bytes = bytes;
-	if (LOAD(file, f_flags) & O_DSYNC)
-		entry->head.flags |= MOSTRACE_CALL_THROUGH;
 	entry->offset = written_at(call, file, bytes);
 	tell_first_bytes(entry, call->buffer, bytes);
 }
@@ -227,6 +254,26 @@ static __always_inline void tell_result(struct call *call, long result)
 	}
 }
 
+/* Tells whether a call that succeeded asked for durability, beside what it did. */
+static __always_inline void tell_durable(struct call *call)
+{
+	struct mostrace_call *entry = &call->entry;
+	struct file *file = call->file;
+	bool asks = call->asks;
+
+	switch (entry->kind) {
+	case MOSTRACE_CALL_WRITE:
+	case MOSTRACE_CALL_SPLICE:
+		asks |= entry->bytes && writes_through(file, call->rwf);
+		break;
+	case MOSTRACE_CALL_FALLOCATE:
+		asks |= allocates_through(file);
+		break;
+	}
+	if (asks)
+		entry->head.flags |= MOSTRACE_CALL_THROUGH;
+}
+
 /* Ends the task's call, and puts its entry. */
 static __always_inline void finish_call(struct call *call, long result)
 {
@@ -239,6 +286,8 @@ static __always_inline void finish_call(struct call *call, long result)
 		entry->result = result;
 		if (result > 0)
 			tell_result(call, result);
+		if (result >= 0)
+			tell_durable(call);
 		if (entry->kind == MOSTRACE_CALL_FALLOCATE)
 			entry->head.flags |= MOSTRACE_CALL_MODE;
 		/*

@@ -10,6 +10,7 @@
 #include "handle.bpf.h"
 #include "marked.bpf.h"
 #include "steps.bpf.h"
+#include "synced.bpf.h"
 #include "uring.bpf.h"
 #include "written.bpf.h"
 
@@ -153,30 +154,25 @@ int cause_f2fs_write_end(__u64 *ctx)
 	return tell_filesystem_wrote((struct inode *)ctx[0], ctx[1], ctx[3]);
 }
 
-/* Records the file of an msync, which has only an address as argument. */
-static __always_inline int tell_synced(struct inode *inode)
-{
-	struct call *call = current_call();
-
-	if (!call || call->entry.kind != MOSTRACE_CALL_MSYNC)
-		return 0;
-	tell_inode(&call->entry, inode);
-	call->is_ours = is_traced_filesystem(call->entry.s_dev);
-	return 0;
-}
-
 /* (file, datasync) */
 SEC("raw_tp/ext4_sync_file_enter")
 int cause_ext4_sync_file_enter(__u64 *ctx)
 {
-	return tell_synced(LOAD((struct file *)ctx[0], f_inode));
+	return begin_file_sync(LOAD((struct file *)ctx[0], f_inode), ctx[1] ? MOSTRACE_CALL_FDATASYNC : MOSTRACE_CALL_FSYNC);
+}
+
+/* (inode, ret) */
+SEC("raw_tp/ext4_sync_file_exit")
+int cause_ext4_sync_file_exit(__u64 *ctx)
+{
+	return end_file_sync((__s32)ctx[1]);
 }
 
 /* (inode) */
 SEC("raw_tp/f2fs_sync_file_enter")
 int cause_f2fs_sync_file_enter(__u64 *ctx)
 {
-	return tell_synced((struct inode *)ctx[0]);
+	return begin_file_sync((struct inode *)ctx[0], MOSTRACE_CALL_FSYNC);
 }
 
 /* (inode, cp_reason, datasync, ret) */
@@ -187,7 +183,9 @@ int cause_f2fs_sync_file_exit(__u64 *ctx)
 
 	if (call)
 		call->entry.cp_reason = ctx[1];
-	return 0;
+	if (call && call->is_filesystems && ctx[2])
+		call->entry.kind = MOSTRACE_CALL_FDATASYNC;
+	return end_file_sync((__s32)ctx[3]);
 }
 
 /* (sb, wait) */

@@ -15,6 +15,9 @@ struct call {
 	void *buffer;		/* written buffer in the program's memory; NULL: several */
 	struct kiocb *iocb;	/* of a write that is recorded by functions: its position, until the write ends */
 	__u64 written_to;	/* the end of what the filesystem said that the call wrote, or 0 */
+	__u32 rwf;		/* flags RWF_… of a pwritev2 */
+	bool asks;		/* the filesystem said that the call asks for durability */
+	bool is_filesystems;	/* no call, but what the filesystem said about a sync that is part of none */
 	struct called_file replaced;	/* the file that the call, a rename, replaced */
 	bool is_ours;		/* the call involves the traced filesystem */
 };

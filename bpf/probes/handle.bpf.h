@@ -343,16 +343,42 @@ static __always_inline int restart_handle(__u32 s_dev, __u32 tid)
 	return 0;
 }
 
-/* A call with a path involves the filesystem if it joined the journal. */
-static __always_inline void tell_call(const struct mostrace_handle *entry)
+/*
+ * Records that a call which is not recorded itself asks for durability, such as an open that makes a file in a folder that is
+ * written synchronously (dirsync, chattr +D).
+ */
+static __always_inline void put_asking(const struct mostrace_handle *of)
 {
+	struct mostrace_call entry = {
+		.head = cause_head(MOSTRACE_CALL, sizeof(entry), bpf_ktime_get_ns()),
+		.start_ns = of->start_ns,
+		.ino = of->ino,
+		.generation = of->generation,
+		.s_dev = of->s_dev,
+		.offset = MOSTRACE_NONE,
+		.kind = of->call,
+	};
+
+	entry.head.flags = MOSTRACE_CALL_PART | MOSTRACE_CALL_THROUGH;
+	tell_task(&entry);
+	put_cause(&entry, sizeof(entry));
+}
+
+/* A call with a path involves the filesystem if it joined the journal. It asks for durability if its handle does (`sync`). */
+static __always_inline void tell_call(const struct mostrace_handle *entry, bool sync)
+{
+	struct task_struct *task = (void *)bpf_get_current_task_btf();
 	struct call *call = current_call();
 	bool is_told;
 
-	if (!call)
+	if (!call) {
+		if (sync && !(task->flags & PF_KTHREAD))
+			put_asking(entry);
 		return;
+	}
 	is_told = call->is_ours;
 	call->is_ours = true;
+	call->asks |= sync;
 	/* For a rename this is the folder. */
 	if (!call->entry.ino && call->entry.kind != MOSTRACE_CALL_RENAME) {
 		call->entry.ino = entry->ino;
@@ -466,7 +492,7 @@ static __always_inline int end_handle(const struct handle_end *end)
 		return 0;
 	h = current_handle();
 	if (h && h->state == HANDLE_OPEN && h->entry.tid == end->tid) {
-		tell_call(&h->entry);
+		tell_call(&h->entry, end->sync);
 		if (says_something(h, end))
 			put_handle(h, end, transaction);
 		h->state = HANDLE_NONE;

@@ -104,10 +104,17 @@ struct css_set {
 	struct cgroup *dfl_cgrp;
 };
 
+struct kioctx_table;
+
+struct mm_struct {
+	struct kioctx_table *ioctx_table;
+};
+
 struct task_struct {
 	unsigned int flags;
 	int pid;
 	int tgid;
+	struct mm_struct *mm;
 	const struct cred *cred;
 	char comm[16];
 	void *set_child_tid;
@@ -122,6 +129,7 @@ struct kthread {
 };
 
 struct worker {
+	void *current_work;
 	void *current_func;
 };
 
@@ -157,6 +165,7 @@ struct inode {
 	struct address_space *i_mapping;
 	unsigned int i_nlink;
 	__u32 i_rdev;
+	unsigned int i_flags;
 	__u8 i_blkbits;
 	__u32 i_generation;
 	struct hlist_head i_dentry;
@@ -179,6 +188,7 @@ struct file {
 struct kiocb {
 	struct file *ki_filp;
 	__s64 ki_pos;
+	int ki_flags;
 };
 
 /* fs/iomap/direct-io.c */
@@ -189,6 +199,11 @@ struct iomap_dio {
 	struct {
 		struct task_struct *waiter;
 	} submit;
+	struct {
+		struct work_struct {
+			void *func;
+		} work;
+	} aio;
 };
 
 /* fs/direct-io.c */

@@ -129,7 +129,7 @@ enum mostrace_call_kind {
 	MOSTRACE_CALL_FDATASYNC = 3,
 	MOSTRACE_CALL_SYNC_RANGE = 4,	/* sync_file_range */
 	MOSTRACE_CALL_MSYNC = 5,
-	MOSTRACE_CALL_SYNC = 6,		/* sync, syncfs */
+	MOSTRACE_CALL_SYNC = 6,		/* sync, syncfs, FIFREEZE, EXT4_IOC_CHECKPOINT */
 	MOSTRACE_CALL_UNLINK = 7,	/* unlink, unlinkat, rmdir */
 	MOSTRACE_CALL_RENAME = 8,	/* rename, renameat, renameat2 */
 	MOSTRACE_CALL_TRUNCATE = 9,	/* truncate, ftruncate */
@@ -187,7 +187,12 @@ enum mostrace_handle_flags {
 /* Flags of a call's head. */
 enum mostrace_call_flags {
 	MOSTRACE_CALL_FIRST = 1,	/* first_bytes is set */
-	/* 2 is in firstbytes.bpf.h, 4 in call.bpf.h. */
+	/* 2 is in firstbytes.bpf.h. */
+	/*
+	 * It asked for durability, beside what it did: it returns only when that is on the disk
+	 * (O_SYNC, RWF_DSYNC, chattr +S, dirsync …).
+	 */
+	MOSTRACE_CALL_THROUGH = 4,
 	/*
 	 * A request to io_uring that posts no completion unless it fails, so that nothing reports its
 	 * end: it may go on after head.time_ns. Its offset and bytes are as asked for, and its
@@ -195,8 +200,9 @@ enum mostrace_call_flags {
 	 */
 	MOSTRACE_CALL_OPEN_END = 8,
 	/*
-	 * The filesystem reported the write; it is part of no call that has an entry (io_submit, a
-	 * 32-bit program, a loop device). start_ns is head.time_ns, when the write ended.
+	 * The filesystem reported the write or the sync; it is part of no call that has an entry
+	 * (io_submit, a 32-bit program, a loop device). start_ns of a write is head.time_ns, when it
+	 * ended; that of a sync is its beginning.
 	 */
 	MOSTRACE_CALL_PART = 16,
 	/* In an unlink: the rename whose entry precedes this one replaced the file. */

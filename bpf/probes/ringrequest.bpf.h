@@ -104,6 +104,7 @@ struct io_rw {
 	struct kiocb kiocb;
 	__u64 addr;
 	__u32 len;
+	__u32 flags;
 };
 
 struct io_sync {

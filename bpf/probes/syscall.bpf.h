@@ -16,6 +16,9 @@
 #define F2FS_IOC_WRITE_CHECKPOINT 0xf507U
 #define F2FS_IOC_FLUSH_DEVICE 0x4008f50aU
 #define F2FS_IOC_GARBAGE_COLLECT_RANGE 0x4018f50bU
+/* <uapi/linux/fs.h>, <uapi/linux/ext4.h> */
+#define FIFREEZE 0xc0045877U
+#define EXT4_IOC_CHECKPOINT 0x4004662bU
 
 static __always_inline struct file *open_file(struct task_struct *task, __u32 fd)
 {

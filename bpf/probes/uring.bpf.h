@@ -64,6 +64,21 @@ static __always_inline bool has_file(__u16 kind)
 	       kind == MOSTRACE_CALL_TRUNCATE;
 }
 
+/* Returns the flags RWF_… of a request that writes. Before 5.19 they are those of its kiocb. */
+static __always_inline __u32 request_rwf(struct io_kiocb *req)
+{
+	struct io_rw *rw = (struct io_rw *)req;
+
+	return bpf_core_field_exists(rw->flags) ? BPF_CORE_READ(rw, flags) : BPF_CORE_READ(rw, kiocb.ki_flags);
+}
+
+/* Returns true if a request that is no sync returns only when what it did is durable. */
+static __always_inline bool asks_for_durability(const struct mostrace_call *call, struct io_kiocb *req, struct file *file)
+{
+	return call->kind == MOSTRACE_CALL_WRITE ? writes_through(file, request_rwf(req)) :
+	       call->kind == MOSTRACE_CALL_FALLOCATE && allocates_through(file);
+}
+
 /* Tells the range of a request that does not write; it stays as it was asked for. */
 static __always_inline void tell_named_range(struct mostrace_call *call, struct io_kiocb *req)
 {
@@ -133,6 +148,8 @@ static __always_inline void begin_open_end(struct call *call, struct io_kiocb *r
 		return;
 	tell_inode(entry, inode);
 	tell_asked_range(entry, req, file);
+	if (asks_for_durability(entry, req, file))
+		entry->head.flags |= MOSTRACE_CALL_THROUGH;
 	call->is_ours = true;
 	end_entry(call);
 	put_call(call);
@@ -178,8 +195,11 @@ static __always_inline int complete_uring(struct io_kiocb *req, __s64 result)
 		tell_inode(&call->entry, inode);
 		tell_uring_range(&call->entry, req, result);
 		call->is_ours = true;
+		call->asks |= asks_for_durability(&call->entry, req, file);
 	}
 	if (call->is_ours) {
+		if (call->asks && result >= 0)
+			call->entry.head.flags |= MOSTRACE_CALL_THROUGH;
 		call->entry.result = result;
 		end_entry(call);
 		put_call(call);

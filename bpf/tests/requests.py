@@ -159,4 +159,5 @@ def main(root, log):
     os.close(d)
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    main(*sys.argv[1:])

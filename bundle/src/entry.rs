@@ -444,14 +444,16 @@ pub mod call_flags {
     /// The call wrote the first page of an SQLite database. `first_bytes` then holds the page's bytes 24 to 27 (the
     /// change counter) and 16 to 19 (the page size and the versions for writing and reading).
     pub const DATABASE: Flags = Flags(2);
-    /// The call wrote to a file that was opened with `O_SYNC` or `O_DSYNC`: the data was durable when it returned.
+    /// The call asked for durability, beside what it did: a write with `O_SYNC`, `RWF_DSYNC`, `chattr +S` and the like, or a call
+    /// whose handle waited for its commit. What it did was durable when it returned.
     pub const THROUGH: Flags = Flags(4);
     /// A request to io_uring that posts no completion unless it fails, so that nothing tells its end, or a call that had not
     /// returned when the recording ended: it may go on after `head.time_ns`. Its offset and bytes are as asked for, and its result
     /// is 0. If a request fails, another entry without this flag follows.
     pub const OPEN_END: Flags = Flags(8);
-    /// The filesystem reported the write, which is part of no call that has an entry. `start_ns` is `head.time_ns`, when
-    /// the write ended.
+    /// The filesystem reported the write or the sync, which is part of no call that has an entry. `start_ns` of a write is
+    /// `head.time_ns`, when it ended; that of a sync is its beginning. With [`THROUGH`], a call that has no other entry, whose
+    /// handle ended at `head.time_ns`.
     pub const PART: Flags = Flags(16);
     /// An unlink that is part of the rename whose entry precedes this one: the rename replaced the file.
     pub const REPLACED: Flags = Flags(32);
@@ -490,7 +492,7 @@ pub enum CallKind {
     SyncRange = 4,
     /// msync
     Msync = 5,
-    /// sync, syncfs
+    /// sync, syncfs, and the ioctls `FIFREEZE` and `EXT4_IOC_CHECKPOINT`
     Sync = 6,
     /// unlink, unlinkat, rmdir
     Unlink = 7,

@@ -7,6 +7,7 @@
 #include <linux/compat.h>
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/magic.h>
 #include <linux/ptrace.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
@@ -92,6 +93,25 @@ static void find_range(struct mostrace_thread *thread, u16 how, const unsigned l
 	}
 }
 
+/*
+ * Returns true if the call returns only when what it does is durable: a write as iocb_is_dsync()
+ * says, and a fallocate as ext4_fallocate() does.
+ */
+static bool asks_for_durability(u16 how, const struct file *file, const unsigned long *args)
+{
+	const struct inode *inode = file_inode(file);
+
+	switch (how & MOSTRACE_SYSCALL_KIND) {
+	case MOSTRACE_CALL_WRITE:
+		return file->f_flags & O_DSYNC || IS_SYNC(inode) ||
+		       (how & MOSTRACE_SYSCALL_RWF && args[5] & (RWF_DSYNC | RWF_SYNC));
+	case MOSTRACE_CALL_FALLOCATE:
+		return file->f_flags & O_DSYNC && inode->i_sb->s_magic == EXT4_SUPER_MAGIC;
+	default:
+		return false;
+	}
+}
+
 static void name_task(struct mostrace_call *call)
 {
 	struct mostrace_task task;
@@ -114,7 +134,9 @@ static void begin(struct file *file, u16 how, const unsigned long *args)
 		.kind = how & MOSTRACE_SYSCALL_KIND,
 		.offset = MOSTRACE_NONE,
 	};
-	thread->is_ours = file;
+	/* sync concerns every filesystem. */
+	thread->is_ours = file || thread->call.kind == MOSTRACE_CALL_SYNC;
+	thread->asks = file && asks_for_durability(how, file, args);
 	/* syncfs has a file as argument, but concerns the whole filesystem. */
 	if (file && thread->call.kind != MOSTRACE_CALL_SYNC)
 		mostrace_call_tell_inode(&thread->call, file_inode(file));
@@ -194,6 +216,8 @@ void mostrace_call_ended(struct pt_regs *regs, long result)
 	if (call && thread->is_ours) {
 		call->head = mostrace_head_now(MOSTRACE_CALL, sizeof(*call));
 		call->result = result;
+		if (thread->asks)
+			call->head.flags |= MOSTRACE_CALL_THROUGH;
 		if (call->kind == MOSTRACE_CALL_WRITE && result > 0)
 			tell_written(thread, regs, result);
 		mostrace_put(&call->head);

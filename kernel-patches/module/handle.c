@@ -220,8 +220,11 @@ static void put_unseen(const struct mostrace_handle_end *end)
 	put_ended(&unseen, end, MOSTRACE_HANDLE_UNSEEN);
 }
 
-/* A call with a path involves the filesystem if it joined the journal. */
-static void tell_call(struct mostrace_thread *thread)
+/*
+ * A call with a path involves the filesystem if it joined the journal. It asks for durability if its
+ * handle does.
+ */
+static void tell_call(struct mostrace_thread *thread, bool sync)
 {
 	struct mostrace_call *call = mostrace_call_under_way(thread);
 	const struct mostrace_handle *handle = &thread->handle;
@@ -229,6 +232,7 @@ static void tell_call(struct mostrace_thread *thread)
 	if (!call)
 		return;
 	thread->is_ours = true;
+	thread->asks |= sync;
 	/* For a rename this is the folder. */
 	if (!call->ino && call->kind != MOSTRACE_CALL_RENAME) {
 		call->ino = handle->ino;
@@ -249,7 +253,7 @@ void mostrace_handle_ended(const struct mostrace_handle_end *end)
 		put_unseen(end);
 		return;
 	}
-	tell_call(thread);
+	tell_call(thread, end->sync);
 	put_ended(&thread->handle, end, 0);
 	thread->state = MOSTRACE_HANDLE_NONE;
 	mostrace_thread_settle(thread);

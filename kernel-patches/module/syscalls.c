@@ -12,13 +12,14 @@
 #define PATH	MOSTRACE_SYSCALL_PATH
 #define AT	MOSTRACE_SYSCALL_AT
 #define VECTOR	MOSTRACE_SYSCALL_VECTOR
+#define RWF	MOSTRACE_SYSCALL_RWF
 
 static const u16 syscalls[] = {
 	[__NR_write] = MOSTRACE_CALL_WRITE,
 	[__NR_writev] = MOSTRACE_CALL_WRITE | VECTOR,
 	[__NR_pwrite64] = MOSTRACE_CALL_WRITE | AT,
 	[__NR_pwritev] = MOSTRACE_CALL_WRITE | AT | VECTOR,
-	[__NR_pwritev2] = MOSTRACE_CALL_WRITE | AT | VECTOR,
+	[__NR_pwritev2] = MOSTRACE_CALL_WRITE | AT | VECTOR | RWF,
 	[__NR_fsync] = MOSTRACE_CALL_FSYNC,
 	[__NR_fdatasync] = MOSTRACE_CALL_FDATASYNC,
 	[__NR_sync_file_range] = MOSTRACE_CALL_SYNC_RANGE,

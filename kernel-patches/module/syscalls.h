@@ -10,6 +10,7 @@
 #define MOSTRACE_SYSCALL_PATH	0x40	/* its first argument is not a descriptor */
 #define MOSTRACE_SYSCALL_AT	0x80	/* its fourth argument is an offset */
 #define MOSTRACE_SYSCALL_VECTOR	0x100	/* its second argument is an array of buffers */
+#define MOSTRACE_SYSCALL_RWF	0x200	/* its sixth argument has flags RWF_… */
 
 u16 mostrace_syscall(long number);
 

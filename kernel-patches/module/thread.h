@@ -24,6 +24,7 @@ struct mostrace_thread {
 	struct mostrace_call call;
 	void __user *buffer;	/* the written buffer; NULL: several */
 	bool is_ours;		/* the call involves the traced filesystem */
+	bool asks;		/* it asks for durability, beside what it does */
 	struct mostrace_handle handle;
 	u8 state;		/* enum mostrace_handle_state */
 };

@@ -3,10 +3,10 @@
 
 use mostrace_bundle::entry::{CallKind, RawCall};
 
-use super::Caller;
+use super::durability::asks;
 use super::handle::removes;
-use super::operation::is_sync;
 use super::spans::{Lasting, Spans};
+use super::{Caller, Reason};
 use crate::attribute::{FileId, HashMap};
 use crate::tally::Tally;
 
@@ -31,6 +31,8 @@ pub(super) struct Call {
     pub inode: (u64, u32),
     /// Why f2fs's fsync needed a checkpoint (`cp_reason`); 0 if it did not.
     pub cp_reason: u16,
+    /// True if it asks for durability.
+    pub asks: bool,
 }
 
 impl Call {
@@ -45,6 +47,15 @@ impl Call {
             file,
             inode: (raw.ino.get(), raw.generation.get()),
             cp_reason: raw.cp_reason.get(),
+            asks: asks(raw),
+        }
+    }
+
+    /// Returns why f2fs wrote a checkpoint for it.
+    pub fn reason(&self) -> Reason {
+        match Reason::of_call(self.kind, self.cp_reason) {
+            Reason::Other if self.asks => Reason::Fsync,
+            reason => reason,
         }
     }
 }
@@ -77,10 +88,10 @@ impl Calls {
     /// Keeps a call for durability or one that removes a name. `now_ns` is the trace's current time; calls are read ahead of
     /// it.
     pub fn push(&mut self, call: Call, now_ns: u64) {
-        if !is_sync(call.kind) && !removes(call.kind) {
+        if !call.asks && !removes(call.kind) {
             return;
         }
-        if is_sync(call.kind) {
+        if call.asks {
             self.syncs.push(call);
         }
         self.by_pid.entry(call.pid).or_default().push(call);

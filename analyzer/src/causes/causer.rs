@@ -34,6 +34,7 @@ mod journal;
 
 use checkpoint::Nodes;
 use discard::Freed;
+use flush::Asked;
 
 /// The longest time between the filesystem's report of a part of a write and the moment when its pages become dirty, ns.
 const PART_NS: u64 = 100_000;
@@ -60,8 +61,8 @@ pub struct Causer<'a, R> {
     homes: Homes,
     /// Weights of the transactions committed since jbd2's superblock was written.
     since_superblock: Weights,
-    /// The sectors of the latest commit blocks, and the call that forced each.
-    commits: VecDeque<(u64, Option<Call>)>,
+    /// The sectors of the latest commit blocks, and who forced each.
+    commits: VecDeque<(u64, Option<Asked>)>,
     nodes: Nodes,
     freed: Freed,
     /// The filesystem's block size, bytes.

@@ -226,7 +226,7 @@ impl F2fs {
         let call = first.and_then(|asker| asker.call);
         let reason = Reason::of_bits(raw.reason.get()).unwrap_or_else(|| match (first, call) {
             _ if collects => Reason::Gc,
-            (_, Some(call)) => Reason::of_call(call.kind, call.cp_reason),
+            (_, Some(call)) => call.reason(),
             (Some(asker), _) if !asker.is_kernels => Reason::of_call(asker.kind, 0),
             _ => Reason::Background,
         });
@@ -323,6 +323,7 @@ impl Commits {
 mod tests {
     use mostrace_bundle::entry::{NONE, RawHead, TYPE_F2FS, cp};
 
+    use super::super::is_sync;
     use super::*;
 
     const KERNELS: u32 = 50;
@@ -367,6 +368,7 @@ mod tests {
             file: FILE,
             inode: (12, 1),
             cp_reason: 7,
+            asks: is_sync(kind),
         }
     }
 

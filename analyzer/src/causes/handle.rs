@@ -10,6 +10,9 @@ use crate::attribute::FileId;
 /// The `h_type` of a handle that marks blocks as written at the end of IO.
 pub(super) const EXT4_HT_EXT_CONVERT: u16 = 11;
 
+/// Prefixes of the names of functions that begin handles to write pages back, whatever the call.
+const WRITE_BACK: [&str; 3] = ["ext4_do_writepages", "ext4_writepages", "mpage_"];
+
 /// The way in which the causer of a handle is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lead {
@@ -53,6 +56,8 @@ pub(super) struct Handle {
     pub opens: bool,
     /// True if another handle was open meanwhile.
     pub overlaps: bool,
+    /// True if it asked for the commit, and waited for it.
+    pub asks: bool,
 }
 
 impl Handle {
@@ -67,6 +72,9 @@ impl Handle {
         let call = CallKind::of(raw.call.get());
         let operation = Operation::of_handle(function, raw.kind.get(), call);
         let is_eviction = function.is_some_and(|name| name.starts_with("ext4_evict_inode"));
+        // A write with O_SYNC writes back what others wrote to its pages, too.
+        let writes_back =
+            function.is_some_and(|name| WRITE_BACK.iter().any(|begins| name.starts_with(begins)));
         let is_conversion = raw.kind.get() == EXT4_HT_EXT_CONVERT;
         let lead = match operation {
             _ if flags.has(handle_flags::UNSEEN) => Lead::Nothing,
@@ -75,7 +83,7 @@ impl Handle {
                 Lead::Eviction
             }
             Operation::Allocate if is_conversion && is_kernels => Lead::WrittenPages,
-            Operation::Allocate if is_kernels || is_sync(call) => Lead::Pages,
+            Operation::Allocate if is_kernels || is_sync(call) || writes_back => Lead::Pages,
             _ if is_kernels && !operation.is_background() => Lead::Nothing,
             _ => Lead::Task,
         };
@@ -100,6 +108,7 @@ impl Handle {
             converted_ns: 0,
             opens: flags.has(handle_flags::OPENS),
             overlaps: flags.has(handle_flags::OVERLAP),
+            asks: flags.has(handle_flags::SYNC),
             knows_dirtied: !flags.has(handle_flags::RESTARTED) && !flags.has(handle_flags::FORGOT),
         }
     }
@@ -145,6 +154,20 @@ mod tests {
         raw.start_ns = 10.into();
         raw.dirtied = dirtied.into();
         Handle::new(&raw, None, Caller::UNKNOWN, false, FileId::NONE)
+    }
+
+    #[test]
+    fn what_a_synchronous_write_writes_back_is_caused_by_those_who_wrote_the_pages() {
+        let lead = |function: &str, call: CallKind| {
+            let mut raw = RawHandle::new_zeroed();
+            raw.call = (call as u16).into();
+            let caller = Caller::UNKNOWN;
+            Handle::new(&raw, Some(function), caller, false, FileId::NONE).lead
+        };
+        let writing = CallKind::Write;
+        assert_eq!(lead("ext4_do_writepages", writing), Lead::Pages);
+        assert_eq!(lead("ext4_da_write_begin", writing), Lead::Task);
+        assert_eq!(lead("ext4_iomap_begin", CallKind::Fsync), Lead::Pages);
     }
 
     /// jbd2 does not tell how much a handle dirtied in the transaction that it leaves, and subtracts what was given back.

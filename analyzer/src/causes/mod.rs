@@ -23,6 +23,7 @@ mod calls;
 mod cause;
 mod causer;
 mod changed;
+mod durability;
 mod f2fs;
 mod handle;
 mod homes;
@@ -47,4 +48,5 @@ pub(crate) use tables::are_whole;
 #[cfg(feature = "analyze")]
 pub(crate) use tables::is_without_misses;
 
+pub(crate) use durability::asks;
 pub(crate) use operation::is_sync;

@@ -218,7 +218,7 @@ impl Operation {
     }
 }
 
-/// Returns true if a call asks for something to be durable.
+/// Returns true if calls of this kind ask for nothing but durability. See [`asks`](super::durability::asks) for all that do.
 pub(crate) fn is_sync(call: CallKind) -> bool {
     matches!(
         Operation::of_call(call),

@@ -116,6 +116,12 @@ impl Transaction {
         self.handles.iter().any(|handle| handle.tgid == tgid)
     }
 
+    /// Returns the first handle that asked for the commit.
+    pub fn asking(&self) -> Option<&Handle> {
+        let mut all = self.handles.iter();
+        all.find(|handle| handle.asks && !handle.is_kernels)
+    }
+
     /// Returns the causers of a block. `causers` finds those of a handle.
     pub fn blame(&mut self, home: u64, causers: &mut impl FnMut(&Handle) -> Blame) -> Blame {
         match self.blocks.remove(&home) {

@@ -14,7 +14,7 @@ use super::hour::{Figures, Gap, Hour, Key, Reading, since};
 use super::uid_io::UidIo;
 use crate::attribute::role::{Roles, database_of};
 use crate::attribute::{FileId, HashMap, Op, ProcessId, Registry};
-use crate::causes::{Cause, CauseId, Verdicts};
+use crate::causes::{Cause, CauseId, Verdicts, asks};
 use crate::facts::package;
 use crate::live::{Fold, Paths};
 use crate::pipeline::{Pipeline, Step};
@@ -155,16 +155,17 @@ impl<F: FnMut(Hour)> Fold for Keeper<F> {
 
     fn call(&mut self, call: &RawCall, cgroup: Option<&[u8]>) {
         let kind = CallKind::of(call.kind.get());
+        let writes = matches!(kind, CallKind::Write | CallKind::Splice);
         let mut figures = Figures::default();
-        match kind {
-            CallKind::Write | CallKind::Splice if call.result.get() >= 0 => {
-                figures.asked_bytes = call.bytes.get();
-            }
-            CallKind::Fsync | CallKind::Fdatasync | CallKind::Sync | CallKind::AtomicCommit => {
-                let took = call.head.time_ns.get().saturating_sub(call.start_ns.get());
-                figures.durable.count(took);
-            }
-            _ => return,
+        if writes && call.result.get() >= 0 {
+            figures.asked_bytes = call.bytes.get();
+        }
+        if asks(call) {
+            let took = call.head.time_ns.get().saturating_sub(call.start_ns.get());
+            figures.durable.count(took);
+        }
+        if figures == Figures::default() {
+            return;
         }
         let cgroup = cgroup.map(Into::into);
         let whose = (call.uid.get(), call.comm, cgroup, kind.into());

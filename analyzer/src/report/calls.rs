@@ -13,7 +13,7 @@ use super::rows::{length, micros};
 use super::scan::Dictionary;
 use super::words::Words;
 use crate::attribute::File;
-use crate::causes::is_sync;
+use crate::causes::{asks, is_sync};
 use crate::facts::Facts;
 use crate::facts::labels::{file_label, process_labels};
 use crate::tables::calls::Error;
@@ -59,6 +59,8 @@ struct Call {
     who: u32,
     file: u32,
     bytes: u64,
+    /// True if it asks for durability.
+    asks: bool,
     /// The parts of its time by what it waited for; zeros if that is not known.
     parts: Parts,
 }
@@ -98,6 +100,15 @@ impl<'f> Names<'f> {
     }
 }
 
+/// Returns the word for a call: `fsync`, `write`, `write (durable)`.
+fn word(call: &Call) -> String {
+    let word: &str = call.kind.into();
+    match call.asks && !is_sync(call.kind) {
+        true => format!("{word} (durable)"),
+        false => word.to_owned(),
+    }
+}
+
 /// Reads all calls that succeeded; files have their final names. `waits` says what those for durability waited for.
 ///
 /// # Errors
@@ -118,7 +129,7 @@ pub(super) fn calls<R: Read>(
     while let Some(entry) = table.next_if(|_| true)? {
         let EntryRef::Call(raw) = entry else { continue };
         let kind = CallKind::of(raw.kind.get());
-        let sort = usize::from(!is_sync(kind));
+        let sort = usize::from(!asks(raw));
         if raw.result.get() < 0 {
             continue;
         }
@@ -145,19 +156,20 @@ pub(super) fn calls<R: Read>(
             who: *who,
             file: *file,
             bytes: raw.bytes.get(),
+            asks: asks(raw),
             parts: waits.of(raw)?.unwrap_or_default(),
         });
     }
     // They are stored when they return; the page searches them by their beginning.
     all.sort_by_key(|call| call.start_us);
     let mut words = Words::default();
-    let mut kinds: HashMap<u16, u32> = HashMap::new();
+    let mut kinds: HashMap<(u16, bool), u32> = HashMap::new();
     let mut columns = columns(COLUMNS);
     for call in all {
-        let word: &str = call.kind.into();
-        let number = *kinds.entry(call.kind as u16).or_insert_with(|| {
-            let number = words.number(Some(word));
-            if is_sync(call.kind) {
+        let sort = (call.kind as u16, call.asks);
+        let number = *kinds.entry(sort).or_insert_with(|| {
+            let number = words.number(Some(&word(&call)));
+            if call.asks {
                 about.durable.push(number);
             }
             number

@@ -41,7 +41,7 @@ const COLUMNS: [Doc; 21] = docs! {
     "bytes" INT64 "bytes that a write or splice passed to the filesystem; empty for other calls and for those that failed",
     "duration_ns" INT64 "time from the call to its return; empty if the recording does not tell",
     "error" INT64 "errno; 0 for success",
-    "wait_data_ns" INT64 "of duration_ns, how long a call for durability (fsync, fdatasync, sync, sync_range, msync, a write to a file that was opened with O_SYNC or O_DSYNC …) waited for contents to be written; the six parts sum to duration_ns; empty for other calls",
+    "wait_data_ns" INT64 "of duration_ns, how long a call for durability (fsync, sync, a write with O_SYNC …; docs/GLOSSARY.md lists all) waited for contents to be written; the six parts sum to duration_ns; empty for other calls",
     "wait_metadata_ns" INT64 "how long it waited for metadata that it read or wrote itself: f2fs's nodes, the tables of FAT",
     "wait_commit_start_ns" INT64 "how long it waited until the journal's commit, or f2fs's checkpoint, that it needed began to be written: for an earlier one, for open handles, for the thread",
     "wait_commit_ns" INT64 "how long it waited for that commit, fast commit or checkpoint itself, without its flushes",

@@ -4,7 +4,7 @@
 use std::io::Read;
 
 use mostrace_bundle::Error;
-use mostrace_bundle::entry::{CallKind, EntryRef, RawCall, call_flags};
+use mostrace_bundle::entry::{CallKind, EntryRef, RawCall};
 use mostrace_bundle::table::TableReader;
 use mostrace_map::class::Role;
 
@@ -13,7 +13,7 @@ use super::count::Count;
 use super::reader::{Found, Reader};
 use super::threads::Tie;
 use crate::attribute::{HashMap, HashSet, Names};
-use crate::causes::is_sync;
+use crate::causes::asks;
 use crate::tally::{Tally, sum, tallied_by_field};
 
 /// The calls of one process on the files of one role of one database, or on its other files.
@@ -23,10 +23,8 @@ pub struct Asked {
     pub writes: u64,
     /// Bytes that these calls wrote.
     pub bytes: u64,
-    /// Number of calls for durability.
+    /// Number of calls for durability, among them writes that asked for it.
     pub syncs: u64,
-    /// Number of calls that wrote to files opened with O_SYNC or O_DSYNC.
-    pub through: u64,
 }
 
 /// The calls of one process on the files of one database.
@@ -50,14 +48,7 @@ pub struct Database {
 
 // A trace may claim any length for a call: a sum that overflows stays at the maximum.
 tallied_by_field! {
-    Asked: writes, bytes, syncs, through
-}
-
-impl Asked {
-    /// Returns the number of calls that returned only when something was durable.
-    pub fn durable(&self) -> u64 {
-        self.syncs.saturating_add(self.through)
-    }
+    Asked: writes, bytes, syncs
 }
 
 impl Database {
@@ -180,7 +171,7 @@ fn with_contents((at, database): &(Option<usize>, Database)) -> Option<usize> {
 fn count(database: &mut Database, role: Role, raw: &RawCall) {
     let kind = CallKind::of(raw.kind.get());
     let writes = matches!(kind, CallKind::Write | CallKind::Splice);
-    if !writes && !is_sync(kind) {
+    if !writes && !asks(raw) {
         return;
     }
     let known = database.asked.iter().position(|(known, _)| *known == role);
@@ -192,10 +183,6 @@ fn count(database: &mut Database, role: Role, raw: &RawCall) {
     if writes {
         asked.writes.tally(1);
         asked.bytes.tally(raw.bytes.get());
-        asked
-            .through
-            .tally(raw.head.flags.has(call_flags::THROUGH).into());
-    } else {
-        asked.syncs.tally(1);
     }
+    asked.syncs.tally(asks(raw).into());
 }

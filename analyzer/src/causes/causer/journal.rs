@@ -4,7 +4,8 @@
 use mostrace_bundle::entry::CallKind;
 use mostrace_map::class::Kind;
 
-use super::{Causer, Found, Place};
+use super::flush::Asked;
+use super::{Causer, Found, Place, user};
 use crate::attribute::{JournalBlock, Registry, Request, Row};
 use crate::causes::calls::Call;
 use crate::causes::handle::Handle;
@@ -73,7 +74,7 @@ impl<R> Causer<'_, R> {
         }
     }
 
-    /// Ends a transaction. Returns the time from the start of the call that forced it to the completion, ns.
+    /// Ends a transaction. Returns the time from the start of what forced it to the completion, ns.
     fn commit(
         &mut self,
         request: &Request,
@@ -81,7 +82,7 @@ impl<R> Causer<'_, R> {
         place: Place,
         registry: &Registry<'_>,
     ) -> Option<u64> {
-        let forced = self.forced_by(row, place, registry).copied();
+        let forced = self.forced_by(row, place, registry);
         if self.commits.len() >= COMMITS {
             self.commits.pop_front();
         }
@@ -89,7 +90,7 @@ impl<R> Causer<'_, R> {
         for transaction in self.journals.committed(place) {
             self.committed(transaction);
         }
-        forced.map(|call| request.time_ns.saturating_sub(call.start_ns))
+        forced.map(|asked| request.time_ns.saturating_sub(asked.start_ns))
     }
 
     /// Notes what a transaction that is committed leaves to be written home and to be discarded.
@@ -110,9 +111,10 @@ impl<R> Causer<'_, R> {
         }
     }
 
-    /// Returns the call that a commit was made for: the first one that waited for it all along, of a process that took part
-    /// in the transaction or that a kernel thread did work for. None if the timer or a lack of room caused the commit.
-    fn forced_by(&mut self, row: &Row, place: Place, registry: &Registry<'_>) -> Option<&Call> {
+    /// Returns what a commit was made for: the first call that waited for it all along, of a process that took part in the
+    /// transaction or that a kernel thread did work for; or else the first handle that asked for it. None if the timer or a lack of
+    /// room caused the commit.
+    fn forced_by(&mut self, row: &Row, place: Place, registry: &Registry<'_>) -> Option<Asked> {
         let Found { calls, list, .. } = &self.found;
         let transaction = self.journals.get(place)?;
         let from_ns = transaction.first_q_ns?;
@@ -121,12 +123,15 @@ impl<R> Causer<'_, R> {
             process.tgid == Some(tgid)
         };
         let took_part = |call: &Call| {
-            call.kind == CallKind::Sync
+            let has_part = call.kind == CallKind::Sync
                 || transaction.has(call.tgid)
                 || transaction
                     .causers()
-                    .any(|causer| is_its(causer, call.tgid))
+                    .any(|causer| is_its(causer, call.tgid));
+            has_part && user(call.caller.process, registry).is_some()
         };
-        calls.first_sync(from_ns, row.q_ns?, took_part)
+        let call = calls.first_sync(from_ns, row.q_ns?, took_part);
+        let handle = || transaction.asking().map(Asked::from);
+        call.map(Asked::from).or_else(handle)
     }
 }

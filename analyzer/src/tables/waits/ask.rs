@@ -3,7 +3,7 @@
 
 use mostrace_bundle::entry::{CallKind, RawCall, call_flags};
 
-use crate::causes::is_sync;
+use crate::causes::{asks, is_sync};
 
 /// The call; times are in ns of the trace's clock.
 #[derive(Clone, Copy, Debug)]
@@ -23,10 +23,11 @@ impl Ask {
     pub fn of(raw: &RawCall) -> Option<Ask> {
         let flags = raw.head.flags;
         let kind = CallKind::of(raw.kind.get());
-        let is_told = !flags.has(call_flags::OPEN_END) && !flags.has(call_flags::PART);
-        let is_durable = is_sync(kind) || flags.has(call_flags::THROUGH);
+        // Of a part of a call, the beginning is known only if it is a sync.
+        let is_part = flags.has(call_flags::PART) && !is_sync(kind);
+        let is_told = !flags.has(call_flags::OPEN_END) && !is_part;
         let (start_ns, end_ns) = (raw.start_ns.get(), raw.head.time_ns.get());
-        (is_told && is_durable && start_ns <= end_ns).then_some(Ask {
+        (is_told && asks(raw) && start_ns <= end_ns).then_some(Ask {
             start_ns,
             end_ns,
             kind,

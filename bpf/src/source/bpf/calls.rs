@@ -21,6 +21,11 @@ const THIRD: u16 = 0x400;
 /// `CALL_MMAP`: its arguments are those of mmap.
 const MMAP: u16 = 0x800;
 
+/// `CALL_RWF`: its sixth argument has flags `RWF_…`.
+const RWF: u16 = 0x4000;
+/// `CALL_AIO`: io_submit, whose requests are remembered.
+const AIO: u16 = 0x8000;
+
 /// A system call: its number, its name in the kernel, its kind, and the place of its arguments.
 type Call = (i64, &'static str, CallKind, u16);
 
@@ -30,7 +35,12 @@ const CALLS: &[Call] = &[
     (libc::SYS_writev, "writev", CallKind::Write, VECTOR),
     (libc::SYS_pwrite64, "pwrite64", CallKind::Write, AT),
     (libc::SYS_pwritev, "pwritev", CallKind::Write, AT | VECTOR),
-    (libc::SYS_pwritev2, "pwritev2", CallKind::Write, AT | VECTOR),
+    (
+        libc::SYS_pwritev2,
+        "pwritev2",
+        CallKind::Write,
+        AT | VECTOR | RWF,
+    ),
     (libc::SYS_fsync, "fsync", CallKind::Fsync, 0),
     (libc::SYS_fdatasync, "fdatasync", CallKind::Fdatasync, 0),
     (
@@ -45,6 +55,12 @@ const CALLS: &[Call] = &[
     (libc::SYS_ftruncate, "ftruncate", CallKind::Truncate, 0),
     (libc::SYS_truncate, "truncate", CallKind::Truncate, PATH),
     (libc::SYS_fallocate, "fallocate", CallKind::Fallocate, 0),
+    (
+        libc::SYS_io_submit,
+        "io_submit",
+        CallKind::Other,
+        INSIDE | AIO,
+    ),
     (libc::SYS_ioctl, "ioctl", CallKind::Other, IOCTL),
     (libc::SYS_unlinkat, "unlinkat", CallKind::Unlink, PATH),
     (libc::SYS_renameat2, "renameat2", CallKind::Rename, PATH),
@@ -163,15 +179,11 @@ const FUNCTION: Option<&str> = if cfg!(target_arch = "x86_64") {
     None
 };
 
-/// Returns the kernel's functions of all recorded calls except those that write; that of ioctl is included only if it `has_ioctls`
-/// that matter. None if the names are not known for this machine.
-pub(super) fn functions(has_ioctls: bool) -> Option<Vec<String>> {
+/// Returns the kernel's functions of all recorded calls except those that write. None if the names are not known for this machine.
+pub(super) fn functions() -> Option<Vec<String>> {
     let prefix = FUNCTION?;
     let calls = CALLS.iter().chain(MAPS).chain(OLD);
-    let recorded = calls.filter(|&&(_, _, kind, how)| {
-        let is_wanted = has_ioctls || how & IOCTL == 0;
-        how & INSIDE == 0 && kind != CallKind::Write && is_wanted
-    });
+    let recorded = calls.filter(|&&(_, _, kind, how)| how & INSIDE == 0 && kind != CallKind::Write);
     Some(
         recorded
             .map(|(_, name, ..)| format!("{prefix}{name}"))
@@ -196,7 +208,7 @@ mod tests {
             .lines()
             .filter_map(|line| line.split_ascii_whitespace().nth(2))
             .collect();
-        for function in functions(true).into_iter().flatten() {
+        for function in functions().into_iter().flatten() {
             assert!(names.contains(&function.as_str()), "{function}");
         }
     }

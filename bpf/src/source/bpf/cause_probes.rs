@@ -44,9 +44,10 @@ const LOSSES: [&str; 2] = ["causes_ring", "causes_tasks"];
 
 /// The tables whose size depends on the machine's memory, with the most and the fewest entries of each. What `called` and `modifiers`
 /// forget is recorded once more; the fewest `claims` are the blocks of two transactions of a journal of 128 MiB.
-const TABLES: [(&str, u32, u32); 6] = [
+const TABLES: [(&str, u32, u32); 7] = [
     ("calls", 1 << 14, 1 << 12),
     ("uring_calls", 1 << 14, 1 << 11),
+    ("aio_calls", 1 << 12, 1 << 10),
     ("handles", 1 << 14, 1 << 11),
     ("called", 1 << 14, 1 << 11),
     ("claims", 1 << 16, 1 << 14),
@@ -96,7 +97,7 @@ impl Functions {
         let kinds = filesystem::kinds(device);
         let writes: Option<Vec<String>> = kinds.iter().map(|kind| write_function(kind)).collect();
         let writes = writes.filter(|writes| !writes.is_empty())?;
-        let calls = calls::functions(kinds.iter().any(|kind| kind == "f2fs"))?;
+        let calls = calls::functions()?;
         Some(Functions {
             calls,
             writes,
@@ -150,9 +151,10 @@ fn write_function(kind: &str) -> Option<String> {
 const ATOMIC_TRACEPOINTS: usize = 3;
 
 /// The functions to which the programs that cannot be preempted are attached.
-const ATOMIC_FUNCTIONS: [(&str, &str); 7] = [
+const ATOMIC_FUNCTIONS: [(&str, &str); 8] = [
     ("cause_atomic_fork", "wake_up_new_task"),
     ("cause_atomic_journal_start", "__ext4_journal_start_sb"),
+    ("cause_atomic_aio_fsync", "aio_fsync"),
     ("cause_atomic_mark_inode_dirty", "__ext4_mark_inode_dirty"),
     ("cause_atomic_unlink", "ext4_unlink"),
     ("cause_atomic_forget", "__ext4_forget"),
