@@ -3,19 +3,18 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io::{self, Read};
 use std::rc::Rc;
 
 /// The files that are not read to their end yet; a clone is the same chain. Reading 0 bytes means that there is nothing more
 /// for now.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Chain(Rc<RefCell<VecDeque<File>>>);
+#[derive(Clone, Default)]
+pub(super) struct Chain(Rc<RefCell<VecDeque<Box<dyn Read>>>>);
 
 impl Chain {
     /// Adds a file, to be read from its current position.
-    pub fn push(&self, file: File) {
-        self.0.borrow_mut().push_back(file);
+    pub fn push(&self, file: impl Read + 'static) {
+        self.0.borrow_mut().push_back(Box::new(file));
     }
 }
 
@@ -34,6 +33,7 @@ impl Read for Chain {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::io::{Seek, Write};
 
     use super::*;

@@ -2,12 +2,12 @@
 //! Reads segments and folds them.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{Cursor, Read};
 use std::path::PathBuf;
 
 use mostrace_bundle::entry::{EntryRef, RawCall};
 use mostrace_bundle::manifest::Manifest;
-use mostrace_bundle::table::TableReader;
+use mostrace_bundle::table::{TableReader, header};
 use mostrace_bundle::{Bundle, Zones, layout};
 
 use super::chain::Chain;
@@ -209,6 +209,14 @@ impl Files {
     /// Opens the first segment's files, with the records that it repeats of the one before; but the calls that are summed up were
     /// summed up with that one.
     fn begin(&mut self, segment: &Bundle) -> Result<Waiting> {
+        let name = READ.get(ASKED).copied().unwrap_or_default();
+        let repeats = segment
+            .place(name)
+            .is_some_and(|(_, own_from)| own_from > 0);
+        if let Some(table) = self.0.get_mut(ASKED).filter(|_| repeats) {
+            // What is skipped begins with the header.
+            table.chain.push(Cursor::new(header()));
+        }
         self.open(segment, |at, name| match at {
             ASKED => segment.own(name),
             _ => segment.whole(name),
