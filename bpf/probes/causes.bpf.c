@@ -5,6 +5,7 @@
  */
 #include "atomic.bpf.h"
 #include "bio.bpf.h"
+#include "emptied.bpf.h"
 #include "fork.bpf.h"
 #include "function.bpf.h"
 #include "handle.bpf.h"
@@ -153,15 +154,19 @@ int cause_f2fs_write_end(__u64 *ctx)
 	return tell_filesystem_wrote((struct inode *)ctx[0], ctx[1], ctx[3]);
 }
 
-/* Records the file of an msync, which has only an address as argument. */
+/* Records the file of an msync, which has only an address as argument, and the one that a stacked filesystem's fsync leads to. */
 static __always_inline int tell_synced(struct inode *inode)
 {
 	struct call *call = current_call();
 
-	if (!call || call->entry.kind != MOSTRACE_CALL_MSYNC)
+	if (!call || !is_traced_filesystem(LOAD(inode, i_sb, s_dev)))
 		return 0;
-	tell_inode(&call->entry, inode);
-	call->is_ours = is_traced_filesystem(call->entry.s_dev);
+	switch (call->entry.kind) {
+	case MOSTRACE_CALL_MSYNC:
+	case MOSTRACE_CALL_FSYNC:
+	case MOSTRACE_CALL_FDATASYNC:
+		tell_below(call, inode);
+	}
 	return 0;
 }
 

@@ -349,7 +349,8 @@ static __always_inline void tell_call(const struct mostrace_handle *entry)
 	struct call *call = current_call();
 	bool is_told;
 
-	if (!call)
+	/* A call of a stacked filesystem's file may change other files too: the source of a copy has its time of access. */
+	if (!call || (call->file && !call->entry.ino && call->entry.kind != MOSTRACE_CALL_WRITE))
 		return;
 	is_told = call->is_ours;
 	call->is_ours = true;

@@ -450,8 +450,8 @@ pub mod call_flags {
     /// `head.time_ns`. Its offset and bytes are as asked for, and its result is 0. If it fails, another entry without this
     /// flag follows.
     pub const OPEN_END: Flags = Flags(8);
-    /// The filesystem reported the write, which is part of no call that has an entry. `start_ns` is `head.time_ns`, when
-    /// the write ended.
+    /// The filesystem reported the write, the truncation or the fallocate, which is part of no call that has an entry. `start_ns` is
+    /// `head.time_ns`: when the write ended, or at some time within the truncation or the fallocate.
     pub const PART: Flags = Flags(16);
     /// An unlink that is part of the rename whose entry precedes this one: the rename replaced the file.
     pub const REPLACED: Flags = Flags(32);
@@ -498,7 +498,7 @@ pub enum CallKind {
     Rename = 8,
     /// truncate, ftruncate
     Truncate = 9,
-    /// fallocate
+    /// fallocate, and the ioctls that do the same
     Fallocate = 10,
     /// open, openat, openat2, creat
     Open = 11,
@@ -536,6 +536,8 @@ pub enum CallKind {
     Umount = 27,
     /// In a handle: mount or fsconfig, while it made the handle's own filesystem ready
     FillSuper = 28,
+    /// No call, but what a filesystem wrote within a call that does not write: an overlay copied a file up
+    CopyUp = 29,
 }
 
 impl CallKind {

@@ -22,6 +22,7 @@ mod calls;
 mod cause;
 mod causer;
 mod changed;
+mod emptied;
 mod f2fs;
 mod handle;
 mod homes;
