@@ -4,8 +4,8 @@
 # ways.pl list               prints the ways
 # ways.pl make FOLDER        makes the files that are there before the recording
 # ways.pl do FOLDER          for each way: aaaA writes a file WAY, zzzZ changes it, synS syncs it; prints the ways that the kernel refuses
-# ways.pl judge DEVICE ROWS  judges ROWS, a CSV of path,sector,bytes,cause_comm,cause_known,completion in the order of completion, by
-#                            what is on the device
+# ways.pl judge DEVICE ROWS  judges ROWS, a CSV of path,sector,bytes,cause_comm,cause_known,bytes of the causer,completion in the
+#                            order of completion, by what is on the device
 use strict;
 use warnings;
 use Fcntl;
@@ -239,47 +239,73 @@ sub owners {
 	return ($block =~ /A/ ? "aaaA" : (), $block =~ /[^A]/ ? "zzzZ" : ());
 }
 
-# Judges what is said of the blocks of one file that are on the device still; returns what is wrong. Only `exact` and `shared` claim to
-# be complete.
-sub judge {
-	my ($way, $device, @blocks) = @_;
-	my (@wrong, $is_seen, $is_changed);
-	for my $block (@blocks) {
-		my %owns = map { $_ => 1 } owners($device, $block->{sector});
-		my %said = map { $_->{who} => 1 } @{ $block->{rows} };
-		$is_changed ||= $owns{zzzZ};
-		$is_seen ||= $owns{zzzZ} && $said{zzzZ};
-		next if grep { $_->{known} !~ /^(exact|shared)$/ } @{ $block->{rows} };
-		my $claim = "sector $block->{sector}: bytes of " . join("+", sort keys %owns) . ", said " . join("+", sort keys %said);
-		my $is_wrong = grep { !$said{$_} } keys %owns;
-		$is_wrong ||= grep { !$owns{$_} && ($_ ne "aaaA" || $way =~ /o_trunc/) } keys %said;
-		push @wrong, "$way: $claim" if $is_wrong;
+# Judges what is said of a row of one file, as far as it is on the device still; returns what is wrong. A row may have several blocks and
+# several causers; how many bytes each word has says whether it can be true. Only `exact` and `shared` claim to be complete.
+sub judge_row {
+	my ($way, $device, $row) = @_;
+	my (%bytes, %said);
+	for my $sector (@{ $row->{sectors} }) {
+		my $owners = join "+", owners($device, $sector);
+		# Of what was written before, only what came afterwards is to be told.
+		$owners .= " again" if $owners eq "aaaA+zzzZ" && $row->{again}{$sector};
+		$bytes{$owners} += $BLOCK;
 	}
-	my %words;
-	$words{join "+", map { "$_->{who}/$_->{known}" } @{ $_->{rows} }}++ for @blocks;
-	my $words = join ", ", map { "$words{$_} blocks $_" } sort keys %words;
-	print "$way: ", !$is_changed ? "unchanged" : $is_seen ? "seen" : "NOT SEEN", ": $words\n";
+	for my $share (@{ $row->{shares} }) {
+		$said{"$share->{who}/$share->{known}"} += $share->{bytes};
+	}
+	my ($a, $z, $both, $again) = map { $bytes{$_} // 0 } "aaaA", "zzzZ", "aaaA+zzzZ", "aaaA+zzzZ again";
+	my $shared = ($said{"aaaA/shared"} // 0) + ($said{"zzzZ/shared"} // 0);
+	# Of what zzzZ overwrote, aaaA may be a causer too; O_TRUNC drops it.
+	my $is_wrong = ($said{"aaaA/exact"} // 0) > $a || ($said{"zzzZ/exact"} // 0) > $z + $again ||
+		$shared > $both + $again + ($way =~ /o_trunc/ ? 0 : $z) || grep { m{/(exact|shared)$} && !/^(aaaA|zzzZ)/ } keys %said;
+	my $claim = join ", ", map { "$_ $said{$_}" } sort keys %said;
+	my $is = join ", ", map { "$_ $bytes{$_}" } sort keys %bytes;
+	my $is_seen = grep { /^zzzZ/ } keys %said;
+	return ({ changed => $z + $both + $again, seen => $is_seen, claim => $claim },
+		$is_wrong ? "$way: sector $row->{sectors}[0]: bytes of $is, said $claim" : ());
+}
+
+sub judge {
+	my ($way, $device, @rows) = @_;
+	my (@wrong, @claims, $is_seen, $is_changed);
+	for my $row (grep { @{ $_->{sectors} } } @rows) {
+		my ($of, @is_wrong) = judge_row($way, $device, $row);
+		push @wrong, @is_wrong;
+		push @claims, $of->{claim};
+		$is_changed ||= $of->{changed};
+		$is_seen ||= $of->{changed} && $of->{seen};
+	}
+	print "$way: ", !$is_changed ? "unchanged" : $is_seen ? "seen" : "NOT SEEN", ": ", join("; ", @claims), "\n";
 	return @wrong;
 }
 
-# Reads the rows, and returns the blocks of each way as they were written last.
-sub blocks_of {
+# Reads the rows, and returns those of each way, with the sectors that no later row has written.
+sub rows_of {
 	my ($rows) = @_;
-	my %at;
+	my (%all, %last);
 	open(my $table, "<", $rows) or die "$rows: $!";
 	<$table>;
 	while (<$table>) {
 		chomp;
-		my ($path, $sector, $bytes, $who, $known, $completion) = split /,/;
+		my ($path, $sector, $bytes, $who, $known, $share, $completion) = split /,/;
 		my ($way) = $path =~ m{([^/]+)$};
-		for (my $to = $sector + $bytes / 512; $sector < $to; $sector += $BLOCK / 512) {
-			$at{$sector} = { way => $way // "", sector => $sector, completion => $completion, rows => [] }
-				if !$at{$sector} || $at{$sector}{completion} != $completion;
-			push @{ $at{$sector}{rows} }, { who => $who, known => $known };
+		my $row = $all{"$completion $sector"} //= { way => $way // "", order => $., from => $sector, bytes => $bytes, shares => [] };
+		push @{ $row->{shares} }, { who => $who, known => $known, bytes => $share };
+	}
+	my @all = sort { $a->{order} <=> $b->{order} } values %all;
+	for my $row (@all) {
+		for (my $at = $row->{from}; $at < $row->{from} + $row->{bytes} / 512; $at += $BLOCK / 512) {
+			$row->{again}{$at} = 1 if $last{$at};
+			$last{$at} = $row;
 		}
 	}
+	push @{ $last{$_}{sectors} }, $_ for sort { $a <=> $b } keys %last;
 	my %of;
-	push @{ $of{$_->{way}} }, $_ for map { $at{$_} } sort { $a <=> $b } keys %at;
+	for my $row (@all) {
+		# A row of which a part was written again is judged by neither part.
+		$row->{sectors} = [] if @{ $row->{sectors} // [] } * $BLOCK != $row->{bytes};
+		push @{ $of{$row->{way}} }, $row;
+	}
 	return %of;
 }
 
@@ -291,7 +317,7 @@ if ($verb eq "list") {
 } elsif ($verb eq "do") {
 	do_all($folder);
 } elsif ($verb eq "judge") {
-	my %of = blocks_of($rows);
+	my %of = rows_of($rows);
 	open(my $device, "<", $folder) or die "$folder: $!\n";
 	my @wrong = map { judge($_, $device, @{ $of{$_} }) } grep { $of{$_} } @NAMES;
 	print "WRONG $_\n" for @wrong;

@@ -15,12 +15,16 @@ static __always_inline bool is_write_to(const struct call *call, struct inode *i
 
 	if (entry->kind != MOSTRACE_CALL_WRITE && entry->kind != MOSTRACE_CALL_SPLICE)
 		return false;
-	/* A request whose end nothing reports has its entry already, or will have none. */
-	return entry->ino ? entry->ino == inode_ino(inode) : !(entry->head.flags & MOSTRACE_CALL_OPEN_END);
+	/* A request whose end nothing reports was told when it was submitted, unless it was for a stacked filesystem's file. */
+	if (entry->head.flags & MOSTRACE_CALL_OPEN_END)
+		return entry->bytes;
+	return !entry->ino || entry->ino == inode_ino(inode);
 }
 
+/* Returns an entry of the current task, or of the one that submitted the request that the task executes. */
 static __always_inline struct mostrace_call part_of(__u16 kind, struct inode *inode, __u64 offset, __u64 bytes)
 {
+	struct call *request = current_call();
 	__u64 now = bpf_ktime_get_ns();
 	struct mostrace_call entry = {
 		.head = cause_head(MOSTRACE_CALL, sizeof(entry), now),
@@ -33,6 +37,12 @@ static __always_inline struct mostrace_call part_of(__u16 kind, struct inode *in
 	entry.head.flags = MOSTRACE_CALL_PART;
 	tell_inode(&entry, inode);
 	tell_task(&entry);
+	if (request) {
+		entry.pid = request->entry.pid;
+		entry.tgid = request->entry.tgid;
+		entry.uid = request->entry.uid;
+		__builtin_memcpy(entry.comm, request->entry.comm, sizeof(entry.comm));
+	}
 	return entry;
 }
 

@@ -123,9 +123,8 @@ mod tests {
 
     #[test]
     fn a_truncation_changes_the_last_block_and_drops_the_rest() {
-        let of = |from, flags: &[Flags]| {
-            Emptied::by(&call(CallKind::Truncate, from, 0, flags), BLOCK)
-        };
+        let of =
+            |from, flags: &[Flags]| Emptied::by(&call(CallKind::Truncate, from, 0, flags), BLOCK);
         let cut = Emptied {
             changed: Some((5000, 8192)),
             dropped_from: Some(8192),
