@@ -14,7 +14,7 @@ apt=$dir/apt
 # The modules in the order in which they are loaded, each after those that it needs. Modules that a kernel has built in
 # are skipped.
 MODULES="virtio_pci virtio_blk loop crc32c_generic crc32_generic ext4 f2fs vfat nls_cp437 nls_iso8859-1 nls_ascii nls_utf8 quota_v2 null_blk
-	aes_generic ecb xts cbc cts hmac sha512_generic dm_mod dm_crypt lz4 lzo_rle zram fuse"
+	aes_generic ecb xts cbc cts hmac sha512_generic dm_mod dm_crypt lz4 lzo_rle zram fuse overlay"
 # A set of tests may need others, in a folder of its own.
 MODULES=${GUEST_MODULES:-$MODULES}
 

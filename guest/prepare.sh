@@ -6,6 +6,7 @@
 set -eu
 
 for tool in perl setpriv; do "$(dirname "$0")/add.sh" "$3" "$tool"; done
+cp "$(dirname "$0")/ways.pl" "$3/lib/"
 
 # glibc loads libgcc_s when it unwinds; linked to it, the program has it beside it.
 gcc -O1 -fno-omit-frame-pointer -fno-optimize-sibling-calls -rdynamic -Wl,--build-id,--no-as-needed -o "$3/tmp/two-ways" \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * System calls that change a file of the traced filesystem or write it out. A call with a descriptor is recorded if the
- * descriptor is such a file; a call with a path is recorded if it joined the journal.
+ * descriptor is such a file. A call with a path is recorded if it joined the journal, and one with a file of a filesystem that is
+ * stacked on others (an overlay) if the traced filesystem tells which of its files it was passed on to.
  */
 #ifndef MOSTRACE_CALL_BPF_H
 #define MOSTRACE_CALL_BPF_H
@@ -35,6 +36,7 @@ static __always_inline __u16 kind_of_ioctl(__u32 command)
 {
 	switch (command) {
 	case F2FS_IOC_START_ATOMIC_WRITE:
+	case F2FS_IOC_START_ATOMIC_REPLACE:
 		return MOSTRACE_CALL_ATOMIC_START;
 	case F2FS_IOC_COMMIT_ATOMIC_WRITE:
 		return MOSTRACE_CALL_ATOMIC_COMMIT;
@@ -49,16 +51,31 @@ static __always_inline __u16 kind_of_ioctl(__u32 command)
 	case FIFREEZE:
 	case EXT4_IOC_CHECKPOINT:
 		return MOSTRACE_CALL_SYNC;
+	case FS_IOC_RESVSP:
+	case FS_IOC_RESVSP64:
+	case FS_IOC_UNRESVSP:
+	case FS_IOC_UNRESVSP64:
+	case FS_IOC_ZERO_RANGE:
+		return MOSTRACE_CALL_FALLOCATE;
 	}
 	return MOSTRACE_CALL_OTHER;
 }
 
-/* Returns the open file if it belongs to the traced filesystem. */
+/*
+ * Returns true if the file's filesystem is stacked on others and passes calls on to them: an overlay, eCryptfs, or FUSE with backing
+ * files.
+ */
+static __always_inline bool is_stacked(struct file *file)
+{
+	return LOAD(file, f_inode, i_sb, s_stack_depth) > 0;
+}
+
+/* Returns the open file if it belongs to the traced filesystem, or to one that may be stacked on it. */
 static __always_inline struct file *traced_file(struct task_struct *task, __u32 fd)
 {
 	struct file *file = open_file(task, fd);
 
-	if (!file || !is_traced_filesystem(LOAD(file, f_inode, i_sb, s_dev)))
+	if (!file || (!is_traced_filesystem(LOAD(file, f_inode, i_sb, s_dev)) && !is_stacked(file)))
 		return 0;
 	return file;
 }
@@ -66,6 +83,8 @@ static __always_inline struct file *traced_file(struct task_struct *task, __u32 
 static __always_inline void tell_file(struct call *call, struct file *file)
 {
 	call->file = file;
+	if (is_stacked(file))
+		return;
 	call->is_ours = true;
 	/* syncfs has a file as argument, but concerns the whole filesystem. */
 	if (call->entry.kind != MOSTRACE_CALL_SYNC)
@@ -108,6 +127,9 @@ static __always_inline void find_range(struct call *c, __u16 how, struct pt_regs
 {
 	struct mostrace_call *call = &c->entry;
 
+	/* The filesystem tells the range of a fallocate by ioctl. */
+	if (how & CALL_IOCTL)
+		return;
 	switch (call->kind) {
 	case MOSTRACE_CALL_WRITE:
 		if (how & CALL_AT)
@@ -210,9 +232,11 @@ static __always_inline bool writes_through(struct file *file, __u32 rwf)
 }
 
 /* Returns true if a fallocate returns only when it is durable: ext4_fallocate looks at the file's flags alone. */
-static __always_inline bool allocates_through(struct file *file)
+static __always_inline bool allocates_through(struct file *file, struct inode *below)
 {
-	return LOAD(file, f_flags) & O_DSYNC && LOAD(file, f_inode, i_sb, s_magic) == EXT4_SUPER_MAGIC;
+	struct inode *inode = below ?: LOAD(file, f_inode);
+
+	return LOAD(file, f_flags) & O_DSYNC && LOAD(inode, i_sb, s_magic) == EXT4_SUPER_MAGIC;
 }
 
 #define O_APPEND 00002000
@@ -267,19 +291,62 @@ static __always_inline void tell_durable(struct call *call)
 		asks |= entry->bytes && writes_through(file, call->rwf);
 		break;
 	case MOSTRACE_CALL_FALLOCATE:
-		asks |= allocates_through(file);
+		asks |= allocates_through(file, call->below);
 		break;
 	}
 	if (asks)
 		entry->head.flags |= MOSTRACE_CALL_THROUGH;
 }
 
+/* The file behind a mapping; an overlay maps the file below it. */
+struct vm_area_struct___backed {
+	struct file *vm_file;
+} __attribute__((preserve_access_index));
+
+static long find_backing(struct task_struct *task, struct vm_area_struct___backed *vma, struct inode **inode)
+{
+	*inode = BPF_CORE_READ(vma, vm_file, f_inode);
+	return 0;
+}
+
+/* Finds the file that an mmap of a stacked filesystem's file has mapped at `address`. */
+static __always_inline void tell_mapped(struct call *call, __u64 address)
+{
+	struct inode *inode = 0;
+
+	/* Another task may be changing the mappings. */
+	if (bpf_find_vma(bpf_get_current_task_btf(), address, find_backing, &inode, 0))
+		lose_cause(LOSS_CAUSES_TASKS);
+	else if (inode && is_traced_filesystem(BPF_CORE_READ(inode, i_sb, s_dev)))
+		tell_below(call, inode);
+}
+
+/* Names the file that the call was about. What a filesystem told has no open file here, so any of its names is taken. */
+static __always_inline void name_file(const struct call *call)
+{
+	/*
+	 * These are copied to local variables: without BTF types, LOAD relocates its argument, and struct call is not a kernel type.
+	 */
+	struct inode *below = call->below;
+	struct file *file = call->file;
+	struct dentry *dentry;
+
+	if (below) {
+		dentry = inode_dentry(below);
+		if (dentry)
+			name_called(below, dentry);
+	} else if (file) {
+		name_called(LOAD(file, f_inode), LOAD(file, f_path.dentry));
+	}
+}
+
 /* Ends the task's call, and puts its entry. */
 static __always_inline void finish_call(struct call *call, long result)
 {
 	struct mostrace_call *entry = &call->entry;
-	struct file *file;
 
+	if (entry->kind == MOSTRACE_CALL_MMAP && !call->is_ours && result > 0)
+		tell_mapped(call, result);
 	if (call->is_ours) {
 		entry->head = cause_head(MOSTRACE_CALL, sizeof(*entry), bpf_ktime_get_ns());
 		entry->head.sector = current_stack(false);
@@ -288,15 +355,10 @@ static __always_inline void finish_call(struct call *call, long result)
 			tell_result(call, result);
 		if (result >= 0)
 			tell_durable(call);
-		if (entry->kind == MOSTRACE_CALL_FALLOCATE)
+		if (entry->kind == MOSTRACE_CALL_FALLOCATE && entry->offset != MOSTRACE_NONE)
 			entry->head.flags |= MOSTRACE_CALL_MODE;
-		/*
-		 * The file is copied to a local variable: without BTF types, LOAD relocates its argument, and struct
-		 * call is not a kernel type.
-		 */
-		file = call->file;
-		if (file && result >= 0)
-			name_called(LOAD(file, f_inode), LOAD(file, f_path.dentry));
+		if (result >= 0)
+			name_file(call);
 		put_call(call);
 	}
 	entry->kind = MOSTRACE_CALL_OTHER;

@@ -5,6 +5,7 @@
  */
 #include "atomic.bpf.h"
 #include "bio.bpf.h"
+#include "emptied.bpf.h"
 #include "fork.bpf.h"
 #include "function.bpf.h"
 #include "handle.bpf.h"

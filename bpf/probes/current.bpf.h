@@ -11,7 +11,8 @@
 
 struct call {
 	struct mostrace_call entry;
-	struct file *file;
+	struct file *file;	/* of its descriptor */
+	struct inode *below;	/* the file that a filesystem told, if it is not the descriptor's */
 	void *buffer;		/* written buffer in the program's memory; NULL: several */
 	struct kiocb *iocb;	/* of a write that is recorded by functions: its position, until the write ends */
 	__u64 written_to;	/* the end of what the filesystem said that the call wrote, or 0 */
@@ -84,6 +85,19 @@ static __always_inline void tell_inode(struct mostrace_call *call, struct inode 
 	call->ino = inode_ino(inode);
 	call->generation = LOAD(inode, i_generation);
 	call->s_dev = LOAD(inode, i_sb, s_dev);
+}
+
+/*
+ * Takes a filesystem's word for the file that a call is about: that of a path, that of an address, or the one to which an overlay
+ * passed the call on. If the descriptor is the file itself, this says nothing new.
+ */
+static __always_inline void tell_below(struct call *call, struct inode *inode)
+{
+	if (call->file && call->entry.ino)
+		return;
+	call->below = inode;
+	call->is_ours = true;
+	tell_inode(&call->entry, inode);
 }
 
 static __always_inline void tell_task(struct mostrace_call *call)

@@ -52,7 +52,8 @@ static __always_inline bool is_write_call(struct task_struct *task, __u16 how)
 
 /*
  * The filesystem is about to write at the position of `iocb`. It is not what the call writes to if the file is another
- * one: that of a core dump, or one below an overlay. Returns true if the end of the write is of interest.
+ * one, such as that of a core dump, unless the call's file is of a filesystem that is stacked on this one. Returns true if the end
+ * of the write is of interest.
  */
 static __always_inline bool begin_write(struct kiocb *iocb)
 {
@@ -75,10 +76,12 @@ static __always_inline bool begin_write(struct kiocb *iocb)
 	}
 	if (was_open)
 		lose_cause(LOSS_CAUSES_TASKS);
-	if (file == call->file)
-		call->iocb = iocb;
-	else
+	if (file != call->file && !is_stacked(call->file)) {
 		call->entry.kind = MOSTRACE_CALL_OTHER;
+		return true;
+	}
+	tell_below(call, LOAD(file, f_inode));
+	call->iocb = iocb;
 	return true;
 }
 

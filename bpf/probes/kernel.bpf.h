@@ -141,6 +141,7 @@ struct super_block {
 	unsigned long s_flags;
 	unsigned long s_magic;
 	struct dentry *s_root;
+	int s_stack_depth;
 };
 
 struct xarray {
@@ -168,6 +169,10 @@ struct inode {
 	unsigned int i_flags;
 	__u8 i_blkbits;
 	__u32 i_generation;
+	__s64 i_size;
+	struct {
+		int counter;
+	} i_count;
 	struct hlist_head i_dentry;
 	struct address_space i_data;
 };

@@ -133,7 +133,7 @@ enum mostrace_call_kind {
 	MOSTRACE_CALL_UNLINK = 7,	/* unlink, unlinkat, rmdir */
 	MOSTRACE_CALL_RENAME = 8,	/* rename, renameat, renameat2 */
 	MOSTRACE_CALL_TRUNCATE = 9,	/* truncate, ftruncate */
-	MOSTRACE_CALL_FALLOCATE = 10,
+	MOSTRACE_CALL_FALLOCATE = 10,	/* also FS_IOC_ZERO_RANGE and the like */
 	MOSTRACE_CALL_OPEN = 11,	/* open, openat, openat2, creat */
 	MOSTRACE_CALL_CLOSE = 12,
 	MOSTRACE_CALL_MKDIR = 13,	/* mkdir, mkdirat */
@@ -154,6 +154,11 @@ enum mostrace_call_kind {
 	MOSTRACE_CALL_UMOUNT = 27,	/* umount2 */
 	/* In a handle: mount or fsconfig, which is making the handle's own filesystem ready. */
 	MOSTRACE_CALL_FILL_SUPER = 28,
+	/*
+	 * No call, but what a filesystem wrote within a call that does not write: an overlay copied
+	 * a file up. The bytes were passed to no call.
+	 */
+	MOSTRACE_CALL_COPY_UP = 29,
 };
 
 /* Flags of a handle's head. */
@@ -200,9 +205,10 @@ enum mostrace_call_flags {
 	 */
 	MOSTRACE_CALL_OPEN_END = 8,
 	/*
-	 * The filesystem reported the write or the sync; it is part of no call that has an entry
-	 * (io_submit, a 32-bit program, a loop device). start_ns of a write is head.time_ns, when it
-	 * ended; that of a sync is its beginning.
+	 * The filesystem reported the write, the sync, the truncation or the fallocate; it is part of
+	 * no call that has an entry (io_submit, a 32-bit program, a loop device). start_ns of a sync
+	 * is its beginning; otherwise it is head.time_ns: when the write ended, or at some time within
+	 * the truncation or the fallocate.
 	 */
 	MOSTRACE_CALL_PART = 16,
 	/* In an unlink: the rename whose entry precedes this one replaced the file. */

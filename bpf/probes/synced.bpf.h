@@ -45,13 +45,15 @@ static __always_inline bool is_of_ring(struct kiocb *kiocb)
 	return task->flags & PF_IO_WORKER || running_kind() == MOSTRACE_CALL_URING;
 }
 
-/* Records the file of an msync, which has only an address as argument. */
+/* Records the file of an msync, which has only an address as argument, and the one that a stacked filesystem's fsync leads to. */
 static __always_inline void tell_synced(struct call *call, struct inode *inode)
 {
-	if (call->entry.kind != MOSTRACE_CALL_MSYNC)
-		return;
-	tell_inode(&call->entry, inode);
-	call->is_ours = true;
+	switch (call->entry.kind) {
+	case MOSTRACE_CALL_MSYNC:
+	case MOSTRACE_CALL_FSYNC:
+	case MOSTRACE_CALL_FDATASYNC:
+		tell_below(call, inode);
+	}
 }
 
 /* The filesystem begins to sync a file: `kind` is that of the call that would do so. */

@@ -16,9 +16,17 @@
 #define F2FS_IOC_WRITE_CHECKPOINT 0xf507U
 #define F2FS_IOC_FLUSH_DEVICE 0x4008f50aU
 #define F2FS_IOC_GARBAGE_COLLECT_RANGE 0x4018f50bU
+#define F2FS_IOC_START_ATOMIC_REPLACE 0xf519U
 /* <uapi/linux/fs.h>, <uapi/linux/ext4.h> */
 #define FIFREEZE 0xc0045877U
 #define EXT4_IOC_CHECKPOINT 0x4004662bU
+
+/* <linux/falloc.h>; the argument, struct space_resv, has the same 48 bytes on all 64-bit machines */
+#define FS_IOC_RESVSP 0x40305828U
+#define FS_IOC_UNRESVSP 0x40305829U
+#define FS_IOC_RESVSP64 0x4030582aU
+#define FS_IOC_UNRESVSP64 0x4030582bU
+#define FS_IOC_ZERO_RANGE 0x40305839U
 
 static __always_inline struct file *open_file(struct task_struct *task, __u32 fd)
 {

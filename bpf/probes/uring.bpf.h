@@ -193,11 +193,13 @@ static __always_inline int complete_uring(struct io_kiocb *req, __s64 result)
 	call->entry.head.flags = 0;
 	if (inode && is_traced_filesystem(BPF_CORE_READ(inode, i_sb, s_dev))) {
 		tell_inode(&call->entry, inode);
-		tell_uring_range(&call->entry, req, result);
 		call->is_ours = true;
-		call->asks |= asks_for_durability(&call->entry, req, file);
 	}
 	if (call->is_ours) {
+		if (inode) {
+			tell_uring_range(&call->entry, req, result);
+			call->asks |= asks_for_durability(&call->entry, req, file);
+		}
 		if (call->asks && result >= 0)
 			call->entry.head.flags |= MOSTRACE_CALL_THROUGH;
 		call->entry.result = result;

@@ -451,9 +451,9 @@ pub mod call_flags {
     /// returned when the recording ended: it may go on after `head.time_ns`. Its offset and bytes are as asked for, and its result
     /// is 0. If a request fails, another entry without this flag follows.
     pub const OPEN_END: Flags = Flags(8);
-    /// The filesystem reported the write or the sync, which is part of no call that has an entry. `start_ns` of a write is
-    /// `head.time_ns`, when it ended; that of a sync is its beginning. With [`THROUGH`], a call that has no other entry, whose
-    /// handle ended at `head.time_ns`.
+    /// The filesystem reported the write, the sync, the truncation or the fallocate, which is part of no call that has an entry. `start_ns`
+    /// of a sync is its beginning; otherwise it is `head.time_ns`: when the write ended, or at some time within the truncation or the
+    /// fallocate. With [`THROUGH`], a call that has no other entry, whose handle ended at `head.time_ns`.
     pub const PART: Flags = Flags(16);
     /// An unlink that is part of the rename whose entry precedes this one: the rename replaced the file.
     pub const REPLACED: Flags = Flags(32);
@@ -500,7 +500,7 @@ pub enum CallKind {
     Rename = 8,
     /// truncate, ftruncate
     Truncate = 9,
-    /// fallocate
+    /// fallocate, and the ioctls that do the same
     Fallocate = 10,
     /// open, openat, openat2, creat
     Open = 11,
@@ -538,6 +538,8 @@ pub enum CallKind {
     Umount = 27,
     /// In a handle: mount or fsconfig, while it made the handle's own filesystem ready
     FillSuper = 28,
+    /// No call, but what a filesystem wrote within a call that does not write: an overlay copied a file up
+    CopyUp = 29,
 }
 
 impl CallKind {

@@ -12,6 +12,7 @@ use super::ahead::Ahead;
 use super::blame::{Blame, Others, Weights};
 use super::calls::{Call, Calls};
 use super::cause::List;
+use super::emptied::Emptied;
 use super::f2fs::F2fs;
 use super::handle::{Handle, Lead, removes};
 use super::homes::Homes;
@@ -38,8 +39,6 @@ use flush::Asked;
 
 /// The longest time between the filesystem's report of a part of a write and the moment when its pages become dirty, ns.
 const PART_NS: u64 = 100_000;
-/// `FALLOC_FL_KEEP_SIZE`, the one mode beside 0 in which no contents are changed (uapi/linux/falloc.h).
-const KEEP_SIZE: u32 = 1;
 /// Number of inodes whose last conversion is remembered; beyond it, all are forgotten.
 const CONVERTED: usize = 1 << 16;
 /// ext4's largest block, bytes (`EXT4_MAX_BLOCK_SIZE`).
@@ -336,16 +335,6 @@ impl<R> Causer<'_, R> {
     }
 }
 
-/// Returns true if a fallocate zeroes, removes or moves contents, or may do so.
-fn changes_contents(raw: &RawCall) -> bool {
-    let mode = raw
-        .first_bytes
-        .first_chunk()
-        .map(|bytes| u32::from_le_bytes(*bytes));
-    let is_known = raw.head.flags.has(call_flags::MODE);
-    !is_known || mode.is_none_or(|mode| mode & !KEEP_SIZE != 0)
-}
-
 /// Returns the process if it is a user's thread; kernel threads are not causes, except f2fs's when it collects garbage.
 fn user(process: ProcessId, registry: &Registry<'_>) -> Option<ProcessId> {
     registry.is_user(process).then_some(process)
@@ -427,7 +416,10 @@ impl Found {
     /// Notes what a call did to the contents of a file on a filesystem with blocks of `block` bytes.
     fn note_write(&mut self, raw: &RawCall, caller: Caller, block: u64) {
         let inode = (raw.ino.get(), raw.generation.get());
-        let slack_ns = match raw.head.flags.has(call_flags::PART) {
+        let kind = CallKind::of(raw.kind.get());
+        let is_written_part = matches!(kind, CallKind::Write | CallKind::CopyUp)
+            && raw.head.flags.has(call_flags::PART);
+        let slack_ns = match is_written_part {
             true => PART_NS,
             false => 0,
         };
@@ -450,10 +442,9 @@ impl Found {
             }
         };
         let (offset, result) = (raw.offset.get(), raw.result.get());
-        let behind = |at: u64| at.checked_next_multiple_of(block).unwrap_or(u64::MAX);
         let end = offset.saturating_add(raw.bytes.get());
         let flags = raw.head.flags;
-        match CallKind::of(raw.kind.get()) {
+        match kind {
             CallKind::Write | CallKind::Splice
                 if offset == NONE && (result > 0 || flags.has(call_flags::OPEN_END)) =>
             {
@@ -462,16 +453,24 @@ impl Found {
             CallKind::Write if flags.has(call_flags::OPEN_END) => {
                 note(Act::MayHaveChanged, offset, end);
             }
-            CallKind::Write | CallKind::Splice if result > 0 => note(Act::Changed, offset, end),
+            CallKind::Write | CallKind::Splice | CallKind::CopyUp if result > 0 => {
+                note(Act::Changed, offset, end);
+            }
             CallKind::Mmap if result == 0 => self.writes.mapped(inode, start_ns),
-            // The rest of the last block is zeroed, unless the file grows.
-            CallKind::Truncate if result == 0 => {
-                note(Act::Dropped, behind(offset), u64::MAX);
-                note(Act::MayHaveChanged, offset, behind(offset));
+            CallKind::Truncate | CallKind::Fallocate => {
+                let emptied = Emptied::by(raw, block);
+                if let Some((from, to)) = emptied.changed {
+                    note(Act::MayHaveChanged, from, to);
+                }
+                if let Some(from) = emptied.dropped_from {
+                    note(Act::Dropped, from, u64::MAX);
+                }
+                if emptied.is_vague {
+                    self.writes.lose(inode);
+                }
             }
-            CallKind::Fallocate if result == 0 && changes_contents(raw) => {
-                note(Act::MayHaveChanged, offset, u64::MAX);
-            }
+            // Everything had been written out when the atomic write began.
+            CallKind::AtomicAbort if result == 0 => note(Act::Dropped, 0, u64::MAX),
             _ => {}
         }
     }

@@ -24,6 +24,7 @@ mod cause;
 mod causer;
 mod changed;
 mod durability;
+mod emptied;
 mod f2fs;
 mod handle;
 mod homes;

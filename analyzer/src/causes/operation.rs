@@ -188,7 +188,7 @@ impl Operation {
 
     fn of_call(call: CallKind) -> Option<Operation> {
         Some(match call {
-            CallKind::Write | CallKind::Splice => Operation::Write,
+            CallKind::Write | CallKind::Splice | CallKind::CopyUp => Operation::Write,
             CallKind::Fallocate => Operation::Allocate,
             CallKind::Unlink => Operation::Unlink,
             CallKind::Rename => Operation::Rename,
