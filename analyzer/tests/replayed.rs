@@ -181,7 +181,7 @@ const LOST_FOUND: [&str; 5] = [
     "ls lost+found; echo a >lost+found/f; sync",
     "rmdir lost+found && mkdir lost+found && echo b >lost+found/f",
     "rmdir lost+found && echo c >lost+found",
-    "! mkdir lost+found; chmod 755 lost+found; ! : >lost+found",
+    "! mkdir lost+found; chmod 755 lost+found; ! cat /dev/null >lost+found",
     "mv lost+found found && echo d >lost+found; touch found/f",
 ];
 /// Its filesystem had no such folder.
@@ -205,7 +205,8 @@ fn what_mkfs_makes_is_there_as_it_was_found() {
     assert_eq!(check_calls(&found["replays"]["ext4"]), 3);
     // The root of a mounted filesystem is an empty folder too.
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
-    let within = ["--in", disk.mount_point().to_str().unwrap()];
+    let mount = disk.mount_point();
+    let within = ["--in", mount.to_str().unwrap()];
     let found = replayed(&folder.path().join("0.most"), &within);
     assert!(check_calls(&found["replays"]["replayed"]) > 0);
 }

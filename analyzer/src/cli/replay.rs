@@ -11,8 +11,8 @@ use mostrace::causes::Sharing;
 use mostrace::export::{Output, to_text, to_value};
 use mostrace::lab::budget::{Judgement, Runs, report};
 use mostrace::tables::diff::{Diff as Differences, Side, letter};
+use mostrace_bundle::Bundle;
 use mostrace_bundle::temporary::{TempFile, TempFolder};
-use mostrace_bundle::{Bundle, Manifest};
 use mostrace_capture::{FreshKind, Options, settle};
 use mostrace_replay::{Recorded, Start, refuse_unless_empty};
 use serde_json::{Map, Value, json};
@@ -259,9 +259,14 @@ impl Replay {
         let sides = paths.iter().map(|(name, path)| {
             let analysis = budget::read(path, Some(Sharing::default()))?;
             // SQLite's transactions are known by contents, which a replay does not have.
-            let manifest = analysis.manifest().map(|manifest| Manifest {
-                payload: None,
-                ..manifest.clone()
+            let manifest = analysis.manifest().map(|manifest| {
+                let mut manifest = manifest.clone();
+                manifest.payload = None;
+                // What a command that failed wrote is compared all the same.
+                if let Some(command) = &mut manifest.command {
+                    command.exit_status = None;
+                }
+                manifest
             });
             Ok(Side::new(
                 name.clone(),
