@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use run::{program, say, succeeds};
 use serde_json::Value;
+use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, run_one_by_one, tests};
 
 const LIVE: [Need; 2] = [Need::Loop, Need::Btf];
@@ -20,6 +21,7 @@ fn main() -> ExitCode {
     run_one_by_one(tests![
         sqlite_writes_the_same_again needs LIVE,
         names_of_every_kind_are_the_same_again needs LIVE,
+        what_mkfs_makes_is_there_as_it_was_found needs LIVE,
         what_is_stored_to_a_mapping_is_stored_again needs LIVE,
         requests_to_io_uring_are_made_again_as_calls needs [Need::Loop, Need::Btf, Need::Tool("fio", "fio")],
         files_lie_where_they_lay_if_the_snapshot_is_the_start needs LIVE,
@@ -172,6 +174,41 @@ fn files_lie_where_they_lay_if_the_snapshot_is_the_start() {
         "{lay:?}"
     );
     assert_eq!(extents(&kept.join("ext4.most.tar.zst")), lay);
+}
+
+/// mkfs makes `lost+found`, on which each of these makes other calls.
+const LOST_FOUND: [&str; 5] = [
+    "ls lost+found; echo a >lost+found/f; sync",
+    "rmdir lost+found && mkdir lost+found && echo b >lost+found/f",
+    "rmdir lost+found && echo c >lost+found",
+    "! mkdir lost+found; chmod 755 lost+found; ! cat /dev/null >lost+found",
+    "mv lost+found found && echo d >lost+found; touch found/f",
+];
+/// Its filesystem had no such folder.
+const WITHOUT: &str = "\
+9 1700000000.000001 mkdir(\"/r/lost+found\", 0755) = 0 <0.000010>
+9 1700000000.000100 openat(AT_FDCWD</r>, \"/r/lost+found/f\", O_WRONLY|O_CREAT|O_EXCL, 0644) = 3</r/lost+found/f> <0.000010>
+9 1700000000.000200 close(3</r/lost+found/f>) = 0 <0.000010>
+";
+
+fn what_mkfs_makes_is_there_as_it_was_found() {
+    let folder = tempfile::tempdir().unwrap();
+    for (nth, script) in LOST_FOUND.iter().enumerate() {
+        let recording = folder.path().join(format!("{nth}.most"));
+        measured(&recording, &["sh", "-c", script]);
+        let found = replayed(&recording, &[]);
+        assert!(check_calls(&found["replays"]["ext4"]) > 0, "{script}");
+    }
+    let strace = folder.path().join("without.strace");
+    fs::write(&strace, WITHOUT).unwrap();
+    let found = replayed(&strace, &["--root", "/r"]);
+    assert_eq!(check_calls(&found["replays"]["ext4"]), 3);
+    // The root of a mounted filesystem is an empty folder too.
+    let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
+    let mount = disk.mount_point();
+    let within = ["--in", mount.to_str().unwrap()];
+    let found = replayed(&folder.path().join("0.most"), &within);
+    assert!(check_calls(&found["replays"]["replayed"]) > 0);
 }
 
 /// A shell's commands, with relative paths, folders, links and calls that fail.

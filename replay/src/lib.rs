@@ -5,7 +5,7 @@
 //! - [`Operation`] is one call. [`read_bundle`] reads those that `record --operations` put in a bundle, [`read_strace`]
 //!   those in the output of strace, [`read_mobigen`] those in a MobiGen script.
 //! - [`Start`] holds what must have existed before the first operation, as far as the operations show it.
-//! - [`Replay`] makes the start in an empty folder, and then the operations. It has a thread for each thread of the application,
+//! - [`Replay`] makes the start in an empty folder (a `lost+found` may be there), and then the operations. It has a thread for each thread of the application,
 //!   and makes each operation after those that it depended on.
 //! - [`Outcome`] tells which calls returned the same result as in the recording, and how long they took.
 //!
@@ -15,7 +15,6 @@
 //! application needs.
 #![deny(unsafe_code)]
 
-mod aged;
 mod beneath;
 pub mod blocks;
 mod bytes;
@@ -24,6 +23,7 @@ mod deduce;
 mod ended;
 mod error;
 mod flags;
+mod make;
 pub mod mobigen;
 mod name;
 mod operation;
@@ -47,7 +47,7 @@ pub use name::Name;
 pub use operation::{Call, FileId, Opened, Operation, Range, Target};
 pub use outcome::{Difference, Latencies, Outcome, Quantiles, StartError, Tally};
 pub use player::Timing;
-pub use run::{Replay, Settings, replay};
+pub use run::{Replay, Settings, refuse_unless_empty, replay};
 pub use start::{Start, StartFile};
 pub use strace::{StraceSettings, read_strace};
 pub use table::{Recorded, read_bundle};

@@ -49,11 +49,10 @@ impl<'a> Replay<'a> {
         let root = &settings.root;
         refuse_unless_empty(root)?;
         let replay = Replay::prepared(recorded, settings)?;
-        replay.start.refuse_too_much(root)?;
-        let caller = &replay.caller;
+        let (caller, operations) = (&replay.caller, &recorded.operations);
         replay
             .start
-            .make_in(root, caller.beneath(), caller.bytes())?;
+            .make_in(root, caller.beneath(), caller.bytes(), operations)?;
         Ok(replay)
     }
 
@@ -138,15 +137,26 @@ pub fn replay(
     Replay::prepare(recorded, settings)?.run(progress)
 }
 
-/// Returns an error unless the folder is empty, because operations may remove or overwrite anything in it.
-fn refuse_unless_empty(root: &Path) -> Result<()> {
+/// The folder that mkfs makes.
+const LOST_FOUND: &str = "lost+found";
+
+/// Checks that a folder is empty but for an empty `lost+found`, because operations may remove or overwrite anything in it.
+///
+/// # Errors
+/// Returns [`Error::Refused`] if it is not, or another error if it cannot be read.
+pub fn refuse_unless_empty(root: &Path) -> Result<()> {
+    let lost = root.join(LOST_FOUND);
+    let refused = || Error::Refused {
+        path: root.to_owned(),
+        why: "a replay needs an empty folder, since it may remove what is there".to_owned(),
+    };
     for entry in fs::read_dir(root).map_err(Error::io(root))? {
-        let name = entry.map_err(Error::io(root))?.file_name();
-        if name != "lost+found" {
-            return Err(Error::Refused {
-                path: root.to_owned(),
-                why: "a replay needs an empty folder, since it may remove what is there".to_owned(),
-            });
+        let entry = entry.map_err(Error::io(root))?;
+        let is_lost_found = entry.path() == lost && entry.file_type().is_ok_and(|of| of.is_dir());
+        // Who may not read it can remove nothing there.
+        let is_used = || fs::read_dir(&lost).is_ok_and(|mut found| found.next().is_some());
+        if !is_lost_found || is_used() {
+            return Err(refused());
         }
     }
     Ok(())

@@ -2,16 +2,10 @@
 //! The files and folders that must have existed before the first operation.
 
 use std::collections::BTreeMap;
-use std::os::fd::OwnedFd;
-use std::path::Path;
 
-use rustix::fs::{self, Mode};
-
-use crate::beneath::Beneath;
-use crate::bytes::{Bytes, Contents};
 use crate::deduce::Deduction;
 use crate::tree::{Kind, ObjectId};
-use crate::{Error, Name, Recorded, Result};
+use crate::{Name, Recorded};
 
 /// A regular file that existed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,85 +67,4 @@ impl Start {
             self.files.insert(name, StartFile { bytes, mode });
         }
     }
-
-    /// Makes the files and folders in the empty folder `root`, and waits until they are on the storage.
-    ///
-    /// # Errors
-    /// Returns an error if the filesystem has less free space than the files have bytes, or if it cannot be written.
-    pub fn make(&self, root: &Path, contents: Contents) -> Result<()> {
-        self.refuse_too_much(root)?;
-        self.make_in(root, &Beneath::new(root)?, &Bytes::new(contents))
-    }
-
-    pub(crate) fn make_in(&self, root: &Path, beneath: &Beneath, bytes: &Bytes) -> Result<()> {
-        let at = |name: &Name| root.join(name.as_path());
-        // A folder's name is less than those below it.
-        for name in self.folders.keys() {
-            let made = beneath
-                .entry(name)
-                .and_then(|(folder, last)| fs::mkdirat(folder, last, Mode::from_raw_mode(0o755)));
-            made.map_err(|errno| Error::io(&at(name))(errno.into()))?;
-        }
-        for (name, file) in &self.files {
-            let made = make_file(beneath, bytes, name, file);
-            made.map_err(|errno| Error::io(&at(name))(errno.into()))?;
-        }
-        for (name, existing) in &self.links {
-            let linked = beneath.link(existing, name);
-            linked.map_err(|errno| Error::io(&at(name))(errno.into()))?;
-        }
-        for (name, mode) in self.folders.iter().rev() {
-            let made = mode.map_or(Ok(()), |mode| beneath.chmod(name, mode));
-            made.map_err(|errno| Error::io(&at(name))(errno.into()))?;
-        }
-        let synced = fs::syncfs(beneath.root());
-        synced.map_err(|errno| Error::io(root)(errno.into()))
-    }
-
-    pub(crate) fn refuse_too_much(&self, root: &Path) -> Result<()> {
-        let space = fs::statvfs(root).map_err(|errno| Error::io(root)(errno.into()))?;
-        let free = u128::from(space.f_bavail).saturating_mul(space.f_frsize.into());
-        let all = self.files.values().map(|file| u128::from(file.bytes));
-        let all: u128 = all.sum();
-        let greatest = self.files.iter().max_by_key(|(_, file)| file.bytes);
-        match greatest {
-            Some((name, file)) if all > free => Err(Error::Refused {
-                path: root.join(name.as_path()),
-                why: format!(
-                    "the files that must exist before the first operation have {all} bytes, this one {}, but the \
-                     filesystem has {free} bytes free",
-                    file.bytes
-                ),
-            }),
-            _ => Ok(()),
-        }
-    }
-}
-
-pub(crate) fn make_file(
-    beneath: &Beneath,
-    bytes: &Bytes,
-    name: &Name,
-    file: &StartFile,
-) -> rustix::io::Result<()> {
-    let made = beneath.create(name)?;
-    fill(&made, bytes, 0, file.bytes)?;
-    match file.mode {
-        Some(mode) => fs::fchmod(&made, Mode::from_raw_mode(mode)),
-        None => Ok(()),
-    }
-}
-
-/// Writes a file's contents from one offset to another.
-pub(crate) fn fill(file: &OwnedFd, bytes: &Bytes, from: u64, to: u64) -> rustix::io::Result<()> {
-    let mut done = from;
-    while done < to {
-        let part = bytes.first(to.saturating_sub(done));
-        let written = rustix::io::retry_on_intr(|| rustix::io::pwrite(file, part, done))?;
-        if written == 0 {
-            return Err(rustix::io::Errno::NOSPC);
-        }
-        done = done.saturating_add(written as u64);
-    }
-    Ok(())
 }

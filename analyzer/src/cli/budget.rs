@@ -215,7 +215,7 @@ pub fn measure(path: &Path, analysis: &Analysis) -> anyhow::Result<Measured> {
     let facts = &analysis.facts;
     Ok(Measured {
         path: path.to_owned(),
-        ..Measured::of_command(facts, manifest, &databases)?
+        ..Measured::new(facts, manifest, &databases)?
     })
 }
 

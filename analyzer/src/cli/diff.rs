@@ -88,6 +88,7 @@ fn json(sides: &[Read], diff: &Differences) -> Value {
             "warnings": read.warnings,
             "transactions": read.side.transactions.divisor(),
             "transactions_sure": read.side.transactions.sure,
+            "not_counted": read.side.counted.value(),
         });
         object.insert(letter(nth), side);
     }
@@ -122,7 +123,9 @@ fn text(sides: &[Read], diff: &Differences, width: Option<usize>) -> String {
             text += &format!("{}: {warning}\n", read.side.name);
         }
     }
-    text += &format!("{}\n\n", diff.sentence);
+    text += &format!("{}\n", diff.sentence);
+    text.extend(diff.notes.iter().map(|note| note.clone() + "\n"));
+    text += "\n";
     for (nth, read) in sides.iter().enumerate() {
         text += &format!("{}: {}\n", letter(nth), read.side.name);
     }

@@ -14,7 +14,7 @@ use mostrace::tables::diff::{Diff as Differences, Side, letter};
 use mostrace_bundle::Bundle;
 use mostrace_bundle::temporary::{TempFile, TempFolder};
 use mostrace_capture::{FreshKind, Options, settle};
-use mostrace_replay::{Recorded, Start};
+use mostrace_replay::{Recorded, Start, refuse_unless_empty};
 use serde_json::{Map, Value, json};
 
 use super::budget::{self, BudgetArgs, Form};
@@ -211,18 +211,11 @@ impl Replay {
     ) -> anyhow::Result<Told> {
         let output = Held::new(path)?;
         let ground = Ground::new(place, None)?;
-        if let Place::Folder(dir) = place
-            && fs::read_dir(dir)?.next().is_some()
-        {
-            bail!("{}: is not empty", dir.display());
+        if let Place::Folder(dir) = place {
+            refuse_unless_empty(dir)?;
         }
-        let (start, contents) = (Start::of(recorded), self.how.contents());
-        match place {
-            Place::Image { .. } => {
-                start.make_aged(ground.folder(), contents, &recorded.operations)?;
-            }
-            _ => start.make(ground.folder(), contents)?,
-        }
+        let contents = self.how.contents();
+        Start::of(recorded).make(ground.folder(), contents, &recorded.operations)?;
         settle(ground.folder())?;
         let result = aside.join("outcome.json");
         let mut argv: Vec<OsString> = vec![std::env::current_exe()?.into()];
@@ -266,10 +259,19 @@ impl Replay {
         let sides = paths.iter().map(|(name, path)| {
             let analysis = budget::read(path, Some(Sharing::default()))?;
             // SQLite's transactions are known by contents, which a replay does not have.
+            let manifest = analysis.manifest().map(|manifest| {
+                let mut manifest = manifest.clone();
+                manifest.payload = None;
+                // What a command that failed wrote is compared all the same.
+                if let Some(command) = &mut manifest.command {
+                    command.exit_status = None;
+                }
+                manifest
+            });
             Ok(Side::new(
                 name.clone(),
                 &analysis.facts,
-                None,
+                manifest.as_ref(),
                 &[],
                 &analysis.warnings,
             )?)
@@ -299,7 +301,8 @@ impl Replay {
         }
         let mut text = String::new();
         if names.len() > 1 {
-            writeln!(text, "{}\n", diff.sentence)?;
+            let said = [vec![diff.sentence], diff.notes].concat();
+            writeln!(text, "{}\n", said.join("\n"))?;
         }
         for (nth, name) in names.iter().enumerate() {
             writeln!(text, "{}: {name}", letter(nth))?;

@@ -135,8 +135,9 @@ fn compared(sheets: &[Sheet]) -> Result<Vec<Compared>, Error> {
             .collect();
         let diff = Diff::new(&sides)?;
         let grid = |section: Section| Grid::new(&section.title, None, section.table);
+        let said = [vec![diff.sentence], diff.notes].concat();
         Ok(Compared {
-            sentence: glued(&diff.sentence),
+            sentence: glued(&said.join("; ")),
             grids: diff.sections.into_iter().map(grid).collect(),
         })
     };

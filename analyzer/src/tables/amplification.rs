@@ -61,6 +61,11 @@ pub fn shares(payload: &Payload, transactions: Count, groups: &Groups) -> Result
         real("bytes_per_transaction", |t| t.write_bytes, transactions),
         real("writes_per_transaction", |t| t.writes, transactions),
         real("flushes_per_transaction", |t| t.flushes, transactions),
+        real(
+            "device_flushes_per_transaction",
+            |t| t.device_flushes,
+            transactions,
+        ),
     ]);
     Table::with_total(columns)
 }

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use mostrace_bundle::Manifest;
 use polars::prelude::{Column as Values, IntoColumn, NamedFrom, Series};
 
+use super::charged::{Charged, Counted};
 use super::finding::size;
 use super::layer::{self, Layer};
 use super::summary::{Section, section};
@@ -49,7 +50,9 @@ const LAYER: &str = "layer";
 pub struct Side {
     /// The trace's name.
     pub name: String,
-    /// The sums of all rows.
+    /// The part of the trace that counts.
+    pub counted: Counted,
+    /// The sums of the rows that count.
     pub total: Totals,
     /// The number of its transactions.
     pub transactions: Count,
@@ -99,7 +102,8 @@ fn fault(manifest: Option<&Manifest>, warnings: &[String]) -> Option<String> {
 }
 
 impl Side {
-    /// Sums up a trace that was read with causes. `warnings` say what makes its figures incomplete.
+    /// Sums up what of a trace, which was read with causes, is [charged](Charged) to its command. `warnings` say what makes its
+    /// figures incomplete.
     ///
     /// # Errors
     /// Returns an error if a temporary file cannot be read.
@@ -113,13 +117,15 @@ impl Side {
         let names = [&layer::COLUMNS[..]].into_iter();
         let names = names.chain(WAYS.iter().map(|(.., names)| *names));
         let groupings: Vec<Grouping> = names.map(Grouping::by).collect();
-        let mut ways = Groups::several(facts, &groupings, None)?;
+        let charged = Charged::new(facts, manifest)?;
+        let mut ways = charged.groups(facts, &groupings)?;
         let layers = ways.remove(0);
         let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
         let layer = |(labels, totals): &(Vec<Label>, Totals)| Some((Layer::of(labels)?, *totals));
-        let transactions = Transactions::new(manifest, databases);
+        let transactions = Transactions::new(manifest, &charged.databases(facts, databases));
         Ok(Side {
             name,
+            counted: charged.counted,
             total: layers.total,
             unit: Unit::of(manifest, &transactions),
             transactions: transactions.count,
@@ -136,6 +142,8 @@ impl Side {
 pub struct Diff {
     /// The sentence that comes first: a line for each other trace.
     pub sentence: String,
+    /// A line for each trace of which a part does not count.
+    pub notes: Vec<String>,
     /// The tables.
     pub sections: Vec<Section>,
 }
@@ -184,7 +192,9 @@ impl Diff {
             let pair = [*a, *side];
             Some(sentence(pair, [of_a, sums], self::per(&pair).as_deref()))
         });
+        let note = |side: &&Side| Some(format!("{}: {}", side.name, side.counted.words()?));
         Ok(Diff {
+            notes: sides.iter().filter_map(note).collect(),
             sentence: lines.collect::<Vec<_>>().join("\n"),
             sections,
         })
@@ -509,6 +519,7 @@ mod tests {
         };
         Side {
             name: name.into(),
+            counted: Counted::All,
             total: totals,
             transactions: Count::new(transactions.unwrap_or(0), transactions.is_some()),
             unit: Unit::Transactions,

@@ -8,6 +8,7 @@ pub mod amplification;
 pub mod brief;
 pub mod calls;
 mod certainty;
+pub mod charged;
 pub mod diff;
 pub mod finding;
 pub mod groups;

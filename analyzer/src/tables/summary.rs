@@ -4,6 +4,7 @@
 use mostrace_bundle::Manifest;
 use mostrace_bundle::manifest::State;
 
+use super::charged::Charged;
 use super::groups::{Grouping, Groups, Label};
 use super::sizes::{self, Sizes};
 use super::{Result, Table, Totals, amplification, finding, locality, percent, percentiles, reals};
@@ -139,25 +140,36 @@ impl Summary {
         }
         if let Some(payload) = trace.manifest.and_then(|m| m.payload.as_ref()) {
             let workload = crate::text::escape(payload.workload.as_bytes());
-            let transactions = Transactions::new(trace.manifest, &trace.databases);
-            let count = transactions.count;
+            // The figures per transaction are those that `check` compares with limits.
+            let charged = Charged::new(facts, trace.manifest)?;
+            let databases = charged.databases(facts, &trace.databases);
+            let count = Transactions::new(trace.manifest, &databases).count;
+            let of = [CLASS, ROLE].map(|at| Grouping::of(GROUPINGS[at]));
+            let sums = match filter {
+                None => charged.groups(facts, &of)?,
+                Some(_) => [CLASS, ROLE].map(|at| groups[at].clone()).into(),
+            };
             let title = match count.divisor() {
                 Some(_) => format!("Amplification: {workload}, {count} transactions"),
                 None => format!("Amplification: {workload}"),
             };
-            let total = &groups[CLASS].total;
             let media = trace.manifest.and_then(amplification::media);
             let (class, role) = ("Amplification by class", "Amplification by role");
-            let shares = |at: usize| amplification::shares(payload, count, &groups[at]);
+            let shares = |sums: &Groups| amplification::shares(payload, count, sums);
             sections.extend([
                 section(
                     "amplification",
                     &title,
                     media.map(|_| amplification::MEDIA),
-                    amplification::levels(payload, count, total, media)?,
+                    amplification::levels(payload, count, &sums[0].total, media)?,
                 ),
-                section("amplification_by_class", class, None, shares(CLASS)?),
-                section("amplification_by_role", role, Some(NO_FILE), shares(ROLE)?),
+                section("amplification_by_class", class, None, shares(&sums[0])?),
+                section(
+                    "amplification_by_role",
+                    role,
+                    Some(NO_FILE),
+                    shares(&sums[1])?,
+                ),
             ]);
         }
         let of_all = || finding::of(&groups[GROUPINGS.len()..], trace.manifest, &trace.databases);

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use test_support::Need;
 
 use super::random::Random;
+use super::recount::recount;
 use super::report::Report;
 use super::specimen::{self, Specimen};
 use super::verbs::{self, Verb};
@@ -28,11 +29,25 @@ enum Until {
     Only(u64),
 }
 
+/// What is done with each bundle.
+#[derive(Clone, Copy)]
+enum Task {
+    /// Some verbs read it.
+    Verbs,
+    /// The numbers of its finding are computed once more, by another program.
+    Recount,
+}
+
 /// The parameters of a run.
 pub struct Drive {
     seed: u64,
     until: Until,
+    task: Task,
 }
+
+/// The number of bundles whose finding is recounted, and in a long run.
+const RECOUNTED: u64 = 40;
+const RECOUNTED_LONG: u64 = 1000;
 
 impl Drive {
     /// Reads the parameters from the environment.
@@ -50,6 +65,21 @@ impl Drive {
         Drive {
             seed: number("MOSTRACE_MUTATIONS_SEED").unwrap_or(1),
             until: only.or_else(runs).unwrap_or(Until::Time(time)),
+            task: Task::Verbs,
+        }
+    }
+
+    /// Recounts findings instead: those of the samples first, then those of changed bundles.
+    pub fn recounting(self) -> Drive {
+        let until = match self.until {
+            Until::Time(HOUR) => Until::Runs(RECOUNTED_LONG),
+            Until::Time(_) => Until::Runs(RECOUNTED),
+            until => until,
+        };
+        Drive {
+            until,
+            task: Task::Recount,
+            ..self
         }
     }
 
@@ -59,6 +89,14 @@ impl Drive {
         let report = Mutex::new(Report::of(self.seed));
         let next = AtomicU64::new(0);
         let start = Instant::now();
+        if let Task::Recount = self.task {
+            for (nth, specimen) in (0..).zip(&specimens) {
+                recount(&specimen.folder, |what, command| {
+                    let keep = || specimen.folder.clone();
+                    report.lock().unwrap().fault(what, nth, command, keep);
+                });
+            }
+        }
         std::thread::scope(|scope| {
             for _ in 0..AT_ONCE {
                 scope.spawn(|| self.work(&specimens, &next, start, &report));
@@ -85,7 +123,11 @@ impl Drive {
                 Until::Only(only) => only,
                 Until::Time(_) | Until::Runs(_) => nth,
             };
-            Bundle::new(self.seed, nth, specimens).judge(report);
+            let bundle = Bundle::new(self.seed, nth, specimens);
+            match self.task {
+                Task::Verbs => bundle.judge(report),
+                Task::Recount => bundle.recount(report),
+            }
             report.lock().unwrap().tell(start.elapsed());
         }
     }
@@ -141,6 +183,17 @@ impl<'s> Bundle<'s> {
             );
             self.fault(what, one, report);
         }
+    }
+
+    fn recount(self, report: &Mutex<Report>) {
+        let end = recount(&self.path, |what, command| {
+            let what = what.replace(self.scratch.path().to_str().unwrap(), "");
+            let mut report = report.lock().unwrap();
+            report.fault(what, self.nth, command, || self.keep());
+        });
+        let mut report = report.lock().unwrap();
+        report.bundles += 1;
+        report.ended(end);
     }
 
     /// Runs a verb; returns the sum of the bytes in its output, if it has one.

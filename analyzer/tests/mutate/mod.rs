@@ -13,6 +13,7 @@ mod number;
 #[path = "../support/random.rs"]
 mod random;
 mod records;
+mod recount;
 mod report;
 mod snapshot;
 mod specimen;

@@ -54,13 +54,21 @@ impl Report {
         Report { elapsed, ..self }
     }
 
-    pub fn count(&mut self, outcome: &Outcome) {
+    /// Returns how many runs ended so.
+    pub fn ends(&self, end: &str) -> u64 {
+        self.ends.get(end).copied().unwrap_or(0)
+    }
+
+    pub fn ended(&mut self, end: String) {
         self.runs += 1;
-        let end = match (outcome.status, outcome.signal) {
+        *self.ends.entry(end).or_default() += 1;
+    }
+
+    pub fn count(&mut self, outcome: &Outcome) {
+        self.ended(match (outcome.status, outcome.signal) {
             (Some(status), _) => format!("status {status}"),
             (_, signal) => format!("signal {}", signal.unwrap_or_default()),
-        };
-        *self.ends.entry(end).or_default() += 1;
+        });
         self.most_memory = self.most_memory.max(outcome.memory);
         self.most_cpu = self.most_cpu.max(outcome.cpu);
     }

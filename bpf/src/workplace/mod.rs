@@ -5,6 +5,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
+use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
@@ -115,7 +116,11 @@ fn check_size(path: &Path, size: u64, user: Option<&User>) -> Result<()> {
 fn copy(path: &Path, to: &Path, user: Option<&User>) -> Result<PathBuf> {
     let name = path.file_name().unwrap_or(OsStr::new("root"));
     let copy = to.join(name);
-    fs::create_dir(&copy).at(&copy)?;
+    match fs::create_dir(&copy) {
+        // The folder may be called `lost+found`, which mkfs makes too.
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists && copy.is_dir() => {}
+        made => made.at(&copy)?,
+    }
     let meta = fs::metadata(path).at(path)?;
     // The user who copies must be able to write here.
     let (uid, gid) = user.map_or((meta.uid(), meta.gid()), |user| {

@@ -193,7 +193,8 @@ impl Args {
     pub fn run(&self) -> anyhow::Result<()> {
         let recorded = self.source.read()?;
         if self.prepare {
-            return Ok(Start::of(&recorded).make(&self.path, self.how.contents)?);
+            let start = Start::of(&recorded);
+            return Ok(start.make(&self.path, self.how.contents, &recorded.operations)?);
         }
         let settings = Settings {
             root: self.path.clone(),

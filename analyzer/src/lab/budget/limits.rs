@@ -277,7 +277,8 @@ fn named<'a>(parts: impl Iterator<Item = (&'a str, u64)>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::budget::{Counted, Kind};
+    use crate::lab::budget::Kind;
+    use crate::tables::charged::Counted;
     use crate::transactions::Count;
 
     fn measured(write_bytes: u64, transactions: Option<u64>) -> Measured {

@@ -1,36 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The figures of a trace.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use mostrace_bundle::Manifest;
-use polars::prelude::col;
 
-use crate::facts::{Column, Facts, Part, Rows};
-use crate::tables::{Grouping, Groups, Label, Result, Totals};
+use crate::facts::Facts;
+use crate::tables::charged::{Charged, Counted};
+use crate::tables::{Grouping, Label, Result, Totals};
 use crate::tally::{Tally, sum};
 use crate::transactions::{Count, Database, Transactions};
 
 /// Bytes written, by name.
 pub type Parts = BTreeMap<String, u64>;
-
-/// The part of a trace's bytes that counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Counted {
-    /// All bytes: nobody else used the filesystem, or there was no command.
-    #[default]
-    All,
-    /// All bytes, including others', because it is unknown what the command's processes caused.
-    Undivided,
-    /// The bytes that the command's processes caused.
-    OfCommand {
-        /// Bytes that others wrote.
-        others: u64,
-        /// Bytes whose owner is unknown.
-        unknown: u64,
-    },
-}
 
 /// The program and the filesystem: runs of different kinds cannot be compared. Unknown fields are None.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -95,7 +78,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Sums up all rows.
+    /// Sums up what is [charged](Charged) to the command.
     ///
     /// # Errors
     /// Returns an error if a temporary file cannot be read.
@@ -104,62 +87,19 @@ impl Measured {
         manifest: Option<&Manifest>,
         databases: &[Database],
     ) -> Result<Measured> {
+        let charged = Charged::new(facts, manifest)?;
         let groupings = [["class", "role"], ["class", "file"]].map(|names| Grouping::by(&names));
-        let sums = Groups::several(facts, &groupings, None)?;
+        let sums = charged.groups(facts, &groupings)?;
         let [layers, files] = &sums[..] else {
             return Ok(Measured::default());
         };
         Ok(Measured {
+            counted: charged.counted,
             write_bytes: layers.total.write_bytes,
             flushes: layers.total.device_flushes,
             layers: layers_of(&layers.groups),
             files: files_of(&files.groups),
-            ..Measured::told(manifest, databases)
-        })
-    }
-
-    /// Sums up what the command caused if others could write to its filesystem too, else all rows.
-    ///
-    /// # Errors
-    /// Returns an error if a temporary file cannot be read.
-    pub fn of_command(
-        facts: &Facts,
-        manifest: Option<&Manifest>,
-        databases: &[Database],
-    ) -> Result<Measured> {
-        let command = manifest.and_then(|manifest| manifest.command.as_ref());
-        let is_shared = command.is_some_and(|command| command.alone == Some(false));
-        if !is_shared || !facts.names().knows_family {
-            let counted = match is_shared {
-                true => Counted::Undivided,
-                false => Counted::All,
-            };
-            let all = Measured::new(facts, manifest, databases)?;
-            return Ok(Measured { counted, ..all });
-        }
-        let groupings = [["class", "role"], ["class", "file"]];
-        let groupings = groupings.map(|[class, what]| Grouping::by(&[OF_COMMAND, class, what]));
-        let sums = Groups::several(facts, &groupings, None)?;
-        let [layers, files] = &sums[..] else {
-            return Ok(Measured::default());
-        };
-        let bytes = |of| sum(those_of(layers, of).iter().map(|(_, t)| t.write_bytes));
-        let ours = those_of(layers, Some("yes"));
-        let databases: Vec<Database> = databases
-            .iter()
-            .filter(|database| is_of_command(facts, database.tgid))
-            .cloned()
-            .collect();
-        Ok(Measured {
-            counted: Counted::OfCommand {
-                others: bytes(Some("no")),
-                unknown: bytes(None),
-            },
-            write_bytes: bytes(Some("yes")),
-            flushes: flushes_of_command(facts)?,
-            layers: layers_of(&ours),
-            files: files_of(&those_of(files, Some("yes"))),
-            ..Measured::told(manifest, &databases)
+            ..Measured::told(manifest, &charged.databases(facts, databases))
         })
     }
 
@@ -182,44 +122,8 @@ impl Measured {
     }
 }
 
-/// The column that says whether the command caused it.
-const OF_COMMAND: &str = "cause_of_command";
-
 /// The labels of a group, and the sums of its rows.
 type Group = (Vec<Label>, Totals);
-
-/// Returns the groups whose first label is `first`, without that label.
-fn those_of(groups: &Groups, first: Option<&str>) -> Vec<Group> {
-    let mut found = Vec::new();
-    for (labels, totals) in &groups.groups {
-        if let Some((label, rest)) = labels.split_first()
-            && label.text().as_deref() == first
-        {
-            found.push((rest.to_vec(), *totals));
-        }
-    }
-    found
-}
-
-fn is_of_command(facts: &Facts, tgid: u32) -> bool {
-    let mut processes = facts.names().processes.iter();
-    processes.any(|process| process.tgid == Some(tgid) && process.of_command == Some(true))
-}
-
-/// Counts the device's cache flushes that the command caused something to wait for; several waiters can share one.
-fn flushes_of_command(facts: &Facts) -> Result<u64> {
-    let columns = [Column::find(OF_COMMAND), Column::find("device_flush")];
-    let columns = columns
-        .into_iter()
-        .flatten()
-        .map(|column| column.expr(facts));
-    let mut flushes = HashSet::new();
-    for rows in facts.view(columns.collect(), Part::Any, None, Rows::Whole) {
-        let waited = rows?.filter(col(OF_COMMAND)).collect()?;
-        flushes.extend(waited.column("device_flush")?.i64()?.iter().flatten());
-    }
-    Ok(flushes.len() as u64)
-}
 
 fn layers_of(groups: &[Group]) -> Parts {
     parts(groups, |class, role| match (class, role) {

@@ -7,8 +7,7 @@ use quick_xml::Writer;
 use quick_xml::events::{BytesText, Event};
 use serde_json::{Value, json};
 
-use super::{Counted, From, Held, Judgement, Measured, Runs, Spread, Tolerance};
-use crate::tables::finding::size;
+use super::{From, Held, Judgement, Measured, Runs, Spread, Tolerance};
 use crate::transactions::Sure;
 
 /// Returns a line for each limit.
@@ -81,37 +80,14 @@ pub fn json(judgements: &[Judgement]) -> Value {
 /// are the command's. Of several runs, it describes the median one.
 #[must_use]
 pub fn counted(runs: &Runs) -> String {
-    let mega = |bytes: u64| size(bytes as f64);
-    match runs.typical().counted {
-        Counted::All => String::new(),
-        Counted::Undivided => "all that was written to the filesystem counts, be it by others: the recording does not tell what the \
-                              command's processes caused\n"
-            .into(),
-        Counted::OfCommand { others, unknown } => match (others, unknown) {
-            (0, 0) => String::new(),
-            (others, 0) => format!("others wrote {}: not counted\n", mega(others)),
-            (0, unknown) => format!(
-                "nobody is known who wrote {}: not counted\n",
-                mega(unknown)
-            ),
-            (others, unknown) => format!(
-                "others wrote {}, of which nobody is known for {}: not counted\n",
-                mega(others.saturating_add(unknown)),
-                mega(unknown)
-            ),
-        },
-    }
+    let words = runs.typical().counted.words();
+    words.map_or(String::new(), |words| words + "\n")
 }
 
-/// Returns the same bytes for programs; null if all bytes count.
+/// Returns the same for programs; null if all bytes count.
 #[must_use]
 pub fn not_counted(runs: &Runs) -> Value {
-    match runs.typical().counted {
-        Counted::All | Counted::Undivided => Value::Null,
-        Counted::OfCommand { others, unknown } => {
-            json!({ "others_bytes": others, "unknown_bytes": unknown })
-        }
-    }
+    runs.typical().counted.value()
 }
 
 /// Returns GitHub's workflow commands: an annotation for each limit that is exceeded
@@ -331,33 +307,6 @@ mod tests {
             "FAIL the command ended with 3, so that nothing can be said of it\n\
              FAIL bytes written: 0, where the baseline has 4096\n"
         );
-    }
-
-    #[test]
-    fn what_is_not_counted_is_said() {
-        let of = |counted| {
-            let run = Measured {
-                counted,
-                ..Measured::default()
-            };
-            counted_of(&run)
-        };
-        let divided = |others, unknown| of(Counted::OfCommand { others, unknown });
-        assert_eq!(
-            divided(2_800_000, 400_000),
-            "others wrote 3.2 MB, of which nobody is known for 400.0 KB: not counted\n"
-        );
-        assert_eq!(divided(5000, 0), "others wrote 5.0 KB: not counted\n");
-        assert_eq!(
-            divided(0, 5000),
-            "nobody is known who wrote 5.0 KB: not counted\n"
-        );
-        assert_eq!([divided(0, 0), of(Counted::All)], ["", ""]);
-        assert!(of(Counted::Undivided).starts_with("all that was written"));
-    }
-
-    fn counted_of(run: &Measured) -> String {
-        counted(&Runs::new(vec![run.clone()]).unwrap())
     }
 
     #[test]

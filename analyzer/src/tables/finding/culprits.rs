@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The processes, or several processes of one name, that caused most.
 
+use super::base::{Base, Row};
 use super::target::Targets;
 use super::{is_part, listed, operations, percent};
 use crate::attribute::{HashMap, SUBMITTER, program};
-use crate::causes::Known;
-use crate::tables::{Groups, Label, Totals};
-use crate::tally::Tally;
+use crate::tables::{Groups, Totals};
+use crate::tally::{Tally, sum};
 
 /// Number of culprits that are named, and the least share of each, per cent.
 const MOST: usize = 3;
@@ -14,6 +14,8 @@ const LEAST: u64 = 10;
 /// Processes of one name are named one by one if the large ones caused at least this share of what all of that name caused,
 /// per cent.
 const NEARLY_ALL: u64 = 95;
+/// From this share on, per cent, a figure of which the rest has no known cause is as good as exact.
+const ALL: u64 = 99;
 
 /// The figure that is summed.
 pub(super) type Bytes = fn(&Totals) -> u64;
@@ -22,7 +24,7 @@ pub(super) type Bytes = fn(&Totals) -> u64;
 pub(super) struct Culprits<'a> {
     /// Sums by process, operation and how certain the process is.
     pub processes: &'a Groups,
-    /// Sums by process, file and SQLite database, of the largest only.
+    /// Sums by process, file, SQLite database and how certain the process is, of the largest only.
     pub files: &'a Groups,
     /// True if the operations of the first culprit are reported.
     pub tells_operations: bool,
@@ -86,55 +88,50 @@ impl Culprits<'_> {
     fn operations_of(&self, culprit: Option<&Culprit<'_>>, of: Bytes) -> String {
         let told = culprit.filter(|_| self.tells_operations);
         told.map_or(String::new(), |culprit| {
-            operations::words(self.processes, culprit, of)
+            operations::words(self.rows(of), culprit, of)
         })
     }
 
     fn of_culprit(&self, culprit: &Culprit<'_>, whole: u64, of: Bytes) -> String {
         let percent = percent(culprit.bytes, whole);
-        let target = Targets::new(self.files, &culprit.processes, of).words(culprit.bytes);
+        let files = Base::of(self.processes, of).rows(self.files);
+        let target = Targets::new(files, &culprit.processes, of).words(culprit.bytes);
         format!("{percent} % by {}{target}", culprit.name())
     }
 
-    /// Returns the processes with the figures of what they caused, the largest first. If one process caused nearly all that
-    /// has a cause, nobody else is likely to have changed it; otherwise only what is certain counts.
-    fn known(&self, of: Bytes) -> Vec<(&str, u64)> {
-        let likely = self.sums(of, |_| true);
-        let is_causer = |(name, _): &&(&str, u64)| !name.ends_with(SUBMITTER);
-        let caused = likely.iter().filter(is_causer).map(|(_, bytes)| bytes);
-        let caused = caused.sum();
-        match likely.iter().find(is_causer) {
-            Some((_, most)) if is_part(*most, caused, NEARLY_ALL) => likely,
-            _ => self.sums(of, |labels| is_certain(labels) || is_submitters(labels)),
+    /// Returns the base of what is said about writing.
+    pub fn base(&self) -> Base {
+        Base::of(self.processes, |t| t.write_bytes)
+    }
+
+    /// Returns the sums by process and operation that count for a figure.
+    pub fn rows(&self, of: Bytes) -> impl Iterator<Item = Row<'_>> {
+        Base::of(self.processes, of).rows(self.processes)
+    }
+
+    /// Returns `at least `, to precede a process's figure if the cause of a part is not in the base; else nothing.
+    pub fn at_least(&self, of: Bytes) -> &'static str {
+        let rows = self.rows(|t| t.write_bytes);
+        let caused = rows.filter(|row| !row.process.ends_with(SUBMITTER));
+        let caused = sum(caused.map(|row| of(row.totals)));
+        match is_part(caused, of(&self.processes.total), ALL) {
+            true => "",
+            false => "at least ",
         }
     }
 
-    /// Returns the processes with the sums of the groups that are wanted, the largest first.
-    fn sums(&self, of: Bytes, is_wanted: impl Fn(&[Label]) -> bool) -> Vec<(&str, u64)> {
+    /// Returns the processes with the figures of what they caused, the largest first.
+    fn known(&self, of: Bytes) -> Vec<(&str, u64)> {
         let mut by_process: HashMap<&str, u64> = HashMap::default();
-        for (labels, totals) in self.processes.groups.iter() {
-            if let Some(Label::Text(name)) = labels.first()
-                && is_wanted(labels)
-            {
-                by_process.entry(name).or_default().tally(of(totals));
-            }
+        for row in self.rows(of) {
+            let sum = by_process.entry(row.process).or_default();
+            sum.tally(of(row.totals));
         }
         let sums = by_process.into_iter();
         let mut sums: Vec<(&str, u64)> = sums.filter(|(_, bytes)| *bytes > 0).collect();
         sums.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
         sums
     }
-}
-
-/// Returns true if a group's process is not a causer but the submitter.
-fn is_submitters(labels: &[Label]) -> bool {
-    matches!(labels.first(), Some(Label::Text(name)) if name.ends_with(SUBMITTER))
-}
-
-/// Returns true if a group's process caused what it is charged with, alone or with others that are known.
-fn is_certain(labels: &[Label]) -> bool {
-    let certain = [Known::Exact, Known::Shared].map(Known::as_str);
-    matches!(labels.get(2), Some(Label::Text(known)) if certain.contains(&known.as_str()))
 }
 
 /// Returns the culprits that are large enough to be named; `known` is sorted by bytes.
@@ -202,6 +199,7 @@ impl Culprit<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tables::Label;
 
     fn sums(rows: impl Iterator<Item = (Vec<Label>, u64)>) -> Groups {
         let totals = |write_bytes| Totals {
@@ -225,9 +223,12 @@ mod tests {
         let processes =
             processes.map(|(p, _, bytes)| (vec![label(p), label("write"), label("exact")], *bytes));
         let processes = sums(processes);
-        let files = rows
-            .iter()
-            .map(|(p, f, bytes)| (vec![label(p), label(f), Label::Empty], *bytes));
+        let files = rows.iter().map(|(p, f, bytes)| {
+            (
+                vec![label(p), label(f), Label::Empty, label("exact")],
+                *bytes,
+            )
+        });
         let culprits = Culprits {
             processes: &processes,
             files: &sums(files),
@@ -287,6 +288,41 @@ mod tests {
         assert_eq!(
             said(150),
             ", 45 % by app:7, 14 % by cp:8 and 41 % by nobody known for certain"
+        );
+    }
+
+    /// The share, the file and the operations are of the same bytes, whatever else is likely.
+    #[test]
+    fn all_parts_have_one_base() {
+        let row = |labels: [&str; 4], bytes| {
+            let label = |word: &str| match word {
+                "" => Label::Empty,
+                word => Label::Text(word.to_owned()),
+            };
+            let [process, _, _, known] = labels.map(label);
+            let [_, op, file, _] = labels.map(label);
+            let by_process = (vec![process.clone(), op, known.clone()], bytes);
+            (
+                by_process,
+                (vec![process, file, Label::Empty, known], bytes),
+            )
+        };
+        let rows = [
+            row(["vim:7", "unlink", "/a~", "exact"], 28),
+            row(["vim:7", "write", "/a", "exact"], 72),
+            row(["vim:7", "unlink", "/a~", "first"], 102),
+            row(["sh:8", "write", "/b", "exact"], 98),
+        ];
+        let (processes, files): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
+        let culprits = Culprits {
+            processes: &sums(processes.into_iter()),
+            files: &sums(files.into_iter()),
+            tells_operations: true,
+        };
+        assert_eq!(
+            culprits.words(300, |t| t.write_bytes),
+            ", 33 % by vim:7 mostly for /a (write 72 bytes, unlink 28 bytes), 33 % by sh:8 for /b and 34 % by nobody known for \
+             certain"
         );
     }
 

@@ -7,7 +7,6 @@ use super::beside::{FEW_BYTES, MANY_FLUSHES};
 use super::culprits::{Culprit, Culprits};
 use super::size;
 use crate::attribute::HashSet;
-use crate::tables::{Groups, Label};
 use crate::tally::sum;
 use crate::text::grouped;
 use crate::transactions::{Database, are_calls_whole};
@@ -35,7 +34,7 @@ pub(super) fn words(
         return Durable::default();
     };
     let calls = calls_of(first, databases);
-    let flushes = flushes_of(first, culprits.processes);
+    let flushes = flushes_of(first, culprits);
     if calls < MANY_FLUSHES || first.bytes >= calls.saturating_mul(FEW_BYTES) {
         return Durable::default();
     }
@@ -46,9 +45,11 @@ pub(super) fn words(
     let each = |part: u64| part as f64 / calls as f64;
     Durable {
         words: format!(
-            "; {} calls for durability{whose}: {} and {} each",
+            "; {} calls for durability{whose}: {}{} and {}{} each",
             grouped(calls),
+            culprits.at_least(|t| t.write_bytes),
             size(each(first.bytes)),
+            culprits.at_least(|t| t.flushes),
             many_flushes(each(flushes)),
         ),
         flushes,
@@ -63,11 +64,10 @@ fn calls_of(culprit: &Culprit<'_>, databases: &[Database]) -> u64 {
     sum(its.map(|of| of.total().syncs))
 }
 
-fn flushes_of(culprit: &Culprit<'_>, processes: &Groups) -> u64 {
-    let its = processes.groups.iter().filter(|(labels, _)| {
-        matches!(labels.first(), Some(Label::Text(label)) if culprit.processes.contains(&label.as_str()))
-    });
-    sum(its.map(|(_, totals)| totals.flushes))
+fn flushes_of(culprit: &Culprit<'_>, culprits: &Culprits<'_>) -> u64 {
+    let rows = culprits.rows(|t| t.write_bytes);
+    let its = rows.filter(|row| culprit.processes.contains(&row.process));
+    sum(its.map(|row| row.totals.flushes))
 }
 
 /// Formats a number of flushes: `1 flush`, `1.9 flushes`.
@@ -84,7 +84,7 @@ mod tests {
     use mostrace_map::class::Role;
 
     use super::*;
-    use crate::tables::Totals;
+    use crate::tables::{Groups, Label, Totals};
     use crate::transactions::Asked;
 
     fn sums(rows: &[(&str, u64, u64)]) -> Groups {
@@ -99,6 +99,7 @@ mod tests {
         };
         let mut sums = Groups::default();
         sums.groups = rows.iter().map(row).collect();
+        sums.total = sum(sums.groups.iter().map(|(_, totals)| *totals));
         sums
     }
 
@@ -145,6 +146,26 @@ mod tests {
         assert_eq!(
             said(&[app, other], 190).words,
             "; 190 calls for durability by app: 5.3 KB and 1 flush each"
+        );
+    }
+
+    #[test]
+    fn what_has_no_known_cause_may_be_the_firsts() {
+        let rows = [
+            ("app:7", 1_000_000, 100),
+            ("jbd2/loop0-8 (submitter)", 100_000, 2),
+        ];
+        assert_eq!(
+            said(&rows, 100, 0).words,
+            "; 100 calls for durability by app: at least 10.0 KB and at least 1 flush each"
+        );
+        let rows = [
+            ("app:7", 1_000_000, 100),
+            ("jbd2/loop0-8 (submitter)", 10_000, 0),
+        ];
+        assert_eq!(
+            said(&rows, 100, 0).words,
+            "; 100 calls for durability: 10.0 KB and 1 flush each"
         );
     }
 

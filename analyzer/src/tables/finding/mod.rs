@@ -5,12 +5,14 @@
 //! ```text
 //! subject ─┬─ asked                                     : part ── kind      ; durable, beside
 //!          └─ culprits ─┬─ target
-//!                       └─ operations
+//!             │         └─ operations
+//!            base
 //! 16.7 MB were written for 74.9 KB passed to write() (222 ×), 100 % by python3:17 for /app.log (times 8.3 MB, write 8.3 MB):
 //!     75 % ext4's journal of inode tables, …, 25 % file contents; 1,000 calls for durability: 16.7 KB and 1 flush each
 //! ```
 
 mod asked;
+mod base;
 mod beside;
 mod culprits;
 mod durable;
@@ -22,6 +24,7 @@ mod target;
 
 use mostrace_bundle::Manifest;
 
+pub(super) use self::base::{Base, KNOWN};
 use self::culprits::Culprits;
 use self::kind::Opened;
 use self::part::Parts;
@@ -40,8 +43,8 @@ const LEAST: u64 = 1;
 /// Beyond this many characters, the contents of the journal are left out, unless the trace is mostly of transactions.
 const LONG: usize = 300;
 
-/// The groupings that the sentence needs: by layer, and role and operation of the cause; by the process of the cause, or
-/// else of the submitter, its operation and how certain the process is; by that process, its file and its database.
+/// The groupings that the sentence needs, each also by how certain the process is: by layer, and role and operation of the
+/// cause; by the process of the cause, or else of the submitter, and its operation; by that process, its file and its database.
 pub(super) const GROUPINGS: [(&[&str], Option<usize>); 3] = [
     (
         &[
@@ -51,15 +54,18 @@ pub(super) const GROUPINGS: [(&[&str], Option<usize>); 3] = [
             layer::COLUMNS[3],
             "cause_role",
             "cause_op",
+            KNOWN,
         ],
         None,
     ),
+    (&["cause_or_submitter", "cause_op", KNOWN], None),
     (
-        &["cause_or_submitter", "cause_op", "cause_process_known"],
-        None,
-    ),
-    (
-        &["cause_or_submitter", "cause_or_file", "cause_database"],
+        &[
+            "cause_or_submitter",
+            "cause_or_file",
+            "cause_database",
+            KNOWN,
+        ],
         Some(MOST_FILES),
     ),
 ];
@@ -86,10 +92,12 @@ pub(super) fn of(groups: &[Groups], manifest: Option<&Manifest>, databases: &[Da
     };
     let total = &layers.total;
     let transactions = Transactions::new(manifest, databases);
+    let base = Base::of(processes, |t| t.write_bytes);
+    let are_much = subject::are_transactions_much(&transactions, layers, base);
     let culprits = Culprits {
         processes,
         files,
-        tells_operations: !subject::are_transactions_much(&transactions, layers),
+        tells_operations: !are_much,
     };
     match total.write_bytes {
         0 if total.requests == 0 => "No IO was seen: was this the device?".to_owned(),
@@ -100,7 +108,11 @@ pub(super) fn of(groups: &[Groups], manifest: Option<&Manifest>, databases: &[Da
             let subject = Subject::new(&transactions, payload, asked, layers, &culprits);
             let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
             let filesystem = filesystem.map(|f| crate::text::escape(f.kind.as_bytes()));
-            let parts = Parts::new(layers, filesystem.as_deref().unwrap_or("the filesystem"));
+            let parts = Parts::new(
+                layers,
+                base,
+                filesystem.as_deref().unwrap_or("the filesystem"),
+            );
             // Operations are reported only once.
             let opened = match culprits.operations(written).is_empty() {
                 true => Opened::Deeds,
@@ -192,14 +204,15 @@ mod tests {
             "" => Label::Empty,
             word => Label::Text(word.to_owned()),
         };
-        let layer = ["data", "regular", "other", "", "other", "write"];
+        let layer = ["data", "regular", "other", "", "other", "write", "exact"];
         let sums = |labels: &[&str]| {
             let mut sums = Groups::default();
             sums.groups = vec![(labels.iter().map(text).collect(), totals)];
             sums.total = totals;
             sums
         };
-        [&layer[..], &[process, "write"], &[process, file, ""]].map(sums)
+        let by_process = [process, "write", "exact"];
+        [&layer[..], &by_process, &[process, file, "", "exact"]].map(sums)
     }
 
     #[test]

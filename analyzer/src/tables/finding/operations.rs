@@ -3,9 +3,10 @@
 
 use std::cmp::Reverse;
 
+use super::base::Row;
 use super::culprits::{Bytes, Culprit};
 use super::{found, is_part, size};
-use crate::tables::{Groups, Label};
+use crate::tables::Label;
 use crate::tally::Tally;
 
 /// Number of operations that are named, and the least share of each, per cent.
@@ -13,16 +14,20 @@ const MOST: usize = 3;
 const LEAST: u64 = 10;
 
 /// Returns ` (rename 3.3 MB, unlink 3.3 MB, write 819.2 KB)`; nothing if the only operation is writing or reading contents.
-/// The groups are by process and operation.
-pub(super) fn words(groups: &Groups, culprit: &Culprit<'_>, of: Bytes) -> String {
+/// The rows are by process and operation.
+pub(super) fn words<'g>(
+    rows: impl Iterator<Item = Row<'g>>,
+    culprit: &Culprit<'_>,
+    of: Bytes,
+) -> String {
     let mut sums: Vec<(&str, u64)> = Vec::new();
-    for (labels, totals) in &groups.groups {
-        if let [Label::Text(process), Label::Text(operation), ..] = &labels[..]
-            && culprit.processes.contains(&process.as_str())
+    for row in rows {
+        if let [Label::Text(operation)] = row.labels
+            && culprit.processes.contains(&row.process)
         {
             let new = || (operation.as_str(), 0);
             let is_it = |(known, _): &(&str, u64)| *known == operation;
-            found(&mut sums, is_it, new).1.tally(of(totals));
+            found(&mut sums, is_it, new).1.tally(of(row.totals));
         }
     }
     sums.retain(|(_, bytes)| is_part(*bytes, culprit.bytes, LEAST));
@@ -55,7 +60,8 @@ fn called(operation: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tables::Totals;
+    use crate::tables::finding::base::Base;
+    use crate::tables::{Groups, Totals};
 
     fn said(rows: &[(&str, &str, u64)]) -> String {
         let mut groups = Groups::default();
@@ -66,7 +72,8 @@ mod tests {
                     write_bytes: *bytes,
                     ..Totals::default()
                 };
-                let labels = [process, operation].map(|word| Label::Text((*word).to_owned()));
+                let labels = [process, operation, "exact"];
+                let labels = labels.map(|word| Label::Text((*word).to_owned()));
                 (labels.to_vec(), totals)
             })
             .collect();
@@ -75,7 +82,7 @@ mod tests {
             processes: vec!["app:7"],
             bytes: its.map(|(.., bytes)| bytes).sum(),
         };
-        words(&groups, &culprit, |t| t.write_bytes)
+        words(Base::Certain.rows(&groups), &culprit, |t| t.write_bytes)
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 
 use mostrace_map::stores::called;
 
+use super::base::Base;
 use super::kind::{Deed, Kind, Opened, of_kinds};
 use super::subject::SQLITES;
 use super::{LEAST, MOST, found, is_part, percent};
@@ -28,11 +29,12 @@ struct Part {
 pub(super) struct Parts(Vec<Part>);
 
 impl Parts {
-    /// Takes the first of the finding's sums.
-    pub fn new(groups: &Groups, filesystem: &str) -> Parts {
+    /// Takes the first of the finding's sums. Deeds are those of the base.
+    pub fn new(groups: &Groups, base: Base, filesystem: &str) -> Parts {
         let layers = groups.groups.iter().filter_map(|(labels, totals)| {
             let (layer, cause) = labels.split_at(layer::COLUMNS.len());
             let layer = Layer::of(layer).filter(|_| totals.write_bytes > 0)?;
+            let cause = if base.has(cause.last()) { cause } else { &[] };
             Some((layer, cause, totals.write_bytes))
         });
         let layers: Vec<(Layer, &[Label], u64)> = layers.collect();
@@ -243,7 +245,7 @@ mod tests {
         let words = |roles: &[&str]| {
             let label = |word: &str| Some(word).filter(|w| !w.is_empty()).map(str::to_owned);
             let row = |role: &&str| {
-                let labels = ["data", "regular", role, "", role, "write"].map(label);
+                let labels = ["data", "regular", role, "", role, "write", "exact"].map(label);
                 let labels = labels.map(|word| word.map_or(Label::Empty, Label::Text));
                 let totals = Totals {
                     write_bytes: 50,
@@ -253,7 +255,8 @@ mod tests {
             };
             let mut groups = Groups::default();
             groups.groups = roles.iter().map(row).collect();
-            Parts::new(&groups, "ext4").words(50 * roles.len() as u64, Opened::Deeds)
+            let parts = Parts::new(&groups, Base::Certain, "ext4");
+            parts.words(50 * roles.len() as u64, Opened::Deeds)
         };
         assert_eq!(words(&["other", "temp"]), "100 % file contents");
         assert_eq!(

@@ -4,6 +4,7 @@
 
 use mostrace_bundle::manifest::Payload;
 
+use super::base::Base;
 use super::culprits::Culprits;
 use super::{asked, is_part, size};
 use crate::tables::{Groups, Label, ratio};
@@ -42,7 +43,7 @@ impl<'a> Subject<'a> {
     ) -> Subject<'a> {
         let written = layers.total.write_bytes;
         let theirs = match transactions.source {
-            Source::Calls => of_sqlites_files(layers),
+            Source::Calls => of_sqlites_files(layers, culprits.base()),
             Source::Application => culprits.most(|t| t.write_bytes),
         };
         let of_application = payload.filter(|_| transactions.source == Source::Application);
@@ -138,18 +139,25 @@ fn many(count: Count, one: &str) -> String {
 
 /// Returns true if the trace is largely of transactions: an application's own, or SQLite's if they caused enough to be
 /// named.
-pub(super) fn are_transactions_much(transactions: &Transactions, layers: &Groups) -> bool {
-    let is_much = || is_part(of_sqlites_files(layers), layers.total.write_bytes, MUCH);
+pub(super) fn are_transactions_much(
+    transactions: &Transactions,
+    layers: &Groups,
+    base: Base,
+) -> bool {
+    let is_much = || {
+        let theirs = of_sqlites_files(layers, base);
+        is_part(theirs, layers.total.write_bytes, MUCH)
+    };
     let is_its_own = transactions.source == Source::Application;
     transactions.count.divisor().is_some() && (is_its_own || is_much())
 }
 
 /// Returns the bytes written for the files of SQLite databases, including those that the filesystem wrote for them.
-fn of_sqlites_files(layers: &Groups) -> u64 {
+fn of_sqlites_files(layers: &Groups, base: Base) -> u64 {
     let theirs = layers.groups.iter().filter(|(labels, _)| {
         let role = labels.get(crate::tables::layer::COLUMNS.len());
-        role.and_then(Label::text)
-            .is_some_and(|role| SQLITES.contains(&role.as_str()))
+        let role = role.and_then(Label::text);
+        base.has(labels.last()) && role.is_some_and(|role| SQLITES.contains(&role.as_str()))
     });
     theirs.map(|(_, totals)| totals.write_bytes).sum()
 }
@@ -210,11 +218,11 @@ mod tests {
         payload: Option<&Payload>,
         by: &[(&str, &str, &str, u64)],
     ) -> String {
-        let layers: Vec<([&str; 6], u64)> = by
+        let layers: Vec<([&str; 7], u64)> = by
             .iter()
             .map(|(_, _, role, bytes)| {
                 let [a, b, c, d] = LAYER;
-                ([a, b, c, d, role, "write"], *bytes)
+                ([a, b, c, d, role, "write", "exact"], *bytes)
             })
             .collect();
         let layers: Vec<(&[&str], u64)> = layers.iter().map(|(l, b)| (&l[..], *b)).collect();
@@ -223,8 +231,8 @@ mod tests {
             .map(|(process, .., bytes)| ([*process, "write", "exact"], *bytes))
             .collect();
         let processes: Vec<(&[&str], u64)> = processes.iter().map(|(l, b)| (&l[..], *b)).collect();
-        let files: Vec<([&str; 3], u64)> =
-            by.iter().map(|(p, f, _, b)| ([*p, *f, ""], *b)).collect();
+        let files = by.iter().map(|(p, f, _, b)| ([*p, *f, "", "exact"], *b));
+        let files: Vec<([&str; 4], u64)> = files.collect();
         let files: Vec<(&[&str], u64)> = files.iter().map(|(l, b)| (&l[..], *b)).collect();
         let (layers, processes, files) = (sums(&layers), sums(&processes), sums(&files));
         let culprits = Culprits {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The target of a process: a file, an SQLite database, or the files of a directory.
 
+use super::base::Row;
 use super::culprits::Bytes;
 use super::is_part;
 use crate::attribute::{HashMap, HashSet};
-use crate::tables::{Groups, Label};
+use crate::tables::Label;
 use crate::tally::Tally;
 
 /// A file or directory is named from the second share on, with `mostly` below the first, per cent.
@@ -15,15 +16,16 @@ const MOST_OF_IT: u64 = 50;
 pub(in crate::tables) struct Targets<'a>(HashMap<&'a str, u64>);
 
 impl<'a> Targets<'a> {
-    /// Sums up the files of some processes; the groups are by process, file and SQLite database.
-    pub fn new(files: &'a Groups, processes: &[&str], of: Bytes) -> Targets<'a> {
+    /// Sums up the files of some processes; the rows are by process, file and SQLite database.
+    pub fn new(files: impl Iterator<Item = Row<'a>>, processes: &[&str], of: Bytes) -> Targets<'a> {
         let processes: HashSet<&str> = processes.iter().copied().collect();
-        let its = files.groups.iter().filter_map(|(labels, totals)| {
-            let [Label::Text(process), Label::Text(file), database] = &labels[..] else {
+        let its = files.filter_map(|row| {
+            let [Label::Text(file), database] = row.labels else {
                 return None;
             };
-            let is_its = processes.contains(process.as_str()) && of(totals) > 0;
-            is_its.then_some((file.as_str(), database, of(totals)))
+            let bytes = of(row.totals);
+            let is_its = processes.contains(row.process) && bytes > 0;
+            is_its.then_some((file.as_str(), database, bytes))
         });
         let its: Vec<(&str, &Label, u64)> = its.collect();
         let all: HashSet<&str> = its.iter().map(|(file, ..)| *file).collect();
@@ -87,7 +89,8 @@ fn largest<'a>(all: impl Iterator<Item = (&'a str, u64)>) -> Option<(&'a str, u6
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tables::Totals;
+    use crate::tables::finding::base::Base;
+    use crate::tables::{Groups, Totals};
 
     fn words(files: &[(&str, &str, u64)], whole: u64) -> String {
         let label = |word: &str| match word {
@@ -102,10 +105,12 @@ mod tests {
                     write_bytes: *bytes,
                     ..Totals::default()
                 };
-                (vec![label("app:7"), label(file), label(database)], totals)
+                let labels = ["app:7", file, database, "exact"];
+                (labels.map(label).to_vec(), totals)
             })
             .collect();
-        Targets::new(&groups, &["app:7"], |t| t.write_bytes).words(whole)
+        let rows = Base::Certain.rows(&groups);
+        Targets::new(rows, &["app:7"], |t| t.write_bytes).words(whole)
     }
 
     #[test]
