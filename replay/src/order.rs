@@ -338,7 +338,11 @@ mod tests {
             path().prop_map(|path| Call::Mkdir { path, mode: 0 }),
             path().prop_map(|path| Call::Unlink { path }),
             (path(), path()).prop_map(|(from, to)| Call::Rename { from, to, flags: 0 }),
-            (path(), path()).prop_map(|(from, to)| Call::Link { from: Target::Path(from), to, follow: false }),
+            (path(), path()).prop_map(|(from, to)| Call::Link {
+                from: Target::Path(from),
+                to,
+                follow: false
+            }),
             path().prop_map(|path| Call::Chmod {
                 target: Target::Path(path),
                 mode: 0

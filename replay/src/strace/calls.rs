@@ -102,8 +102,16 @@ impl<'s> Reader<'s> {
         self.recorded
     }
 
-    /// Takes a call that did not return.
-    pub fn unreturned(&mut self, name: &str) {
+    /// Takes a call that did not return, as those do not that end the thread or its process.
+    pub fn unreturned(&mut self, thread: u32, name: &str) {
+        match name {
+            "exit" => self.exited(thread),
+            "exit_group" => {
+                let process = self.task(thread).process;
+                self.tasks.retain(|_, task| task.process != process);
+            }
+            _ => {}
+        }
         let harmless = matches!(
             names::sort(names::plain(name)),
             Sort::Harmless | Sort::Makes
@@ -114,7 +122,7 @@ impl<'s> Reader<'s> {
     /// Takes a call that returned.
     pub fn call(&mut self, asked: &Asked<'_>) {
         let Some(result) = super::errno::result(asked.value) else {
-            return self.unreturned(asked.name);
+            return self.unreturned(asked.thread, asked.name);
         };
         let made = match asked.value.contains("(INJECTED)") {
             true => Err(INJECTED),

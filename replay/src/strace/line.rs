@@ -51,6 +51,10 @@ pub(super) enum What<'t> {
         name: &'t str,
         text: &'t str,
     },
+    /// The rest of the call that is unfinished in the line before (`-z`).
+    Continued {
+        text: &'t str,
+    },
     /// strace left the thread within the call.
     Detached {
         name: &'t str,
@@ -91,6 +95,9 @@ impl<'t> Line<'t> {
         };
         if let Some(said) = line.strip_prefix("strace: ") {
             return Some(only(said_by_strace(said)));
+        }
+        if line.starts_with(')') && returned(line).is_some() {
+            return Some(only(What::Continued { text: line }));
         }
         if line.starts_with("% time") {
             return Some(only(What::Summary));
@@ -389,14 +396,14 @@ mod tests {
     }
 
     #[test]
+    fn the_rest_of_a_line_is_taken() {
+        let text = ")        = 5 <0.000001>";
+        assert_eq!(parse(text).what, What::Continued { text });
+    }
+
+    #[test]
     fn what_is_no_line_is_not_taken_for_one() {
-        for line in [
-            "hello",
-            "5 1.2 hello",
-            ")                   = 5",
-            "done",
-            "a b(c) = 1",
-        ] {
+        for line in ["hello", "5 1.2 hello", ")", "done", "a b(c) = 1"] {
             assert_eq!(Line::parse(line), None, "{line}");
         }
         assert_eq!(returned("3, \"abc"), None);

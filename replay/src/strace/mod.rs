@@ -21,6 +21,7 @@ mod other;
 mod tasks;
 mod text;
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use calls::{Asked, Reader};
@@ -46,8 +47,10 @@ pub struct StraceSettings {
 /// Returns an error if a text has no line of strace, or if several texts have no times by which to order their calls.
 pub fn read_strace(texts: &[(PathBuf, String)], settings: &StraceSettings) -> Result<Recorded> {
     let mut read = Vec::new();
-    for (path, text) in texts {
-        read.push((path, Text::read(path, text)?));
+    let whole = texts.iter().map(|(path, text)| (path, text::whole(text)));
+    let whole: Vec<(&PathBuf, Cow<'_, str>)> = whole.collect();
+    for (path, text) in &whole {
+        read.push((*path, Text::read(path, text)?));
     }
     read.retain(|(_, text)| !text.events.is_empty());
     refuse_without_order(&read)?;
@@ -71,7 +74,7 @@ fn take(reader: &mut Reader<'_>, event: &Event<'_>) {
     match &event.what {
         What::Exited => reader.exited(event.thread),
         What::Superseded(by) => reader.superseded(event.thread, *by),
-        What::Unreturned(name) => reader.unreturned(name),
+        What::Unreturned(name) => reader.unreturned(event.thread, name),
         What::Call(call) => {
             let Some(returned) = line::returned(&call.text) else {
                 return;

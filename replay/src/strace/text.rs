@@ -14,6 +14,35 @@ const CUT: &str = "its line is cut off";
 const NO_LINE: &str = "the line is not one of strace's";
 const NO_BEGIN: &str = "its beginning is not in the text";
 
+const SAID: &str = "strace: Process ";
+
+/// Puts lines together: on a terminal, strace may say in the middle of a line that it follows another process.
+pub(super) fn whole(text: &str) -> Cow<'_, str> {
+    let said_within = |line: &str| {
+        let at = line.rfind(SAID)?;
+        (at > 0 && line.ends_with(" attached")).then_some(at)
+    };
+    if !text.lines().any(|line| said_within(line).is_some()) {
+        return text.into();
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut begun = "";
+    for line in text.lines() {
+        if let Some((first, said)) = said_within(line).and_then(|at| line.split_at_checked(at)) {
+            out.push_str(begun);
+            begun = first;
+            out.extend([said, "\n"]);
+        } else if !begun.is_empty() && line.starts_with(SAID) {
+            out.extend([line, "\n"]);
+        } else {
+            out.extend([begun, line, "\n"]);
+            begun = "";
+        }
+    }
+    out.push_str(begun);
+    out.into()
+}
+
 /// What a text tells.
 pub(super) struct Text<'t> {
     pub events: Vec<Event<'t>>,
@@ -59,6 +88,8 @@ struct Begun<'t> {
 
 struct Builder<'t> {
     clock: Clock,
+    /// The thread whose call is unfinished in the line before.
+    before: Option<u32>,
     begun: HashMap<u32, Begun<'t>>,
     text: Text<'t>,
 }
@@ -74,6 +105,7 @@ impl<'t> Text<'t> {
         let mut threads = Threads::new(path, &lines);
         let mut builder = Builder {
             clock: Clock::new(kind),
+            before: None,
             begun: HashMap::new(),
             text: Text {
                 events: Vec::new(),
@@ -118,6 +150,20 @@ impl<'t> Text<'t> {
 impl<'t> Builder<'t> {
     /// Takes a line; returns false if it is not whole.
     fn line(&mut self, thread: u32, line: &Line<'t>) -> bool {
+        let before = self.before.take();
+        if let line::What::Continued { text } = line.what {
+            let Some((thread, begun)) = before.and_then(|id| self.begun.remove_entry(&id)) else {
+                return false;
+            };
+            let whole = [begun.text, text].concat();
+            return self.call(
+                thread,
+                begun.name,
+                whole.into(),
+                begun.begin_ns,
+                begun.begin_ns,
+            );
+        }
         let now = self.clock.at(line.stamp);
         match line.what {
             line::What::Call { name, text } => self.call(thread, name, text.into(), now, now),
@@ -140,6 +186,7 @@ impl<'t> Builder<'t> {
             line::What::Unfinished { name, text } => {
                 let begin_ns = now;
                 self.unreturned(thread, now);
+                self.before = Some(thread);
                 self.begun.insert(
                     thread,
                     Begun {
@@ -162,7 +209,10 @@ impl<'t> Builder<'t> {
                 }
                 self.add(now, thread, What::Superseded(by))
             }
-            line::What::Attached(_) | line::What::Nothing | line::What::Summary => true,
+            line::What::Attached(_)
+            | line::What::Nothing
+            | line::What::Continued { .. }
+            | line::What::Summary => true,
         }
     }
 
@@ -269,9 +319,56 @@ impl Threads {
         match line.what {
             line::What::Attached(pid) => drop(self.live.insert(pid)),
             line::What::Exited => drop(self.live.remove(&thread)),
-            line::What::Nothing | line::What::Summary => {}
+            line::What::Nothing | line::What::Continued { .. } | line::What::Summary => {}
             _ => drop(self.live.insert(thread)),
         }
         thread
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_strace_says_within_a_line_is_moved_in_front_of_it() {
+        let text =
+            "a(1) = 1\nwrite(strace: Process 5 attached\nstrace: Process 6 attached\n3) = 0\nb(2";
+        let expected =
+            "a(1) = 1\nstrace: Process 5 attached\nstrace: Process 6 attached\nwrite(3) = 0\nb(2\n";
+        assert_eq!(whole(text), expected);
+        assert!(matches!(whole("a(1) = 1\n"), Cow::Borrowed(_)));
+    }
+
+    fn threads(text: &str) -> Vec<(u32, Option<&str>)> {
+        let read = Text::read(Path::new("a.7"), text).unwrap();
+        let events = read.events.into_iter().map(|event| match event.what {
+            What::Call(call) => (event.thread, Some(call.name)),
+            _ => (event.thread, None),
+        });
+        events.collect()
+    }
+
+    /// A line names its thread only while strace follows several.
+    #[test]
+    fn a_line_without_a_thread_is_of_the_one_that_is_left() {
+        let fork = "open(1) = 1\nfork() = 12\nstrace: Process 12 attached\n[pid 12] read(1) = 1\n[pid 7] close(1) = 0\n";
+        let text = format!("{fork}[pid 7] +++ exited with 0 +++\nfsync(1) = 0\n");
+        let read = Text::read(Path::new("a"), &text).unwrap();
+        let of: Vec<u32> = read.events.iter().map(|event| event.thread).collect();
+        assert_eq!(of, [7, 7, 12, 7, 7, 12]);
+        assert_eq!(threads("fsync(1) = 0\n"), [(7, Some("fsync"))]);
+    }
+
+    #[test]
+    fn what_is_cut_off_is_counted() {
+        let text = "<... read resumed>) = 1\nwrite(1 <unfinished ...>\nhello\nfsync(1) = 0\nclo";
+        let read = Text::read(Path::new("a"), text).unwrap();
+        let left: Vec<u64> = read.left_out.iter().map(|(_, lines)| *lines).collect();
+        assert_eq!(left, [1, 1, 1]);
+        let why: Vec<&str> = read.left_out.iter().map(|(why, _)| *why).collect();
+        assert_eq!(why, [NO_BEGIN, CUT, NO_LINE]);
+        assert_eq!(threads(text), [(7, Some("fsync")), (7, None)]);
+        assert!(Text::read(Path::new("a"), "hello\n").is_err());
     }
 }
