@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use mostrace_replay::{Call, Name, Recorded, Start, StraceSettings, Target, read_strace};
+use proptest::prelude::*;
 
 fn read(texts: &[(&str, &str)]) -> Recorded {
     let root = Name::new(b"/r").unwrap();
@@ -258,4 +259,92 @@ fn what_is_no_strace_is_refused_with_its_place() {
     let why = "some/x:1: it is not a line of strace's output";
     assert_eq!(refused("hello\nworld\n"), why);
     assert_eq!(refused("fsync(3"), why);
+}
+
+/// Lines of every form.
+const LINES: &[&str] = &[
+    "1 1.1 openat(AT_FDCWD</r>, \"f\", O_RDWR|O_CREAT, 0644) = 3</r/f>\n",
+    "[pid 2] 12:00:01.5 write(3, \"abc\"..., 1000) = 1000 <0.000010>\n",
+    "     0.000100 linkat(3</r/#12>(deleted), \"\", AT_FDCWD, \"n\", AT_EMPTY_PATH) = 0\n",
+    "1 clone3({flags=CLONE_VM|CLONE_FILES} => {parent_tid=[3]}, 88) = 2\n",
+    "1 1.2 fsync(3 <unfinished ...>\n",
+    "1 1.3 <... fsync resumed>) = 0\n",
+    "strace: Process 2 attached\n",
+    "2 1.4 mmap(NULL, 4096, PROT_WRITE, MAP_SHARED, 3, 0) = 0x7f0000000000\n",
+    "2 1.5 msync(0x7f0000000000, 4096, MS_SYNC) = 0\n",
+    "2 1.6 close_range(3, 4294967295, 0) = 0\n",
+    "2 1.7 +++ superseded by execve in pid 1 +++\n",
+    "2 1.8 copy_file_range(3, [1], 4</r/g>, NULL, 18446744073709551615, 0) = 9223372036854775807\n",
+    "2 1.9 _llseek(3, 18446744073709551615, [18446744073709551615], SEEK_SET) = 0\n",
+    "2 2.0 write(3, \"\", 1) = 9223372036854775807\n",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+    /// Changed texts are read or refused, and what is read is in order.
+    #[test]
+    fn whatever_was_changed_is_read_or_refused(
+        lines in proptest::collection::vec(0..LINES.len(), 1..20),
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), "[0-9(){}<>\\[\\]\",=\\\\ /a-]{0,3}"), 0..6),
+    ) {
+        let mut text: Vec<char> = lines.iter().flat_map(|n| LINES[*n].chars()).collect();
+        for (place, new) in &changes {
+            let at = place.index(text.len());
+            text.splice(at..(at + 1).min(text.len()), new.chars());
+            text.push(' ');
+        }
+        let text: String = text.iter().collect();
+        let (first, second) = text.split_at(text.char_indices().nth(text.chars().count() / 2).map_or(0, |(at, _)| at));
+        for texts in [vec![("x.1", text.as_str())], vec![("x.1", first), ("x.2", second)]] {
+            let root = Name::new(b"/r").unwrap();
+            let folder = Some(root.clone());
+            let texts = texts.into_iter().map(|(path, text)| (path.into(), text.to_owned()));
+            let texts: Vec<_> = texts.collect();
+            let Ok(recorded) = read_strace(&texts, &StraceSettings { root, folder }) else {
+                continue;
+            };
+            prop_assert!(recorded.operations.is_sorted_by_key(|o| o.begin_ns));
+            prop_assert!(recorded.operations.iter().all(|o| o.begin_ns <= o.end_ns));
+            Start::of(&recorded);
+        }
+    }
+}
+
+/// Texts whose reading must not take time that grows with the square of their length.
+#[test]
+fn long_texts_are_read_at_once() {
+    let many = |line: &dyn Fn(usize) -> String| (0..5_000).map(line).collect::<String>();
+    let long = "1<".repeat(400_000);
+    for (text, calls) in [
+        (format!("1 write({long}) = 1\n1 fsync(3) = 0\n"), 2),
+        (
+            format!("1 write({}) = 1\n1 fsync(3) = 0\n", "(\"".repeat(400_000)),
+            2,
+        ),
+        (
+            many(&|n| format!("{n} write(3</r/f{n}>, \"\", 1) = 1\n")),
+            5_000,
+        ),
+        (many(&|n| format!("1 fork() = {n}\n")), 5_000),
+        (
+            many(&|n| format!("1 {n}.5 open(\"/r/f{n}\", O_RDWR) = {n}\n")),
+            5_000,
+        ),
+        (
+            many(&|_| "1 write(strace: Process 5 attached\n".to_owned()) + "3) = 1\n",
+            5_000,
+        ),
+    ] {
+        let recorded = one(&text);
+        let made = kinds(&recorded)
+            .into_iter()
+            .filter(|kind| *kind != "opened");
+        let left_out: u64 = recorded.left_out.values().sum();
+        assert_eq!(
+            made.count() as u64 + left_out,
+            calls,
+            "{:?}",
+            recorded.left_out
+        );
+    }
 }

@@ -29,7 +29,9 @@ pub(super) fn whole(text: &str) -> Cow<'_, str> {
     let mut begun = "";
     for line in text.lines() {
         if let Some((first, said)) = said_within(line).and_then(|at| line.split_at_checked(at)) {
-            out.push_str(begun);
+            if !begun.is_empty() {
+                out.extend([begun, "\n"]);
+            }
             begun = first;
             out.extend([said, "\n"]);
         } else if !begun.is_empty() && line.starts_with(SAID) {
