@@ -230,8 +230,8 @@ impl<'s> Reader<'s> {
             "self" | "thread-self" => own,
             pid => Rc::clone(&self.tasks.get(&pid.parse().ok()?)?.files),
         };
-        let file = files.borrow().file(number);
-        file
+        let open = files.borrow();
+        open.file(number)
     }
 
     pub(super) fn place(&self, path: Option<&Name>) -> Place {
