@@ -3,7 +3,9 @@
 
 mod run;
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -22,6 +24,7 @@ fn main() -> ExitCode {
         sqlite_writes_the_same_again needs LIVE,
         names_of_every_kind_are_the_same_again needs LIVE,
         what_mkfs_makes_is_there_as_it_was_found needs LIVE,
+        a_file_gets_its_name_later_again needs LIVE,
         what_is_stored_to_a_mapping_is_stored_again needs LIVE,
         requests_to_io_uring_are_made_again_as_calls needs [Need::Loop, Need::Btf, Need::Tool("fio", "fio")],
         files_lie_where_they_lay_if_the_snapshot_is_the_start needs LIVE,
@@ -240,6 +243,66 @@ fn names_of_every_kind_are_the_same_again() {
     check_layers(&found, 2.0);
 }
 
+/// Files that get their names by their descriptors, and one that never gets any.
+const NAMELESS: &str = "import ctypes, os
+c = ctypes.CDLL(None)
+os.mkdir('d')
+for n in range(40):
+    f = os.open('d', os.O_TMPFILE | os.O_RDWR, 0o600)
+    os.write(f, b't' * (5000 * n + 777))
+    if n % 4 == 0:
+        r = c.linkat(f, b'', -100, b'd/empty%d' % n, 0x1000)
+    elif n % 4 == 1:
+        r = c.linkat(-100, b'/proc/self/fd/%d' % f, -100, b'd/self%d' % n, 0x400)
+    elif n % 4 == 2:
+        r = c.linkat(-100, b'/proc/%d/fd/%d' % (os.getpid(), f), -100, b'd/pid%d' % n, 0x400)
+    else:
+        r = 0
+    assert r == 0
+    os.chmod('/proc/self/fd/%d' % f, 0o644)
+    os.fsync(f)
+    os.close(f)
+os.symlink('empty0', 'd/to')
+assert c.linkat(-100, b'd/to', -100, b'd/followed', 0x400) == 0
+assert c.linkat(-100, b'd/to', -100, b'd/itself', 0) == 0
+";
+
+fn a_file_gets_its_name_later_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = folder.path().join("nameless.most");
+    measured(&recording, &["python3", "-c", NAMELESS]);
+    let found = replayed(&recording, &[]);
+    let outcome = &found["replays"]["ext4"];
+    check_calls(outcome);
+    for (kind, number) in [("link", 32), ("chmod", 40), ("open", 40), ("write", 40)] {
+        assert_eq!(outcome["calls"][kind]["made"], number, "{outcome}");
+    }
+    check_layers(&found, 2.0);
+    // The tree is that which the program leaves.
+    let [own, again] = ["own", "again"].map(|name| folder.path().join(name));
+    for folder in [&own, &again] {
+        fs::create_dir(folder).unwrap();
+    }
+    let mut python = std::process::Command::new("python3");
+    let ran = python.args(["-c", NAMELESS]).current_dir(&own).status();
+    assert!(ran.unwrap().success());
+    succeeds(
+        program()
+            .args(["workload", "replay", "--fast", "--path"])
+            .args([&again, &recording]),
+    );
+    let tree = |folder: &Path| {
+        let entries = fs::read_dir(folder.join("d")).unwrap().map(|entry| {
+            let entry = entry.unwrap();
+            let meta = entry.metadata().unwrap();
+            let file = (meta.len(), meta.nlink(), meta.mode());
+            (entry.file_name(), file)
+        });
+        entries.collect::<BTreeMap<_, _>>()
+    };
+    assert_eq!(tree(&again), tree(&own));
+}
+
 /// A program with a shared mapping, some pages of which it makes dirty ahead of each msync.
 const MAPPED: &str = "import mmap, os
 f = os.open('mapped', os.O_RDWR | os.O_CREAT)
@@ -375,7 +438,7 @@ fn what_cannot_be_replayed_is_one_line() {
     let strace = folder.path().join("app.strace");
     fs::write(&strace, "7 1.000001 fsync(3) = 0\n").unwrap();
     let broken = folder.path().join("broken.strace");
-    fs::write(&broken, "7 1.000001 fsync(3) = 0\nnonsense\n").unwrap();
+    fs::write(&broken, "nonsense\n").unwrap();
     let [strace, broken] = [&strace, &broken].map(|path| path.to_str().unwrap());
     for (arguments, line) in [
         (
@@ -383,7 +446,15 @@ fn what_cannot_be_replayed_is_one_line() {
             "no operations were recorded; record again with --operations",
         ),
         (vec![strace], "name the folder to replay with --root DIR"),
-        (vec![broken, "--root", "/"], "broken.strace:2: "),
+        (
+            vec![strace, "--root", "/"],
+            "app.strace: has no call that can be replayed (1: it is not known which file its descriptor leads to",
+        ),
+        (vec![broken, "--root", "/"], "broken.strace:1: "),
+        (
+            vec![sample, strace, "--root", "/"],
+            "all must be files of strace -ff",
+        ),
         (vec!["/nosuch"], "/nosuch: No such file"),
     ] {
         let said = say(program().arg("replay").args(&arguments)).ended(1);

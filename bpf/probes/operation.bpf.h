@@ -438,6 +438,26 @@ static __always_inline void tell_path(struct raw_call *call, struct raw_name *na
 /* FMODE_CREATED of <linux/fs.h> */
 #define FMODE_CREATED 0x100000
 
+/* __O_TMPFILE of <asm-generic/fcntl.h> */
+#define O_TMPFILE 020000000
+
+/*
+ * Tells where an open file lies. One that was made without a name keeps a number for a name; when it has just been opened, its
+ * folder is told. One whose names were removed has no path.
+ */
+static __always_inline void tell_path_of(struct raw_name *name, struct file *file, bool is_opened)
+{
+	struct dentry *dentry = BPF_CORE_READ(file, f_path.dentry);
+	bool was_nameless = BPF_CORE_READ(file, f_flags) & O_TMPFILE;
+
+	if (was_nameless && is_opened)
+		tell_folder(name, BPF_CORE_READ(dentry, d_parent));
+	else if (was_nameless || !BPF_CORE_READ(file, f_inode, i_nlink))
+		name->flags |= RAW_NAME_THERE | RAW_NAME_CUT;
+	else
+		tell_folder(name, dentry);
+}
+
 /* Reports an open file, with its path if it was not reported before or has just been opened. */
 static __always_inline void tell_open(struct raw_file *to, struct raw_name *name, struct file *file, bool is_new)
 {
@@ -461,7 +481,77 @@ static __always_inline void tell_open(struct raw_file *to, struct raw_name *name
 	now = (struct told_file){ .ino = to->ino, .generation = to->generation, .s_dev = to->s_dev };
 	bpf_map_update_elem(&told_files, &address, &now, BPF_ANY);
 	to->is_new = 1;
-	tell_folder(name, BPF_CORE_READ(file, f_path.dentry));
+	tell_path_of(name, file, is_new);
+}
+
+/* Skips a word at a place of a text. Returns false if it is not there. */
+static __always_inline bool skip_word(const struct raw_name *name, __u32 *at, const char *word, __u32 length)
+{
+	for (__u32 i = 0; i < length; i++)
+		if (name->text[(*at + i) & (NAME_BYTES - 1)] != word[i])
+			return false;
+	*at += length;
+	return true;
+}
+
+#define SKIP_WORD(name, at, word) skip_word(name, at, word, sizeof(word) - 1)
+#define DIGITS_MAX 10
+
+/* Reads a number at a place of a text, and moves the place behind it. */
+static __always_inline __u64 skip_number(const struct raw_name *name, __u32 *at)
+{
+	__u64 number = 0;
+
+	for (int i = 0; i < DIGITS_MAX; i++) {
+		__u32 digit = name->text[*at & (NAME_BYTES - 1)] - '0';
+
+		if (digit > 9)
+			break;
+		number = number * 10 + digit;
+		*at += 1;
+	}
+	return number;
+}
+
+/* Returns the open file to which a name leads: an empty name (AT_EMPTY_PATH) to that of the folder's descriptor, or a link in /proc. */
+static __always_inline struct file *named_file(const struct raw_name *name, __s32 folder)
+{
+	struct task_struct *task = this_task();
+	__u32 at = 0;
+	__u64 fd;
+
+	if (name->flags & RAW_NAME_CUT)
+		return 0;
+	if (!name->text_len)
+		return folder < 0 ? 0 : file_of(task, folder);
+	if (SKIP_WORD(name, &at, "/proc/")) {
+		if (!SKIP_WORD(name, &at, "self") && !SKIP_WORD(name, &at, "thread-self") &&
+		    skip_number(name, &at) != bpf_get_current_pid_tgid() >> 32)
+			return 0;
+		if (!SKIP_WORD(name, &at, "/fd/"))
+			return 0;
+	} else if (!SKIP_WORD(name, &at, "/dev/fd/")) {
+		return 0;
+	}
+	fd = skip_number(name, &at);
+	return at == name->text_len ? file_of(task, fd) : 0;
+}
+
+/* Tells the open file to which the first name leads instead of the name, if there is one and the call followed it. */
+static __always_inline void tell_named(struct raw_call *call, __s32 folder)
+{
+	struct raw_name *name = &call->name[0];
+	struct file *file;
+
+	if (call->result < 0)
+		return;
+	file = named_file(name, folder);
+	if (!is_ours(file))
+		return;
+	name->flags = 0;
+	name->folder_len = 0;
+	name->text_len = 0;
+	tell_open(&call->files[0], name, file, false);
 }
 
 /* <linux/fs.h> */
@@ -542,8 +632,10 @@ static __always_inline bool tell_what(struct raw_call *call, const struct begun 
 		if (is_ours(file))
 			tell_open(&call->files[1], &call->name[1], file, false);
 	}
-	if (SHAPE_PATH(shape))
+	if (SHAPE_PATH(shape)) {
 		tell_path(call, &call->name[0], SHAPE_PATH(shape) - 1, shape);
+		tell_named(call, shape & SHAPE_AT ? argument_of(call, SHAPE_PATH(shape) - 2) : AT_FDCWD);
+	}
 	if (SHAPE_PATH2(shape) && shape & SHAPE_TEXT)
 		tell_text(&call->name[1], argument_of(call, SHAPE_PATH2(shape) - 1));
 	else if (SHAPE_PATH2(shape))

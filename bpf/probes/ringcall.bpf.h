@@ -72,6 +72,7 @@ struct io_link {
 	int new_dfd;
 	struct filename *oldpath;
 	struct filename *newpath;
+	int flags;
 };
 
 /* The name is a structure that begins with it. */
@@ -278,6 +279,8 @@ static __always_inline void tell_paths(struct raw_call *call, struct io_kiocb *r
 	}
 	if (of[0])
 		tell_path_at(path, at[0], of[0]);
+	if (opcode == RING_LINKAT || opcode == RING_SETXATTR)
+		tell_named(call, at[0]);
 	if (of[1])
 		tell_path_at(other, at[1], of[1]);
 }
@@ -369,6 +372,9 @@ static __always_inline void tell_arguments(struct raw_call *call, struct io_kioc
 		break;
 	case RING_RENAMEAT:
 		call->args[4] = RING_FIELD(io_rename, req, flags);
+		break;
+	case RING_LINKAT:
+		call->args[4] = RING_FIELD(io_link, req, flags);
 		break;
 	case RING_UNLINKAT:
 		call->args[2] = RING_FIELD(io_unlink, req, flags);

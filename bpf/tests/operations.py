@@ -77,6 +77,8 @@ def write_files(writes, other):
     os.close(appended)
     nameless = os.open("d", os.O_TMPFILE | os.O_RDWR)
     writes.write(nameless, b"nameless")
+    # AT_EMPTY_PATH
+    libc.linkat(nameless, b"", -100, b"d/named later", 0x1000)
     os.close(nameless)
 
 

@@ -88,6 +88,12 @@ impl Beneath {
         fs::linkat(from_folder, from, to_folder, to, AtFlags::empty())
     }
 
+    /// Gives an open file a name. Its link in /proc needs no privilege, while an empty path does before Linux 6.10.
+    pub(crate) fn link_open(&self, from: &OwnedFd, to: &Name) -> Result<()> {
+        let (folder, last) = self.entry(to)?;
+        fs::linkat(fs::CWD, reopen(from), folder, last, AtFlags::SYMLINK_FOLLOW)
+    }
+
     pub(crate) fn chmod(&self, name: &Name, mode: u32) -> Result<()> {
         let file = self.handle(name, true)?;
         fs::chmod(reopen(&file), Mode::from_raw_mode(mode))

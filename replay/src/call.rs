@@ -131,7 +131,13 @@ impl Caller {
                 let flags = RenameFlags::from_bits_retain(*flags);
                 done(fs::renameat_with(from_folder, from, to_folder, to, flags))
             }
-            Call::Link { from, to } => done(self.beneath.link(from, to)),
+            Call::Link { from, to, follow } => done(match from {
+                Target::File(file) => self.beneath.link_open(&*self.file(*file)?, to),
+                Target::Path(from) if *follow => self
+                    .beneath
+                    .link_open(&self.beneath.handle(from, true)?, to),
+                Target::Path(from) => self.beneath.link(from, to),
+            }),
             Call::Symlink { target, path } => {
                 let (folder, last) = self.beneath.entry(path)?;
                 done(fs::symlinkat(target.as_slice(), folder, last))

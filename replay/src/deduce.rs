@@ -77,7 +77,7 @@ impl Deduction {
             Call::Open(opened) => self.open(opened, result),
             Call::Opened(opened) => self.opened(opened),
             Call::Rename { from, to, flags } => self.rename(from, to, *flags, result),
-            Call::Link { from, to } => self.hard_link(from, to, result),
+            Call::Link { from, to, follow } => self.hard_link(from, to, *follow, result),
             Call::Symlink { target, path } => {
                 self.create(path, Kind::Link(target.clone()), result);
             }
@@ -450,16 +450,21 @@ impl Deduction {
         }
     }
 
-    fn hard_link(&mut self, from: &Name, to: &Name, result: i64) {
+    fn hard_link(&mut self, from: &Target, to: &Name, follow: bool, result: i64) {
         let failure = failure(result);
         let evident = matches!(failure, None | Some(Failure::Exists));
-        let from = self.uses(from, false, evident);
+        let from = match from {
+            Target::File(file) => Some(self.file(*file)),
+            Target::Path(path) => {
+                let place = self.uses(path, follow, evident);
+                place.filter(|_| evident).map(|place| self.found(&place))
+            }
+        };
         let to = self.changes(to, false, evident);
-        let (Some(from), Some(to)) = (from, to) else {
+        let (Some(id), Some(to)) = (from, to) else {
             return;
         };
         if evident {
-            let id = self.found(&from);
             match failure {
                 None => {
                     self.kind(id, Kind::File);

@@ -140,8 +140,12 @@ fn names(operations: &[Operation]) -> BTreeSet<Name> {
     for operation in operations {
         match &operation.call {
             Call::Open(opened) | Call::Opened(opened) => names.extend(opened.path.clone()),
-            Call::Rename { from, to, .. } | Call::Link { from, to } => {
-                names.extend([from.clone(), to.clone()]);
+            Call::Rename { from, to, .. } => names.extend([from.clone(), to.clone()]),
+            Call::Link { from, to, .. } => {
+                names.insert(to.clone());
+                if let Target::Path(from) = from {
+                    names.insert(from.clone());
+                }
             }
             Call::Symlink { path, .. }
             | Call::Unlink { path }

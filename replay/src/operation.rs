@@ -27,6 +27,15 @@ pub struct Operation {
     pub result: i64,
 }
 
+/// What a recording does not tell of its operations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unknown {
+    /// When they began, so that only their order is known.
+    pub times: bool,
+    /// How long they took, so that each one seems to end when it began.
+    pub durations: bool,
+}
+
 /// The file that a call names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
@@ -137,9 +146,11 @@ pub enum Call {
         to: Name,
         flags: u32,
     },
+    /// `follow` tells whether a symbolic link in the last component of `from` is followed.
     Link {
-        from: Name,
+        from: Target,
         to: Name,
+        follow: bool,
     },
     /// `target` is the link's text; it may lead anywhere.
     Symlink {
@@ -240,13 +251,13 @@ impl Call {
             | Call::Chown { target, .. }
             | Call::Utimes { target }
             | Call::Setxattr { target, .. }
-            | Call::Removexattr { target, .. } => match target {
+            | Call::Removexattr { target, .. }
+            | Call::Link { from: target, .. } => match target {
                 Target::File(file) => Some(*file),
                 Target::Path(_) => None,
             },
             Call::Sync
             | Call::Rename { .. }
-            | Call::Link { .. }
             | Call::Symlink { .. }
             | Call::Unlink { .. }
             | Call::Rmdir { .. }

@@ -338,7 +338,11 @@ mod tests {
             path().prop_map(|path| Call::Mkdir { path, mode: 0 }),
             path().prop_map(|path| Call::Unlink { path }),
             (path(), path()).prop_map(|(from, to)| Call::Rename { from, to, flags: 0 }),
-            (path(), path()).prop_map(|(from, to)| Call::Link { from, to }),
+            (path(), path()).prop_map(|(from, to)| Call::Link {
+                from: Target::Path(from),
+                to,
+                follow: false
+            }),
             path().prop_map(|path| Call::Chmod {
                 target: Target::Path(path),
                 mode: 0
@@ -430,7 +434,8 @@ mod tests {
     #[test]
     fn a_file_is_one_whatever_its_name() {
         let link = Call::Link {
-            from: name("a"),
+            follow: false,
+            from: Target::Path(name("a")),
             to: name("b"),
         };
         let rename = Call::Rename {

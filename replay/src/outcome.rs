@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::ended::Ended;
 use crate::flags;
-use crate::operation::{Call, Operation};
+use crate::operation::{Call, Operation, Unknown};
 
 /// The results of replaying operations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -20,12 +20,12 @@ pub struct Outcome {
     pub left_out: BTreeMap<String, u64>,
     /// The time from the start of the replay to the end of its last operation, ns.
     pub elapsed_ns: u64,
-    /// The time from the start of the first operation in the recording to the end of the last one, ns.
-    pub recorded_elapsed_ns: u64,
-    /// The differences between the operations' start times in the replay and in the recording.
-    pub start_error: StartError,
-    /// The durations, in the recording, of calls that wait for the storage and that succeeded both times.
-    pub durable_recorded: Latencies,
+    /// The time from the start of the first operation in the recording to the end of the last one, ns; None if it is unknown.
+    pub recorded_elapsed_ns: Option<u64>,
+    /// The differences between the operations' start times in the replay and in the recording; None if those are unknown.
+    pub start_error: Option<StartError>,
+    /// The durations, in the recording, of calls that wait for the storage and that succeeded both times; None if they are unknown.
+    pub durable_recorded: Option<Latencies>,
     /// The durations of these calls in the replay.
     pub durable_replayed: Latencies,
 }
@@ -139,7 +139,8 @@ impl Outcome {
         times: &Times,
     ) {
         let recorded = operation.begin_ns.saturating_sub(times.first);
-        self.start_error.note(recorded, times.began);
+        let error = self.start_error.get_or_insert_default();
+        error.note(recorded, times.began);
         self.elapsed_ns = self.elapsed_ns.max(times.ended);
         let result = match made {
             Ok(result) => result,
@@ -159,7 +160,8 @@ impl Outcome {
         }
         if is_durable(&operation.call) && operation.result >= 0 && result >= 0 {
             let lasted = operation.end_ns.saturating_sub(operation.begin_ns);
-            self.durable_recorded.ns.push(lasted);
+            let recorded = self.durable_recorded.get_or_insert_default();
+            recorded.ns.push(lasted);
             let lasted = times.ended.saturating_sub(times.began);
             self.durable_replayed.ns.push(lasted);
         }
@@ -179,13 +181,26 @@ impl Outcome {
             self.leave_out(&why, operations);
         }
         self.elapsed_ns = self.elapsed_ns.max(other.elapsed_ns);
-        self.start_error.add(other.start_error);
-        self.durable_recorded.ns.extend(other.durable_recorded.ns);
+        if let Some(error) = other.start_error {
+            self.start_error.get_or_insert_default().add(error);
+        }
+        if let Some(latencies) = other.durable_recorded {
+            let all = self.durable_recorded.get_or_insert_default();
+            all.ns.extend(latencies.ns);
+        }
         self.durable_replayed.ns.extend(other.durable_replayed.ns);
     }
 
-    pub(crate) fn finish(&mut self) {
-        self.durable_recorded.ns.sort_unstable();
+    /// Sorts the durations, and drops the figures that would come from what the recording does not tell.
+    pub(crate) fn finish(&mut self, unknown: Unknown) {
+        if unknown.times {
+            (self.recorded_elapsed_ns, self.start_error) = (None, None);
+        }
+        let recorded = self.durable_recorded.take();
+        self.durable_recorded = match unknown.durations {
+            true => None,
+            false => Some(recorded.unwrap_or_default().ns.into_iter().collect()),
+        };
         self.durable_replayed.ns.sort_unstable();
     }
 
@@ -308,30 +323,41 @@ impl fmt::Display for Outcome {
         for (why, operations) in &self.left_out {
             writeln!(f, "{operations} operations were left out: {why}")?;
         }
-        let (replayed, recorded) = (ms(self.elapsed_ns), ms(self.recorded_elapsed_ns));
-        writeln!(f, "elapsed {replayed:.3} ms, recorded {recorded:.3} ms")?;
-        let error = &self.start_error;
-        writeln!(
-            f,
-            "start error {:.3} ms on average ({:.2} %), at most {:.3} ms ({:.2} %)",
-            ms(error.mean_ns),
-            error.mean_percent,
-            ms(error.max_ns),
-            error.max_percent
-        )?;
-        for (when, latencies) in [
-            ("replayed", &self.durable_replayed),
-            ("recorded", &self.durable_recorded),
-        ] {
-            let latencies = latencies.quantiles();
-            writeln!(
+        write!(f, "elapsed {:.3} ms", ms(self.elapsed_ns))?;
+        match self.recorded_elapsed_ns {
+            Some(recorded) => writeln!(f, ", recorded {:.3} ms", ms(recorded))?,
+            None => writeln!(f, ", recorded not known")?,
+        }
+        match &self.start_error {
+            Some(error) => writeln!(
                 f,
-                "{} durable calls, {when}: p50 {:.3} ms, p99 {:.3} ms, max {:.3} ms",
-                latencies.calls,
-                ms(latencies.p50_ns),
-                ms(latencies.p99_ns),
-                ms(latencies.max_ns)
-            )?;
+                "start error {:.3} ms on average ({:.2} %), at most {:.3} ms ({:.2} %)",
+                ms(error.mean_ns),
+                error.mean_percent,
+                ms(error.max_ns),
+                error.max_percent
+            )?,
+            None => writeln!(f, "start error not known, for the recording has no times")?,
+        }
+        let recorded = self.durable_recorded.as_ref();
+        for (when, latencies) in [
+            ("replayed", Some(&self.durable_replayed)),
+            ("recorded", recorded),
+        ] {
+            let calls = self.durable_replayed.ns.len();
+            write!(f, "{calls} durable calls, {when}: ")?;
+            let latencies = latencies.map(Latencies::quantiles);
+            match latencies {
+                Some(latencies) if latencies.calls > 0 => writeln!(
+                    f,
+                    "p50 {:.3} ms, p99 {:.3} ms, max {:.3} ms",
+                    ms(latencies.p50_ns),
+                    ms(latencies.p99_ns),
+                    ms(latencies.max_ns)
+                )?,
+                Some(_) => writeln!(f, "no times")?,
+                None => writeln!(f, "not known how long they took")?,
+            }
         }
         Ok(())
     }

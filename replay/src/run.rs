@@ -119,8 +119,8 @@ impl<'a> Replay<'a> {
         }
         let begin = operations.first().map_or(0, |operation| operation.begin_ns);
         let end = operations.iter().map(|operation| operation.end_ns).max();
-        outcome.recorded_elapsed_ns = end.unwrap_or(0).saturating_sub(begin);
-        outcome.finish();
+        outcome.recorded_elapsed_ns = Some(end.unwrap_or(0).saturating_sub(begin));
+        outcome.finish(self.recorded.unknown);
         Ok(outcome)
     }
 }

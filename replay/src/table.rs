@@ -8,7 +8,7 @@ use mostrace_bundle::entry::{EntryRef, NONE};
 use mostrace_bundle::operation::{OperationKind, OperationRef, operation_flags as flags};
 use mostrace_bundle::{Bundle, layout};
 
-use crate::operation::{Call, FileId, Opened, Operation, Range, Target};
+use crate::operation::{Call, FileId, Opened, Operation, Range, Target, Unknown};
 use crate::{Error, Name, Result};
 
 /// The operations of a recording on one filesystem, read for a replay.
@@ -18,6 +18,23 @@ pub struct Recorded {
     pub operations: Vec<Operation>,
     /// The number of operations that cannot be replayed, by the reason why.
     pub left_out: BTreeMap<&'static str, u64>,
+    /// What the recording does not tell.
+    pub unknown: Unknown,
+}
+
+impl Recorded {
+    pub(crate) fn leave_out(&mut self, why: &'static str, operations: u64) {
+        if operations > 0 {
+            let count = self.left_out.entry(why).or_default();
+            *count = count.saturating_add(operations);
+        }
+    }
+
+    /// Returns true if there is no call that can be replayed.
+    pub fn is_empty(&self) -> bool {
+        let mut operations = self.operations.iter();
+        operations.all(|operation| matches!(operation.call, Call::Opened(_)))
+    }
 }
 
 /// Reads the operations of a bundle.
@@ -34,7 +51,7 @@ pub fn read_bundle(path: &Path, bundle: &Bundle) -> Result<Recorded> {
         };
         match operation(&entry) {
             Ok(operation) => recorded.operations.push(operation),
-            Err(why) => *recorded.left_out.entry(why).or_default() += 1,
+            Err(why) => recorded.leave_out(why, 1),
         }
     }
     recorded
@@ -57,6 +74,8 @@ fn operation(entry: &OperationRef<'_>) -> std::result::Result<Operation, &'stati
     })
 }
 
+/// `<linux/fcntl.h>`
+const AT_SYMLINK_FOLLOW: u32 = 0x400;
 const NO_FILE: &str = "its open file is not known";
 const NO_PATH: &str = "its path is not known";
 const NO_RANGE: &str = "its range is not known";
@@ -131,8 +150,13 @@ fn call(entry: &OperationRef<'_>) -> std::result::Result<Call, &'static str> {
             flags,
         },
         Kind::Link => Call::Link {
-            from: path()?,
+            // Older recordings have no file here, and no such flag.
+            from: match raw.file.get() {
+                0 => Target::Path(path()?),
+                _ => target()?,
+            },
             to: other()?,
+            follow: flags & AT_SYMLINK_FOLLOW != 0,
         },
         Kind::Symlink => Call::Symlink {
             target: name(),

@@ -108,20 +108,24 @@ fn no_link_leads_out() {
             },
             0,
         );
-        script.call(
-            Call::Link {
-                from: inside("file"),
-                to: name(&format!("mine{nth}")),
-            },
-            0,
-        );
-        script.call(
-            Call::Link {
-                from: name("link0"),
-                to: inside("hard"),
-            },
-            0,
-        );
+        for follow in [false, true] {
+            script.call(
+                Call::Link {
+                    from: Target::Path(inside("file")),
+                    to: name(&format!("mine{nth}{follow}")),
+                    follow,
+                },
+                0,
+            );
+            script.call(
+                Call::Link {
+                    from: Target::Path(name("link0")),
+                    to: inside("hard"),
+                    follow,
+                },
+                0,
+            );
+        }
         script.call(
             Call::Rename {
                 from: inside("file"),

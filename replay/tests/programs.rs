@@ -6,11 +6,13 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use common::{O_APPEND, O_CREAT, O_EXCL, O_RDWR, O_TRUNC, name, settings, tree};
-use mostrace_replay::{Call, FileId, Opened, Operation, Range, Recorded, Start, Target, replay};
+use mostrace_replay::{
+    Call, FileId, Opened, Operation, Range, Recorded, Start, Target, Unknown, replay,
+};
 use proptest::prelude::*;
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, XattrFlags};
 use rustix::io::{Errno, Result};
@@ -31,7 +33,9 @@ enum Step {
     Fsync(usize),
     Copy(usize, usize, u64, u64, u64),
     Rename(usize, usize, u32),
-    Link(usize, usize),
+    /// The last one tells whether a symbolic link is followed.
+    Link(usize, usize, bool),
+    LinkFile(usize, usize),
     Symlink(usize, usize),
     Unlink(usize),
     Rmdir(usize),
@@ -67,7 +71,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => file().prop_map(Step::Fsync),
         1 => (file(), file(), at(), at(), at()).prop_map(|(from, to, a, b, bytes)| Step::Copy(from, to, a, b, bytes)),
         3 => (path(), path(), 0..3u32).prop_map(|(from, to, flags)| Step::Rename(from, to, flags)),
-        1 => (path(), path()).prop_map(|(from, to)| Step::Link(from, to)),
+        1 => (path(), path(), any::<bool>()).prop_map(|(from, to, follow)| Step::Link(from, to, follow)),
+        1 => (file(), path()).prop_map(|(file, to)| Step::LinkFile(file, to)),
         1 => (path(), path()).prop_map(|(target, path)| Step::Symlink(target, path)),
         2 => path().prop_map(Step::Unlink),
         1 => path().prop_map(Step::Rmdir),
@@ -102,6 +107,12 @@ fn nothing(made: Result<()>) -> i64 {
 impl Interpreter {
     fn path(&self, path: usize) -> PathBuf {
         self.root.join(PATHS[path])
+    }
+
+    fn link(&self, from: PathBuf, to: usize, follow: bool) -> Result<()> {
+        let mut flags = AtFlags::empty();
+        flags.set(AtFlags::SYMLINK_FOLLOW, follow);
+        rustix::fs::linkat(rustix::fs::CWD, from, rustix::fs::CWD, self.path(to), flags)
     }
 
     fn open(&mut self, path: &str, flags: u32) -> (Call, i64) {
@@ -262,11 +273,18 @@ impl Interpreter {
                 let (from, to) = (path(from), path(to));
                 (Call::Rename { from, to, flags }, nothing(made))
             }
-            Step::Link(from, to) => {
-                let made = rustix::fs::link(self.path(from), self.path(to));
-                // The kernel's link(2) does not follow, as glibc's.
-                let (from, to) = (path(from), path(to));
-                (Call::Link { from, to }, nothing(made))
+            Step::Link(from, to, follow) => {
+                let made = self.link(self.path(from), to, follow);
+                let (from, to) = (Target::Path(path(from)), path(to));
+                (Call::Link { from, to, follow }, nothing(made))
+            }
+            Step::LinkFile(file, to) => {
+                let (id, fd) = self.open.get(&file)?;
+                let link = format!("/proc/self/fd/{}", fd.as_raw_fd());
+                let made = self.link(link.into(), to, true);
+                let (from, to) = (Target::File(*id), path(to));
+                let follow = true;
+                (Call::Link { from, to, follow }, nothing(made))
             }
             Step::Symlink(target, at) => {
                 // Relative to the folder of the link.
@@ -391,6 +409,7 @@ fn run(root: &Path, before: &BTreeSet<usize>, program: &[(u32, Step)]) -> Record
     Recorded {
         operations: interpreter.operations,
         left_out: BTreeMap::new(),
+        unknown: Unknown::default(),
     }
 }
 

@@ -6,15 +6,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use mostrace_replay::{
     Call, Contents, Name, Recorded, Settings, StraceSettings, Timing, read_strace, replay,
 };
-use rustix::fs::{FallocateFlags, fallocate};
+use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags, fallocate, linkat, openat};
 use test_support::{Need, tests};
 
 /// With this variable the test's own binary is the traced program, in the folder that it names.
@@ -30,6 +31,9 @@ fn main() -> ExitCode {
         calls_are_those_that_the_program_made needs STRACE,
         the_same_files_come_to_be needs STRACE,
         without_y_and_t_it_is_the_same needs STRACE,
+        with_any_options_each_call_is_counted_once needs STRACE,
+        several_files_without_times_are_refused needs STRACE,
+        a_text_that_is_cut_off_is_read_up_to_there needs STRACE,
     ])
 }
 
@@ -90,6 +94,20 @@ fn program(folder: &Path) {
         .write_all(b"late")
         .unwrap();
     fs::set_permissions("b", fs::Permissions::from_mode(0o600)).unwrap();
+    // Files that get their names later.
+    let flags = OFlags::RDWR | OFlags::TMPFILE;
+    for (bytes, to) in [(777, "newer/by descriptor"), (77, "newer/by path")] {
+        let file = openat(CWD, "newer", flags, Mode::from_raw_mode(0o600)).unwrap();
+        File::from(file.try_clone().unwrap())
+            .write_all(&vec![7; bytes])
+            .unwrap();
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        match bytes {
+            777 => linkat(&file, "", CWD, to, AtFlags::EMPTY_PATH),
+            _ => linkat(CWD, path, CWD, to, AtFlags::SYMLINK_FOLLOW),
+        }
+        .unwrap();
+    }
     // What fails fails again.
     assert!(fs::remove_file("nothing").is_err());
     assert!(fs::create_dir("newer").is_err());
@@ -104,38 +122,55 @@ fn program(folder: &Path) {
 /// The number of calls of each kind in [`program`] that change something.
 const CALLS: [(&str, usize); 14] = [
     ("chmod", 1),
-    ("close", 5),
+    ("close", 7),
     ("fallocate", 1),
     ("fdatasync", 8),
     ("fsync", 2),
-    ("link", 1),
+    ("link", 3),
     ("mkdir", 2),
-    ("open", 6),
+    ("open", 8),
     ("rename", 2),
     ("rmdir", 1),
     ("symlink", 1),
     ("truncate", 1),
     ("unlink", 2),
-    ("write", 40 + 2 + 3 + 1),
+    ("write", 40 + 2 + 3 + 1 + 2),
 ];
 
-/// Runs the program under strace in `folder`; returns what was recorded.
-fn traced(folder: &Path, options: &[&str]) -> Recorded {
+/// Runs the program under strace in `folder`; returns the texts. Without `-o`, the text is what strace says on its standard error.
+fn texts(folder: &Path, options: &[&str]) -> Vec<(PathBuf, String)> {
     before(folder);
-    let text = folder.with_extension("strace");
-    let ran = Command::new("strace")
-        .args(["-f", "-ttt"])
-        .args(options)
-        .arg("-o")
-        .arg(&text)
-        .arg(env::current_exe().unwrap())
-        .env(PROGRAM, folder)
-        .status();
-    assert!(ran.unwrap().success());
+    let aside = folder.with_extension("straces");
+    fs::create_dir(&aside).unwrap();
+    let text = aside.join("text");
+    let mut strace = Command::new("strace");
+    strace.args(options.iter().filter(|option| **option != TO_STDERR));
+    if !options.contains(&TO_STDERR) {
+        strace.arg("-o").arg(&text);
+    }
+    let program = strace.arg(env::current_exe().unwrap());
+    let ran = program.env(PROGRAM, folder).output().unwrap();
+    assert!(ran.status.success(), "{options:?}: {ran:?}");
+    if options.contains(&TO_STDERR) {
+        return vec![(text, String::from_utf8(ran.stderr).unwrap())];
+    }
+    let paths = fs::read_dir(&aside).unwrap();
+    let paths = paths.map(|entry| entry.unwrap().path());
+    paths
+        .map(|path| (path.clone(), fs::read_to_string(&path).unwrap()))
+        .collect()
+}
+
+const TO_STDERR: &str = "to stderr";
+
+fn read(folder: &Path, texts: &[(PathBuf, String)]) -> mostrace_replay::Result<Recorded> {
     let root = Name::new(folder.as_os_str().as_bytes()).unwrap();
-    let settings = StraceSettings { root, folder: None };
-    let recorded = fs::read(&text).unwrap();
-    read_strace(&text, &String::from_utf8(recorded).unwrap(), &settings).unwrap()
+    read_strace(texts, &StraceSettings { root, folder: None })
+}
+
+fn traced(folder: &Path, options: &[&str]) -> Recorded {
+    let options = [&["-f", "-ttt"], options].concat();
+    read(folder, &texts(folder, &options)).unwrap()
 }
 
 fn counts(recorded: &Recorded) -> BTreeMap<&'static str, usize> {
@@ -150,7 +185,9 @@ fn calls_are_those_that_the_program_made() {
     let folder = tempfile::tempdir().unwrap();
     let recorded = traced(&folder.path().join("app"), &["-y", "-T"]);
     assert_eq!(counts(&recorded), BTreeMap::from(CALLS));
-    assert_eq!(recorded.left_out, BTreeMap::new());
+    let why: Vec<&str> = recorded.left_out.into_keys().collect();
+    let outside = "it is on something outside of the replayed folder";
+    assert_eq!(why, ["it changes no file", outside]);
     let threads: BTreeSet<u32> = recorded.operations.iter().map(|o| o.thread).collect();
     assert_eq!(threads.len(), 3);
     let writes = recorded
@@ -161,12 +198,12 @@ fn calls_are_those_that_the_program_made() {
             _ => None,
         });
     let writes: Vec<(Option<u64>, u64)> = writes.collect();
-    let places = [Some(5_000), Some(100), Some(114), Some(0)];
-    let lengths = [5, 4, 6, 4];
+    let places = [Some(5_000), Some(100), Some(114), Some(0), Some(0)];
+    let lengths = [5, 4, 6, 4, 77];
     assert_eq!(writes[..2], [(None, 3), (None, 3)]);
     assert_eq!(
         writes[2..],
-        std::array::from_fn::<_, 4, _>(|n| (places[n], lengths[n]))
+        std::array::from_fn::<_, 5, _>(|n| (places[n], lengths[n]))
     );
 }
 
@@ -222,4 +259,117 @@ fn without_y_and_t_it_is_the_same() {
     assert_eq!(counts(&recorded), BTreeMap::from(CALLS));
     played_again(&recorded, &again);
     assert_eq!(tree(&again), tree(&app));
+}
+
+/// Options of strace, as people have them.
+const OPTIONS: &[&[&str]] = &[
+    &["-f"],
+    &["-f", "-y"],
+    &["-f", "-T"],
+    &["-f", "-t"],
+    &["-f", "-t", "-T", "-y"],
+    &["-f", "-tt"],
+    &["-f", "-tt", "-T", "-yy"],
+    &["-f", "-ttt"],
+    &["-f", "-ttt", "-T", "-s", "0"],
+    &["-f", "-ttt", "-T", "-s", "100000", "-v", "-yy"],
+    &["-f", "-r"],
+    &["-f", "-r", "-T"],
+    &["-f", "-r", "-ttt"],
+    &["-f", "-r", "-tt", "-T"],
+    &["-ff", "-ttt"],
+    &["-ff", "-ttt", "-T", "-y"],
+    &["-ff", "-tt", "-T", "-yy"],
+    &["-f", "-X", "raw"],
+    &["-f", "-X", "raw", "-y", "-tt"],
+    &["-f", "-X", "verbose", "-y"],
+    &["-f", "-x", "-y"],
+    &["-f", "-xx", "-yy", "-ttt"],
+    &["-f", "-v"],
+    &["-f", "-i", "-ttt"],
+    &["-f", "-n", "-tt"],
+    &["-f", "-k", "-y"],
+    &["-f", "-a", "1", "-ttt"],
+    &["-f", "-C", "-ttt"],
+    &["-f", "-qq", "-tt"],
+    &["-f", "-D", "-ttt", "-T"],
+    &["-f", "-e", "trace=all", "-e", "signal=none"],
+    &["-f", "-e", "trace=%file,%desc,%process,%memory", "-ttt"],
+    &[
+        "-f",
+        "--absolute-timestamps=format:unix,precision:ns",
+        "--syscall-times=ns",
+    ],
+    &["-f", "--absolute-timestamps=format:unix,precision:s"],
+    &["-f", TO_STDERR],
+    &["-f", "-ttt", "-T", "-y", TO_STDERR],
+    &["-f", "-qq", "-tt", TO_STDERR],
+];
+
+/// Each line with the end of a call is one call, and it is made again or counted.
+fn calls_in(texts: &[(PathBuf, String)]) -> u64 {
+    let lines = texts.iter().flat_map(|(_, text)| {
+        let lines = text.lines().map(str::trim);
+        lines.take_while(|line| !line.starts_with("% time"))
+    });
+    let ends = lines.filter(|line| {
+        let said = ["> /", "> [", "> (", "strace: "];
+        !(line.is_empty()
+            || line.ends_with("<unfinished ...>")
+            || line.contains("+++ exited")
+            || said.iter().any(|said| line.starts_with(said)))
+    });
+    // What strace says in the middle of a line is a line too many, unless its end is an unfinished call's.
+    ends.filter(|line| !line.ends_with(" attached")).count() as u64
+}
+
+fn with_any_options_each_call_is_counted_once() {
+    for options in OPTIONS {
+        let folder = tempfile::tempdir().unwrap();
+        let [app, again] = ["app", "again"].map(|name| folder.path().join(name));
+        let texts = texts(&app, options);
+        let recorded = read(&app, &texts).unwrap();
+        assert_eq!(counts(&recorded), BTreeMap::from(CALLS), "{options:?}");
+        let left_out: u64 = recorded.left_out.values().sum();
+        let made = recorded.operations.len() as u64;
+        assert_eq!(
+            made + left_out,
+            calls_in(&texts),
+            "{options:?} {:?}",
+            recorded.left_out
+        );
+        let has = |option: &str| options.iter().any(|given| given.contains(option));
+        let durations = has("-T") || has("syscall-times");
+        assert_eq!(recorded.unknown.durations, !durations, "{options:?}");
+        let times = has("-tt") || has("-r") || has("precision:ns");
+        assert_eq!(recorded.unknown.times, !times, "{options:?}");
+        played_again(&recorded, &again);
+        assert_eq!(tree(&again), tree(&app), "{options:?}");
+    }
+}
+
+fn several_files_without_times_are_refused() {
+    for options in [&["-ff"][..], &["-ff", "-r"], &["-ff", "-t"]] {
+        let folder = tempfile::tempdir().unwrap();
+        let app = folder.path().join("app");
+        let refused = read(&app, &texts(&app, options)).unwrap_err().to_string();
+        assert!(refused.contains("cannot be put in order"), "{refused}");
+    }
+}
+
+fn a_text_that_is_cut_off_is_read_up_to_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = folder.path().join("app");
+    let mut texts = texts(&app, &["-f", "-y", "-ttt", "-T"]);
+    let whole = read(&app, &texts).unwrap();
+    let text = texts[0].1.clone();
+    for end in (0..text.len()).step_by(997).skip(1) {
+        texts[0].1 = text.chars().take(end).collect();
+        let cut = read(&app, &texts).unwrap();
+        let kept = cut.operations.len();
+        assert!(kept <= whole.operations.len());
+        let left_out: u64 = cut.left_out.values().sum();
+        // What is unfinished at the end is counted too.
+        assert!(kept as u64 + left_out >= calls_in(&texts), "{end}");
+    }
 }

@@ -27,6 +27,8 @@ fn main() -> ExitCode {
         a_statement_that_is_refused_is_named,
         the_systems_own_sqlite_writes_the_same needs [common::SQLITE3],
         what_is_no_sqlite_is_refused,
+        a_log_is_run_as_the_shell_runs_it needs [common::SQLITE3],
+        a_log_that_bails_stops needs [common::SQLITE3],
     ])
 }
 
@@ -127,6 +129,85 @@ fn mobibenchs_files_are_divided_among_threads() {
         let file = options.path.join(format!("test.dat{n}"));
         assert_eq!(fs::metadata(file).unwrap().len(), 32 << 10);
     }
+}
+
+/// The shell runs the same logs.
+fn a_log_is_run_as_the_shell_runs_it() {
+    let logs = [
+        (
+            "CREATE TABLE t(a INTEGER PRIMARY KEY);\nINSERT INTO t VALUES(1);\nINSERT INTO t VALUES(1);\nINSERT INTO t VALUES(2);\n",
+            1,
+            0,
+        ),
+        // The rest of a line is skipped, in a transaction too.
+        (
+            "CREATE TABLE t(a UNIQUE);\nBEGIN; INSERT INTO t VALUES(1); INSERT INTO t VALUES(1); COMMIT;\nINSERT INTO t VALUES(3); COMMIT;\nINSERT INTO t VALUES(4);\n",
+            2,
+            0,
+        ),
+        (
+            "#a\n.mode csv\nCREATE TABLE t(a);\nNONSENSE;\nINSERT INTO t /* ;\n.x */ VALUES(1); -- x\nINSERT INTO t VALUES('\n.y');\n.quit\nINSERT INTO t VALUES(9);\n",
+            1,
+            0,
+        ),
+        (
+            "CREATE TABLE t(a); INSERT INTO nothing VALUES(1); /* x\n */ INSERT INTO t VALUES(1);\n.tables\nINSERT INTO t VALUES(2)",
+            2,
+            0,
+        ),
+        (
+            "CREATE TABLE t(a);\n.vacuumed\n.once x\nINSERT INTO t VALUES(1);\n",
+            0,
+            1,
+        ),
+    ];
+    for (text, failed, left_out) in logs {
+        let folder = tempfile::tempdir().unwrap();
+        let [log, own, theirs] = ["log", "own", "theirs"].map(|name| folder.path().join(name));
+        fs::write(&log, text).unwrap();
+        let settings = SqlSettings {
+            log: log.clone(),
+            database: own.clone(),
+            timing: false,
+            library: None,
+        };
+        let outcome = run_sql(&settings, &Progress::default()).unwrap();
+        let told = |name: &str| outcome.payload.settings[name].clone();
+        assert_eq!(told("statements_failed"), failed.to_string(), "{text}");
+        let commands = outcome
+            .heading
+            .contains("commands left out, the first is .vacuumed in line 2");
+        assert_eq!(commands, left_out > 0, "{}", outcome.heading);
+        let shell = Command::new("sqlite3")
+            .arg(&theirs)
+            .stdin(fs::File::open(&log).unwrap())
+            .current_dir(folder.path())
+            .output();
+        shell.unwrap();
+        let rows = |path| sqlite3(path, "SELECT rowid, a FROM t");
+        assert_eq!(rows(&own), rows(&theirs), "{text}");
+    }
+}
+
+/// The shell ends at once, and so does the run.
+fn a_log_that_bails_stops() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let settings = SqlSettings {
+        log: log.clone(),
+        database: folder.path().join("db"),
+        timing: false,
+        library: None,
+    };
+    for text in [
+        "CREATE TABLE t(a);\n.bail on\nNONSENSE;\nDROP TABLE t;\n",
+        "\n\nNONSENSE;\n",
+    ] {
+        fs::write(&log, text).unwrap();
+        let refused = run_sql(&settings, &Progress::default()).unwrap_err();
+        assert!(refused.to_string().contains("log:3: "), "{refused}");
+    }
+    assert_eq!(sqlite3(&settings.database, "SELECT count(*) FROM t"), ["0"]);
 }
 
 fn a_script_is_replayed_below_its_folder() {
@@ -268,11 +349,9 @@ fn a_statement_that_is_refused_is_named() {
         "CREATE TABLE a (b);\n\nINSERT INTO c VALUES (1);\n",
         false,
     );
-    let error = run_sql(&settings, &Progress::default())
-        .unwrap_err()
-        .to_string();
+    let told = run_sql(&settings, &Progress::default()).unwrap().heading;
     let place = format!("{}:3: no such table: c", settings.log.display());
-    assert!(error.starts_with(&place), "{error}");
+    assert!(told.contains(&place), "{told}");
 }
 
 /// Returns the library with which the sqlite3 command is linked.

@@ -217,8 +217,8 @@ impl Experiment {
             ),
             programs: Vec::new(),
             files: vec![
-                ("experiment.toml", self.file.clone()),
-                ("results.jsonl", path.to_owned()),
+                ("experiment.toml".to_owned(), self.file.clone()),
+                ("results.jsonl".to_owned(), path.to_owned()),
             ],
         };
         let left = job.run()?;

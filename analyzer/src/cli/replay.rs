@@ -220,10 +220,7 @@ impl Replay {
         let result = aside.join("outcome.json");
         let mut argv: Vec<OsString> = vec![std::env::current_exe()?.into()];
         argv.extend(["workload", "replay"].map(OsString::from));
-        argv.extend(
-            self.source
-                .words_for(&std::path::absolute(self.source.path())?)?,
-        );
+        argv.extend(self.source.words_for(&self.source.absolute()?)?);
         argv.extend(self.how.words());
         argv.extend(["--keep".into(), "--outcome".into(), result.clone().into()]);
         let recorded = ground.record(

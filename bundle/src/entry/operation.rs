@@ -123,7 +123,7 @@ pub enum OperationKind {
     Store = 14,
     /// rename, renameat, renameat2: the second name is the new path
     Rename = 15,
-    /// link, linkat: the second name is the new path
+    /// link, linkat: the second name is the new path; an open file that gets a name has a number instead of the first one
     Link = 16,
     /// symlink, symlinkat: the second name is the target, as it was given
     Symlink = 17,

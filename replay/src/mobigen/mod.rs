@@ -42,11 +42,11 @@ pub fn read_mobigen(path: &Path, text: &str) -> Result<Recorded> {
         match reader.call(line) {
             Ok(call) => reader.push(line, call),
             Err(why) => {
-                let count = reader.recorded.left_out.entry(why).or_default();
-                *count = count.saturating_add(1);
+                reader.recorded.leave_out(why, 1);
             }
         }
     }
+    reader.recorded.unknown.durations = true;
     Ok(reader.recorded)
 }
 

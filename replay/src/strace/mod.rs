@@ -5,21 +5,29 @@
 //! strace -f -y -ttt -T -o app.strace app
 //! ```
 //!
-//! strace needs the options `-f` and `-ttt`. `-y` shows the paths of files that were opened before, and `-T` the times at which
-//! calls returned. strace does not see stores to mapped files; mappings that allow stores are counted.
+//! Other options are read too, and what is missing then is counted or unknown: `-y` shows the paths of files that were opened
+//! before, `-ttt` the times of calls, and `-T` how long they took. strace does not see stores to mapped files; mappings that allow
+//! stores are counted. Each call of the text is either an operation or counted in [`Recorded::left_out`].
 
 mod args;
 mod calls;
+mod clock;
+mod contents;
+mod descriptors;
 mod errno;
 mod line;
+mod names;
+mod other;
 mod tasks;
+mod text;
 
-use std::collections::HashMap;
-use std::path::Path;
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
 
 use calls::{Asked, Reader};
-use line::{Line, What};
+use text::{Event, Text, What};
 
+use crate::operation::Unknown;
 use crate::table::Recorded;
 use crate::{Error, Name, Result};
 
@@ -32,80 +40,77 @@ pub struct StraceSettings {
     pub folder: Option<Name>,
 }
 
-/// A call whose end is in a later line.
-struct Begun<'t> {
-    name: &'t str,
-    arguments: &'t str,
-    time_ns: u64,
-}
-
-/// Reads the operations on files below `settings.root`; `path` is named in errors.
+/// Reads the operations on files below `settings.root` from the texts of one strace, which are several with `-ff`. Their paths are
+/// named in errors, and the number at the end of a path is the thread of lines that name none.
 ///
 /// # Errors
-/// Returns an error that names the line if one is not strace's or has no time.
-pub fn read_strace(path: &Path, text: &str, settings: &StraceSettings) -> Result<Recorded> {
+/// Returns an error if a text has no line of strace, or if several texts have no times by which to order their calls.
+pub fn read_strace(texts: &[(PathBuf, String)], settings: &StraceSettings) -> Result<Recorded> {
+    let mut read = Vec::new();
+    let whole = texts.iter().map(|(path, text)| (path, text::whole(text)));
+    let whole: Vec<(&PathBuf, Cow<'_, str>)> = whole.collect();
+    for (path, text) in &whole {
+        read.push((*path, Text::read(path, text)?));
+    }
+    read.retain(|(_, text)| !text.events.is_empty());
+    refuse_without_order(&read)?;
     let mut reader = Reader::new(settings);
-    let mut begun: HashMap<u32, Begun<'_>> = HashMap::new();
-    for (number, text) in (1_u64..).zip(text.lines()) {
-        let malformed = |why| Error::Line {
-            path: path.to_owned(),
-            line: number,
-            why,
-        };
-        let Some(line) = Line::parse(text).map_err(malformed)? else {
-            continue;
-        };
-        let whole;
-        let (name, arguments, returned, begin_ns) = match line.what {
-            What::Exited => {
-                begun.remove(&line.pid);
-                reader.exited(line.pid);
-                continue;
-            }
-            What::Nothing => continue,
-            What::Unfinished { name, arguments } => {
-                let time_ns = line.time_ns;
-                begun.insert(
-                    line.pid,
-                    Begun {
-                        name,
-                        arguments,
-                        time_ns,
-                    },
-                );
-                continue;
-            }
-            What::Call {
-                name,
-                arguments,
-                returned,
-            } => (name, arguments, returned, line.time_ns),
-            What::Resumed {
-                name,
-                arguments,
-                returned,
-            } => {
-                let Some(first) = begun.remove(&line.pid).filter(|first| first.name == name) else {
-                    return Err(malformed(format!("{name} resumes, but did not begin")));
-                };
-                whole = format!("{}{arguments}", first.arguments);
-                (name, &whole[..], returned, first.time_ns)
-            }
-        };
-        let end_ns = match returned.duration_ns {
-            Some(duration) => begin_ns.saturating_add(duration),
-            None => line.time_ns,
-        };
-        reader.call(&Asked {
-            thread: line.pid,
-            name,
-            args: args::Args::split(arguments),
-            value: returned.value,
-            begin_ns,
-            end_ns,
-        });
+    reader.recorded.unknown = Unknown {
+        times: read.iter().any(|(_, text)| text.kind.is_made_up()),
+        durations: read.iter().any(|(_, text)| text.lacks_durations),
+    };
+    for (why, lines) in read.iter().flat_map(|(_, text)| &text.left_out) {
+        reader.recorded.leave_out(why, *lines);
+    }
+    let mut events: Vec<Event<'_>> = read.into_iter().flat_map(|(_, text)| text.events).collect();
+    events.sort_by_key(|event| event.at_ns);
+    for event in &events {
+        take(&mut reader, event);
     }
     Ok(reader.finish())
+}
+
+fn take(reader: &mut Reader<'_>, event: &Event<'_>) {
+    match &event.what {
+        What::Exited => reader.exited(event.thread),
+        What::Superseded(by) => reader.superseded(event.thread, *by),
+        What::Unreturned(name) => reader.unreturned(event.thread, name),
+        What::Call(call) => {
+            let Some(returned) = line::returned(&call.text) else {
+                return;
+            };
+            reader.call(&Asked {
+                thread: event.thread,
+                name: names::plain(call.name),
+                args: args::Args::split(returned.arguments),
+                value: returned.value,
+                begin_ns: call.begin_ns,
+                end_ns: call.end_ns,
+            });
+        }
+    }
+}
+
+/// Several texts can only be put in order by times that all of them have.
+fn refuse_without_order(read: &[(&PathBuf, Text<'_>)]) -> Result<()> {
+    let [(_, first), (path, second), ..] = read else {
+        return Ok(());
+    };
+    let refused = |path: &Path, why: &str| {
+        let (path, why) = (path.to_owned(), why.to_owned());
+        Err(Error::Refused { path, why })
+    };
+    match read.iter().find(|(_, text)| text.kind != first.kind) {
+        Some((path, _)) => refused(
+            path,
+            "its times are of another kind than those of the other files",
+        ),
+        None if !second.kind.is_common() => refused(
+            path,
+            "the calls of several files cannot be put in order; record with strace -ff -ttt, or without -ff",
+        ),
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -120,7 +125,7 @@ mod tests {
         };
         let line = |(at, line): (usize, &&str)| format!("7 {at}.000000 {line} = 0 <0.000001>\n");
         let text: String = lines.iter().enumerate().map(line).collect();
-        let recorded = read_strace(Path::new("x"), &text, &settings).unwrap();
+        let recorded = read_strace(&[("x".into(), text)], &settings).unwrap();
         assert!(recorded.left_out.is_empty(), "{:?}", recorded.left_out);
         let operations = recorded.operations.into_iter();
         let calls = operations.map(|operation| operation.call);

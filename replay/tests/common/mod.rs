@@ -9,7 +9,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use mostrace_replay::{
-    Call, Contents, FileId, Name, Opened, Operation, Outcome, Recorded, Settings, Timing, replay,
+    Call, Contents, FileId, Name, Opened, Operation, Outcome, Recorded, Settings, Timing, Unknown,
+    replay,
 };
 
 pub const O_RDWR: u32 = 0o2;
@@ -68,6 +69,7 @@ impl Script {
         Recorded {
             operations: self.operations.clone(),
             left_out: BTreeMap::new(),
+            unknown: Unknown::default(),
         }
     }
 

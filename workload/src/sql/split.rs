@@ -2,6 +2,7 @@
 //! Splits SQL text into statements, at the tokens that end them in SQLite
 //! (<https://www.sqlite.org/c3ref/complete.html>).
 
+use std::fmt;
 use std::time::Duration;
 
 use super::Statement;
@@ -9,16 +10,114 @@ use super::Statement;
 /// The beginning of a comment that gives a time.
 const TIME: &str = "--@";
 
+/// A log.
+#[derive(Debug, Default)]
+pub(super) struct Script<'t> {
+    pub statements: Vec<Statement<'t>>,
+    pub left_out: LeftOut<'t>,
+}
+
+/// The commands to the shell that change databases or their contents, and are not run.
+#[derive(Debug, Default)]
+pub(super) struct LeftOut<'t> {
+    number: u64,
+    /// The first of them, and its line.
+    first: Option<(&'t str, u64)>,
+}
+
+impl fmt::Display for LeftOut<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.first {
+            Some((first, line)) => {
+                let number = self.number;
+                write!(
+                    f,
+                    ", {number} commands left out, the first is {first} in line {line}"
+                )
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Commands to the shell that change no database.
+const HARMLESS: &[&str] = &[
+    "auth",
+    "binary",
+    "changes",
+    "check",
+    "connection",
+    "databases",
+    "dbinfo",
+    "dump",
+    "echo",
+    "eqp",
+    "excel",
+    "expert",
+    "explain",
+    "fullschema",
+    "headers",
+    "header",
+    "help",
+    "indexes",
+    "indices",
+    "intck",
+    "limit",
+    "lint",
+    "log",
+    "mode",
+    "nonce",
+    "nullvalue",
+    "once",
+    "output",
+    "parameter",
+    "print",
+    "progress",
+    "prompt",
+    "scanstats",
+    "schema",
+    "separator",
+    "sha3sum",
+    "show",
+    "stats",
+    "tables",
+    "timeout",
+    "timer",
+    "trace",
+    "version",
+    "vfsinfo",
+    "vfslist",
+    "vfsname",
+    "width",
+    "www",
+];
+
 /// Returns the statements, or the malformed line and the reason. Text behind the last semicolon is a statement too, if
 /// it is more than comments.
-pub(super) fn statements(text: &str) -> Result<Vec<Statement<'_>>, (u64, String)> {
-    let mut found = Vec::new();
+pub(super) fn script(text: &str) -> Result<Script<'_>, (u64, String)> {
+    let mut script = Script::default();
     let mut at = Duration::ZERO;
     let mut words = Words::default();
     let (mut start, mut place) = (None, 0);
+    // The shell runs what it has read at the end of a line on which no statement is open.
+    let (mut lines, mut bail, mut is_run) = (1, false, true);
     while let Some((token, len)) = next(text.get(place..).unwrap_or_default()) {
         let end = place.saturating_add(len);
         let this = text.get(place..end).unwrap_or_default();
+        if is_run && begins_line(text, place) && this.starts_with(['.', '#']) {
+            let rest = text.get(place..).unwrap_or_default();
+            let command = rest.lines().next().unwrap_or_default();
+            let mut words = command.split_whitespace();
+            match (words.next().unwrap_or_default(), words.next()) {
+                (".quit" | ".exit", _) => return Ok(script),
+                (".bail", setting) => bail = setting.is_some_and(is_on),
+                (name, _) => script.left_out.note(name, line(text, place)),
+            }
+            place = place.saturating_add(command.len());
+            continue;
+        }
+        let ends_line =
+            this.ends_with('\n') || matches!(token, Token::Space) && this.contains('\n');
         match token {
             Token::Space => {}
             Token::Comment => {
@@ -37,10 +136,12 @@ pub(super) fn statements(text: &str) -> Result<Vec<Statement<'_>>, (u64, String)
             }
             Token::Semicolon => {
                 if let Some(begin) = start.filter(|_| words.ends()) {
-                    found.push(Statement {
+                    script.statements.push(Statement {
                         at,
                         line: line(text, begin),
                         text: text.get(begin..end).unwrap_or_default(),
+                        lines,
+                        bail,
                     });
                 }
                 if words.ends() {
@@ -49,16 +150,42 @@ pub(super) fn statements(text: &str) -> Result<Vec<Statement<'_>>, (u64, String)
                 }
             }
         }
+        is_run = ends_line && start.is_none();
+        lines = lines.saturating_add(u64::from(is_run));
         place = end;
     }
     if let Some(begin) = start {
-        found.push(Statement {
+        script.statements.push(Statement {
             at,
             line: line(text, begin),
             text: text.get(begin..).unwrap_or_default(),
+            lines,
+            bail,
         });
     }
-    Ok(found)
+    Ok(script)
+}
+
+impl<'t> LeftOut<'t> {
+    fn note(&mut self, command: &'t str, line: u64) {
+        let Some(name) = command.strip_prefix('.') else {
+            return;
+        };
+        if !HARMLESS.contains(&name) {
+            self.number = self.number.saturating_add(1);
+            self.first.get_or_insert((command, line));
+        }
+    }
+}
+
+fn begins_line(text: &str, place: usize) -> bool {
+    text.get(..place)
+        .is_some_and(|before| before.is_empty() || before.ends_with('\n'))
+}
+
+fn is_on(setting: &str) -> bool {
+    let is = |word: &str| setting.eq_ignore_ascii_case(word);
+    is("on") || is("yes") || setting.parse::<i64>().is_ok_and(|number| number != 0)
 }
 
 /// Returns the number of transactions that the statements commit. Outside BEGIN and COMMIT, each statement that changes
@@ -173,7 +300,12 @@ mod tests {
     use proptest::prelude::*;
 
     fn texts(sql: &str) -> Vec<&str> {
-        statements(sql).unwrap().iter().map(|s| s.text).collect()
+        script(sql)
+            .unwrap()
+            .statements
+            .iter()
+            .map(|s| s.text)
+            .collect()
     }
 
     #[test]
@@ -196,10 +328,31 @@ mod tests {
     }
 
     #[test]
+    fn commands_to_the_shell_stand_on_lines_of_their_own() {
+        let read = script("#x\n.mode csv\na;\n.import f t\nb\n.c;\n.bail on\nd; e;\nf;\n.quit\ng;")
+            .unwrap();
+        let found = read.statements.iter();
+        let found: Vec<_> = found.map(|s| (s.text, s.line, s.bail)).collect();
+        let expected = [
+            ("a;", 3, false),
+            ("b\n.c;", 5, false),
+            ("d;", 8, true),
+            ("e;", 8, true),
+            ("f;", 9, true),
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(read.left_out.first, Some((".import", 4)));
+        assert_eq!(read.left_out.number, 1);
+        let lines: Vec<u64> = read.statements.iter().map(|s| s.lines).collect();
+        assert!(lines[2] == lines[3] && lines[3] < lines[4], "{lines:?}");
+    }
+
+    #[test]
     fn times_are_those_before() {
         let of = |sql| {
-            statements(sql).map(|all| {
-                all.iter()
+            script(sql).map(|all| {
+                all.statements
+                    .iter()
                     .map(|s| (s.at.as_millis(), s.line))
                     .collect::<Vec<_>>()
             })
@@ -217,7 +370,7 @@ mod tests {
 
     #[test]
     fn commits_are_of_transactions_and_of_lone_changes() {
-        let of = |sql| commits(&statements(sql).unwrap());
+        let of = |sql| commits(&script(sql).unwrap().statements);
         assert_eq!(
             of(
                 "BEGIN; INSERT INTO a VALUES(1); INSERT INTO a VALUES(2); COMMIT; DELETE FROM a; SELECT 1;"
@@ -236,7 +389,7 @@ mod tests {
         /// Only spaces and comments lie between statements, and SQLite agrees on where each one ends.
         #[test]
         fn statements_are_where_sqlite_sees_them(sql in "(SELECT [a-z' \";\n-]{0,12};| |--x\n|/\\*;\\*/|'[;a']{0,4}'|CREATE TRIGGER t [a-z]{0,4};|END;){0,8}") {
-            let found = statements(&sql).unwrap();
+            let found = script(&sql).unwrap().statements;
             for statement in &found[..found.len().saturating_sub(1)] {
                 let text = std::ffi::CString::new(statement.text).unwrap();
                 // SAFETY: the string ends with NUL.

@@ -80,7 +80,7 @@ pub struct Job<'j> {
     /// Programs of this machine that it needs; their libraries are added.
     pub programs: Vec<PathBuf>,
     /// Files that it needs, with their names in [`FILES`].
-    pub files: Vec<(&'static str, PathBuf)>,
+    pub files: Vec<(String, PathBuf)>,
 }
 
 impl Job<'_> {

@@ -28,7 +28,7 @@ pub fn replay(args: &Replay, kernel: &str, folder: &Path) -> anyhow::Result<Vec<
         kernel,
         script: script(args)?,
         programs: Vec::new(),
-        files: vec![(RECORDING, recording(args, aside.path())?)],
+        files: recordings(args, aside.path())?,
     };
     let left = job.run()?;
     let replayed = args.fs.iter().map(|kind| {
@@ -46,23 +46,40 @@ pub fn replay(args: &Replay, kernel: &str, folder: &Path) -> anyhow::Result<Vec<
     replayed.collect()
 }
 
-/// Returns a file with the operations, without what the guest does not need.
-fn recording(args: &Replay, aside: &Path) -> anyhow::Result<PathBuf> {
+/// Returns the files with the operations and their names in the guest, without what the guest does not need.
+fn recordings(args: &Replay, aside: &Path) -> anyhow::Result<Vec<(String, PathBuf)>> {
     if !args.source.is_bundle()? {
-        return Ok(args.source.path().to_owned());
+        let paths = args.source.absolute()?;
+        return Ok(names(&paths).into_iter().zip(paths).collect());
     }
     let folder = aside.join("operations.most");
     operations(&Bundle::open(args.source.path())?, &folder, None)?;
     let packed = aside.join("operations.most.tar.zst");
     archive::pack(&folder, &packed)?;
-    Ok(packed)
+    Ok(vec![(RECORDING.to_owned(), packed)])
+}
+
+/// Returns the names of strace's files in the guest. With -ff, a name ends with the number of the thread.
+fn names(paths: &[PathBuf]) -> Vec<String> {
+    let names = paths.iter().enumerate().map(|(nth, path)| {
+        let ending = path.extension().unwrap_or_default().to_string_lossy();
+        format!("{RECORDING}{nth}.{ending}")
+    });
+    names.collect()
 }
 
 /// Returns the guest's script: each filesystem is prepared, and the replay on it measured.
 fn script(args: &Replay) -> anyhow::Result<String> {
-    let recording = format!("{FILES}/{RECORDING}");
+    let names = match args.source.is_bundle()? {
+        true => vec![RECORDING.to_owned()],
+        false => names(&args.source.absolute()?),
+    };
+    let recordings: Vec<PathBuf> = names
+        .iter()
+        .map(|name| Path::new(FILES).join(name))
+        .collect();
     let mut words = vec!["mostrace".into(), "workload".into(), "replay".into()];
-    words.extend(args.source.words_for(Path::new(&recording))?);
+    words.extend(args.source.words_for(&recordings)?);
     words.extend(args.how.words());
     let words = words.iter().map(|word| word.to_string_lossy());
     let replay = shell::line(words);

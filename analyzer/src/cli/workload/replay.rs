@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use mostrace_bundle::{Bundle, outfile};
@@ -18,9 +18,10 @@ use serde_json::json;
 
 /// Make the calls of a recorded application again, in a folder
 ///
-/// RECORDING is a bundle that was recorded with --operations, the output of strace, or a MobiGen script. The
-/// files that the application found are made first. `mostrace replay` does this on fresh filesystems and
-/// compares what is written.
+/// RECORDING is a bundle that was recorded with --operations, the output of strace (with -ff, all its files),
+/// or a MobiGen script. The files that the application found are made first. What is not made again is
+/// counted, by reason; the exit status is 1 if nothing was. `mostrace replay` does this on fresh filesystems
+/// and compares what is written.
 ///
 ///   mostrace workload replay run.most --path /mnt/test
 ///   strace -f -y -ttt -T -o app.strace ./app
@@ -50,9 +51,10 @@ pub struct Args {
 #[derive(clap::Args, Clone)]
 pub struct Source {
     /// A bundle recorded with --operations, the output of `strace -f -y -ttt -T`, or a MobiGen script
-    #[arg(value_name = "RECORDING")]
-    recording: PathBuf,
-    /// With strace's output: replay what was done below this folder
+    #[arg(value_name = "RECORDING", required = true)]
+    recordings: Vec<PathBuf>,
+    /// With strace's output: replay what was done below this folder; relative paths count from it, unless -y shows
+    /// otherwise
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
 }
@@ -91,25 +93,51 @@ fn is_mobigen(text: &str) -> bool {
 }
 
 impl Source {
-    /// Returns the recording's path.
+    /// Returns the path of the recording, or of the first file of several.
     #[cfg(all(feature = "record", feature = "analyze"))]
-    pub fn path(&self) -> &std::path::Path {
-        &self.recording
+    pub fn path(&self) -> &Path {
+        self.first()
+    }
+
+    /// Returns the first recording.
+    fn first(&self) -> &Path {
+        self.recordings
+            .first()
+            .map_or(Path::new(""), PathBuf::as_path)
     }
 
     /// Reads the operations.
     ///
     /// # Errors
-    /// Returns an error if the recording cannot be read, or has none.
+    /// Returns an error if the recording cannot be read, or has none that can be replayed.
     pub fn read(&self) -> anyhow::Result<Recorded> {
-        let path = &self.recording;
-        if self.is_bundle()? {
+        let recorded = self.operations()?;
+        if recorded.is_empty() {
+            let reasons = recorded.left_out.iter();
+            let reasons = reasons.map(|(why, calls)| format!("{calls}: {why}"));
+            bail!(
+                "{}: has no call that can be replayed ({})",
+                self.first().display(),
+                match recorded.left_out.is_empty() {
+                    true => "there is none".to_owned(),
+                    false => reasons.collect::<Vec<String>>().join("; "),
+                }
+            );
+        }
+        Ok(recorded)
+    }
+
+    fn operations(&self) -> anyhow::Result<Recorded> {
+        let path = self.first();
+        let is_alone = self.recordings.len() == 1;
+        if is_alone && self.is_bundle()? {
             return Ok(read_bundle(path, &Bundle::open(path)?)?);
         }
-        let text = fs::read(path).with_context(|| path.display().to_string())?;
-        let text = String::from_utf8_lossy(&text);
-        if is_mobigen(&text) {
-            return Ok(read_mobigen(path, &text)?);
+        let texts: Vec<(PathBuf, String)> = self.texts()?;
+        if let ([(path, text)], true) = (&*texts, is_alone)
+            && is_mobigen(text)
+        {
+            return Ok(read_mobigen(path, text)?);
         }
         let Some(root) = &self.root else {
             bail!(
@@ -124,7 +152,22 @@ impl Source {
             folder: Some(root.clone()),
             root,
         };
-        Ok(read_strace(path, &text, &settings)?)
+        Ok(read_strace(&texts, &settings)?)
+    }
+
+    /// Returns the texts of the recordings.
+    fn texts(&self) -> anyhow::Result<Vec<(PathBuf, String)>> {
+        let texts = self.recordings.iter().map(|path| {
+            let text = fs::read(path).with_context(|| path.display().to_string())?;
+            if text.starts_with(&ZSTD) {
+                bail!(
+                    "{}: of several recordings, all must be files of strace -ff",
+                    path.display()
+                );
+            }
+            Ok((path.clone(), String::from_utf8_lossy(&text).into_owned()))
+        });
+        texts.collect()
     }
 
     /// Returns true if the recording says what reached the device too.
@@ -133,7 +176,17 @@ impl Source {
     /// Returns an error if it cannot be read.
     #[cfg(all(feature = "record", feature = "analyze"))]
     pub fn has_events(&self) -> anyhow::Result<bool> {
-        Ok(self.is_bundle()? && Bundle::open(&self.recording)?.manifest().sources.events != "none")
+        Ok(self.is_bundle()? && Bundle::open(self.first())?.manifest().sources.events != "none")
+    }
+
+    /// Returns the absolute paths of the recordings.
+    ///
+    /// # Errors
+    /// Returns an error if the present folder is unknown.
+    #[cfg(all(feature = "record", feature = "analyze"))]
+    pub fn absolute(&self) -> anyhow::Result<Vec<PathBuf>> {
+        let paths = self.recordings.iter().map(std::path::absolute);
+        Ok(paths.collect::<std::io::Result<_>>()?)
     }
 
     /// Returns true if the recording is a bundle: a folder, or an archive, which begins with zstd's magic number.
@@ -141,26 +194,33 @@ impl Source {
     /// # Errors
     /// Returns an error if it cannot be read.
     pub fn is_bundle(&self) -> anyhow::Result<bool> {
-        let named = || self.recording.display().to_string();
-        if fs::metadata(&self.recording).with_context(named)?.is_dir() {
+        let path = self.first();
+        let named = || path.display().to_string();
+        if fs::metadata(path).with_context(named)?.is_dir() {
             return Ok(true);
         }
         let mut magic = Vec::new();
-        let file = File::open(&self.recording).with_context(named)?;
+        let file = File::open(path).with_context(named)?;
         file.take(4).read_to_end(&mut magic).with_context(named)?;
-        Ok(magic == [0x28, 0xb5, 0x2f, 0xfd])
+        Ok(magic == ZSTD)
     }
 
-    /// Returns the words of a command line for a recording of the same kind at `path`.
+    /// Returns the words of a command line for recordings of the same kind at `paths`.
+    ///
+    /// # Errors
+    /// Returns an error if the present folder is unknown.
     #[cfg(all(feature = "record", feature = "analyze"))]
-    pub fn words_for(&self, path: &std::path::Path) -> anyhow::Result<Vec<OsString>> {
-        let mut words = vec![path.as_os_str().to_owned()];
+    pub fn words_for(&self, paths: &[PathBuf]) -> anyhow::Result<Vec<OsString>> {
+        let mut words: Vec<OsString> = paths.iter().map(|path| path.clone().into()).collect();
         if let Some(root) = &self.root {
             words.extend(["--root".into(), std::path::absolute(root)?.into_os_string()]);
         }
         Ok(words)
     }
 }
+
+/// zstd's magic number, with which an archive of a bundle begins.
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 impl How {
     /// Returns true if the application's pauses are left out.
@@ -210,6 +270,9 @@ impl Args {
             false => Replay::prepare(&recorded, &settings)?,
         };
         let outcome = replay.run(|_| {})?;
+        if outcome.made_and_same().0 == 0 {
+            bail!("{}: no call was made again", self.source.first().display());
+        }
         let Some(path) = &self.outcome else {
             return Ok(writeln!(std::io::stdout(), "{outcome}")?);
         };

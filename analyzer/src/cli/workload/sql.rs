@@ -7,8 +7,10 @@ use super::report::Report;
 
 /// Replay an application's SQL statements
 ///
-/// FILE is SQL as the sqlite3 shell reads it. A comment `--@ SECONDS` gives the time, since the log began, at
-/// which the statements after it were run:
+/// FILE is SQL as the sqlite3 shell reads it: when a statement fails, the lines behind it are run, unless
+/// `.bail on` came before. Failures are counted, and so are the shell's commands that change databases, such as
+/// .import, which are left out. A comment `--@ SECONDS` gives the time, since the log began, at which the
+/// statements after it were run:
 ///
 ///   --@ 0.5
 ///   INSERT INTO item VALUES (1, 'a');

@@ -109,7 +109,8 @@ pub(super) enum Does {
     Store,
     /// The call renames; the place of its flags, if it has any.
     Rename(Option<usize>),
-    Link,
+    /// The call links; the place of its flags, if it has any.
+    Link(Option<usize>),
     Symlink,
     /// The call removes a file or a folder; the place of its flags.
     Unlinkat(usize),
@@ -205,7 +206,7 @@ const CALLS: &[(i64, Shape, Does)] = &[
     (libc::SYS_sync, NOTHING.all(), Does::Sync(Kind::Sync)),
     (libc::SYS_renameat, AT_BOTH, Does::Rename(None)),
     (libc::SYS_renameat2, AT_BOTH, Does::Rename(Some(4))),
-    (libc::SYS_linkat, AT_BOTH, Does::Link),
+    (libc::SYS_linkat, AT_BOTH, Does::Link(Some(4))),
     (
         libc::SYS_symlinkat,
         NOTHING.path(3).at().text(1),
@@ -250,7 +251,7 @@ const OLD: &[(i64, Shape, Does)] = &[
     (libc::SYS_creat, PATH.opens(), Does::Creat),
     (libc::SYS_dup2, NOTHING.fd(2).closes(), Does::Close),
     (libc::SYS_rename, PATH.path2(2), Does::Rename(None)),
-    (libc::SYS_link, PATH.path2(2), Does::Link),
+    (libc::SYS_link, PATH.path2(2), Does::Link(None)),
     (libc::SYS_symlink, NOTHING.path(2).text(1), Does::Symlink),
     (libc::SYS_unlink, PATH, Does::Unlink),
     (libc::SYS_rmdir, PATH, Does::Rmdir),

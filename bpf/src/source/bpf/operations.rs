@@ -275,7 +275,10 @@ impl Operations {
                 draft.second(Kind::Rename, other?)?;
                 draft.raw.flags = flags.map_or(0, |at| call.word(at)).into();
             }
-            Does::Link => draft.second(Kind::Link, other?)?,
+            Does::Link(flags) => {
+                draft.second(Kind::Link, other?)?;
+                draft.raw.flags = flags.map_or(0, |at| call.word(at)).into();
+            }
             Does::Symlink => {
                 draft.kind(Kind::Symlink);
                 draft.other = names[1]?.text().to_vec();
@@ -440,12 +443,6 @@ impl Draft {
             self.flag(operation_flags::CREATED);
         }
         match path {
-            // The kernel names the file by its number in the folder.
-            Some(mut path) if flags & O_TMPFILE == O_TMPFILE => {
-                let folder = path.iter().rposition(|byte| *byte == b'/');
-                path.truncate(folder.unwrap_or(0));
-                self.path = path;
-            }
             Some(path) => self.path = path,
             None => self.flag(operation_flags::NO_PATH),
         }
@@ -564,8 +561,6 @@ impl Draft {
 }
 
 const O_APPEND: u32 = 0o2000;
-/// `__O_TMPFILE`, without `O_DIRECTORY`.
-const O_TMPFILE: u32 = 0o20_000_000;
 
 #[cfg(test)]
 mod tests {
