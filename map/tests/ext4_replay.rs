@@ -9,6 +9,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -79,21 +80,21 @@ impl Written {
         }
     }
 
-    /// Copies the image at one moment: what two reads show alike was so between them.
-    fn copy(&self, to: &Path) {
-        for nth in 1..2000 {
+    /// Copies the image at one moment, between two calls of the tasks that write: what two reads show alike was so between them.
+    fn copy(&self, to: &Path, gate: &RwLock<()>) {
+        let _closed = gate.write().expect("gate");
+        for _ in 0..100 {
             let first = fs::read(&self.image).expect("image");
             if first == fs::read(&self.image).expect("image") {
                 return fs::write(to, first).expect("copy");
             }
-            std::thread::sleep(Duration::from_millis(nth % 7));
         }
         panic!("the image was never at rest for a moment");
     }
 }
 
-/// Writes, renames, links, cuts and deletes files, with rests between.
-fn write(root: &Path, seed: u64, ended: &AtomicBool) {
+/// Writes, renames, links, cuts and deletes files; each time the gate must be open.
+fn write(root: &Path, seed: u64, ended: &AtomicBool, gate: &RwLock<()>) {
     let mut random = seed;
     let mut next = move |below: u64| {
         // A linear congruential generator with Knuth's constants; its high bits are the better ones.
@@ -109,8 +110,9 @@ fn write(root: &Path, seed: u64, ended: &AtomicBool) {
     while !ended.load(Relaxed) {
         n += 1;
         if next(8) == 0 {
-            std::thread::sleep(Duration::from_millis(next(120)));
+            std::thread::sleep(Duration::from_millis(next(20)));
         }
+        let _open = gate.read().expect("gate");
         let dir = dirs[next(dirs.len() as u64) as usize].clone();
         let other = dirs[next(dirs.len() as u64) as usize].join(format!("{n}"));
         let entries = fs::read_dir(&dir).expect("directory").map(|e| e.expect("entry").path());
@@ -154,16 +156,16 @@ fn write(root: &Path, seed: u64, ended: &AtomicBool) {
 /// Takes copies while two tasks write.
 fn copies(options: &str, mount: &str, dir: &Path) -> Vec<PathBuf> {
     let written = Written::new(options, mount);
-    let ended = AtomicBool::new(false);
+    let (ended, gate) = (AtomicBool::new(false), RwLock::new(()));
     std::thread::scope(|scope| {
         for seed in [1, 2] {
-            let (root, ended) = (&written.mount.dir, &ended);
-            scope.spawn(move || write(root, seed, ended));
+            let (root, ended, gate) = (&written.mount.dir, &ended, &gate);
+            scope.spawn(move || write(root, seed, ended, gate));
         }
         let copy = |nth| {
             std::thread::sleep(Duration::from_millis(700));
             let to = dir.join(format!("copy_{nth}"));
-            written.copy(&to);
+            written.copy(&to, &gate);
             to
         };
         let all = (0..COPIES).map(copy).collect();
@@ -256,7 +258,7 @@ fn with_photo(dir: &Path) -> PathBuf {
     fs::write(&photo, [9; 20_000]).expect("photo");
     File::open(&photo).and_then(|file| file.sync_all()).expect("fsync");
     let copy = dir.join("copy");
-    written.copy(&copy);
+    written.copy(&copy, &RwLock::new(()));
     copy
 }
 
