@@ -89,7 +89,11 @@ fn dumped(disk: &Path) -> Vec<(u32, u64)> {
     let out = String::from_utf8(run(tool("sfdisk").arg("-d").arg(disk))).expect("text");
     let line = |line: &str| {
         let (node, rest) = line.split_once(" : start=")?;
-        let number: String = node.chars().rev().take_while(char::is_ascii_digit).collect();
+        let number: String = node
+            .chars()
+            .rev()
+            .take_while(char::is_ascii_digit)
+            .collect();
         let number: String = number.chars().rev().collect();
         let start = rest.split(',').next()?.trim();
         Some((number.parse().ok()?, start.parse().ok()?))
@@ -136,21 +140,34 @@ fn partitions_are_where_sfdisk_puts_them() {
         if table.len() == 1 {
             let (_, found, told) = extents(&disk, Wanted::default());
             assert_eq!(found, expected);
-            assert!(told[0].contains("partition 1, from sector 2048 on, was taken"), "{told:?}");
+            assert!(
+                told[0].contains("partition 1, from sector 2048 on, was taken"),
+                "{told:?}"
+            );
             continue;
         }
         let said = alone.err().expect("refused").to_string();
         for (number, start) in table {
             let is_extended = script.contains(",E") && number == 2;
-            let named = said.contains(&format!("{number} (")) && said.contains(&format!("from {start} on)"));
+            let named = said.contains(&format!("{number} ("))
+                && said.contains(&format!("from {start} on)"));
             assert_eq!(named, !is_extended, "{number} at {start}: {said}");
         }
         assert!(said.contains("(ext4, "), "{said}");
-        let missing = open(&disk, of_partition(9)).err().expect("refused").to_string();
+        let missing = open(&disk, of_partition(9))
+            .err()
+            .expect("refused")
+            .to_string();
         assert!(missing.contains("a disk with partitions: "), "{missing}");
     }
-    let none = open(&image, of_partition(1)).err().expect("refused").to_string();
-    assert!(none.ends_with("no partition 1: there is no table of partitions"), "{none}");
+    let none = open(&image, of_partition(1))
+        .err()
+        .expect("refused")
+        .to_string();
+    assert!(
+        none.ends_with("no partition 1: there is no table of partitions"),
+        "{none}"
+    );
 }
 
 fn a_damaged_gpt_is_read_from_its_copy() {
@@ -174,8 +191,14 @@ fn gzip_is_unpacked() {
     assert_eq!(told, ["the image is gzip data, which was unpacked"]);
     let bytes = fs::read(&packed).expect("packed");
     fs::write(&packed, &bytes[..bytes.len() / 2]).expect("cut");
-    let said = open(&packed, Wanted::default()).err().expect("refused").to_string();
-    assert!(said.starts_with(&format!("{}: gzip data: ", packed.display())), "{said}");
+    let said = open(&packed, Wanted::default())
+        .err()
+        .expect("refused")
+        .to_string();
+    assert!(
+        said.starts_with(&format!("{}: gzip data: ", packed.display())),
+        "{said}"
+    );
 }
 
 /// Packs an image in blocks of 4 KiB as img2simg does: zeros are left out, blocks of one byte are filled, the rest is raw.
@@ -191,7 +214,8 @@ fn sparse(image: &[u8]) -> Vec<u8> {
     let mut at = 0;
     while at < blocks.len() {
         let of = kind(&&blocks[at]);
-        let same = |block: &&&[u8]| kind(block) == of && (of != 0xcac2 || block[0] == blocks[at][0]);
+        let same =
+            |block: &&&[u8]| kind(block) == of && (of != 0xcac2 || block[0] == blocks[at][0]);
         let run = blocks[at..].iter().take_while(same).count();
         let data: Vec<u8> = match of {
             0xcac1 => blocks[at..at + run].concat(),
@@ -222,7 +246,10 @@ fn android_sparse_is_read_in_place() {
     fs::write(&packed, sparse(&bytes)).expect("sparse");
     let (_, found, told) = extents(&packed, Wanted::default());
     assert_eq!(found, expected);
-    assert_eq!(told, ["the image is an Android sparse image, which was unpacked"]);
+    assert_eq!(
+        told,
+        ["the image is an Android sparse image, which was unpacked"]
+    );
     let opened = open(&packed, Wanted::default()).expect("image").image;
     assert_eq!(opened.bytes(), bytes.len() as u64);
     // Every byte, in reads that cross chunks.
@@ -240,7 +267,10 @@ fn virtual_disks_are_converted() {
     let expected = plain(&image);
     for format in ["qcow2", "vmdk", "vpc", "vhdx", "vdi"] {
         let to = dir.path().join(format!("disk.{format}"));
-        run(tool("qemu-img").args(["convert", "-O", format]).arg(&image).arg(&to));
+        run(tool("qemu-img")
+            .args(["convert", "-O", format])
+            .arg(&image)
+            .arg(&to));
         let (_, found, told) = extents(&to, Wanted::default());
         assert_eq!(found, expected, "{format}");
         assert_eq!(told.len(), 1, "{format}");
@@ -255,7 +285,10 @@ fn an_overlay_is_refused() {
         .args(["create", "-q", "-f", "qcow2", "-F", "raw", "-b"])
         .arg(&image)
         .arg(&overlay));
-    let said = open(&overlay, Wanted::default()).err().expect("refused").to_string();
+    let said = open(&overlay, Wanted::default())
+        .err()
+        .expect("refused")
+        .to_string();
     assert!(said.contains("it needs another file"), "{said}");
 }
 
@@ -263,7 +296,11 @@ fn what_has_no_map_is_named() {
     let dir = scratch();
     let path = dir.path().join("image");
     for (at, magic, says) in [
-        (0, &b"XFSB"[..], "first blocks: no filesystem recognised: this is XFS"),
+        (
+            0,
+            &b"XFSB"[..],
+            "first blocks: no filesystem recognised: this is XFS",
+        ),
         (0x1_0040, b"_BHRfS_M", "this is btrfs"),
         (4086, b"SWAPSPACE2", "this is swap space"),
         (0, b"PK\x03\x04", "this is a zip archive: unpack it"),
@@ -283,9 +320,21 @@ fn any_bytes_are_opened() {
     let path = dir.path().join("image");
     let head = prop::sample::select(vec![
         vec![0x1f, 0x8b, 8, 0],
-        [&0xed26_ff3a_u32.to_le_bytes()[..], &[1, 0, 0, 0, 28, 0, 12, 0, 0, 16, 0, 0]].concat(),
-        [vec![0; 446], vec![0, 0, 2, 0, 0xee, 0, 0, 0, 1, 0, 0, 0, 9, 0, 0, 0]].concat(),
-        [vec![0; 446], vec![0, 0, 2, 0, 0x05, 0, 0, 0, 1, 0, 0, 0, 9, 0, 0, 0]].concat(),
+        [
+            &0xed26_ff3a_u32.to_le_bytes()[..],
+            &[1, 0, 0, 0, 28, 0, 12, 0, 0, 16, 0, 0],
+        ]
+        .concat(),
+        [
+            vec![0; 446],
+            vec![0, 0, 2, 0, 0xee, 0, 0, 0, 1, 0, 0, 0, 9, 0, 0, 0],
+        ]
+        .concat(),
+        [
+            vec![0; 446],
+            vec![0, 0, 2, 0, 0x05, 0, 0, 0, 1, 0, 0, 0, 9, 0, 0, 0],
+        ]
+        .concat(),
         Vec::new(),
     ]);
     let noise = prop::collection::vec((0usize..2000, any::<u8>()), 0..200);
@@ -297,7 +346,10 @@ fn any_bytes_are_opened() {
         bytes[510..512].copy_from_slice(&[0x55, 0xaa]);
         fs::write(&path, &bytes).expect("image");
         for partition in [None, Some(1), Some(5)] {
-            let wanted = Wanted { partition, start_sector: None };
+            let wanted = Wanted {
+                partition,
+                start_sector: None,
+            };
             if let Ok(opened) = open(&path, wanted) {
                 let _ = build(&opened.image, opened.start_sector);
             }

@@ -35,7 +35,11 @@ fn main() -> ExitCode {
         ("ext3", "-t ext3 -b 1024", ""),
         ("data_journal", "-t ext4 -b 1024", "data=journal"),
         ("wrapped", "-t ext4 -b 1024 -J size=1", "data=journal"),
-        ("no_checksums", "-t ext4 -b 1024 -O ^metadata_csum,^64bit", ""),
+        (
+            "no_checksums",
+            "-t ext4 -b 1024 -O ^metadata_csum,^64bit",
+            "",
+        ),
         (
             "transaction_checksums",
             "-t ext4 -b 1024 -O ^metadata_csum,^64bit",
@@ -44,15 +48,31 @@ fn main() -> ExitCode {
         ("orphan_file", "-t ext4 -b 1024 -O orphan_file", ""),
         ("inline_data", "-t ext4 -b 1024 -O inline_data", ""),
         ("bigalloc", "-t ext4 -b 1024 -O bigalloc -C 4096", ""),
-        ("fast_commit_1k", "-t ext4 -b 1024 -O fast_commit -J size=4", ""),
-        ("fast_commit_4k", "-t ext4 -b 4096 -O fast_commit -J size=8", ""),
+        (
+            "fast_commit_1k",
+            "-t ext4 -b 1024 -O fast_commit -J size=4",
+            "",
+        ),
+        (
+            "fast_commit_4k",
+            "-t ext4 -b 4096 -O fast_commit -J size=8",
+            "",
+        ),
     ];
     let mut all: Vec<Test> = kinds
         .into_iter()
         .map(|(name, options, mount)| Test::new(name, &NEEDS, move || of(name, options, mount)))
         .collect();
-    all.push(Test::new("as_is", &NEEDS, what_lies_on_the_disk_is_shown_if_asked));
-    all.push(Test::new("torn", &NEEDS, a_transaction_without_its_commit_is_not_replayed));
+    all.push(Test::new(
+        "as_is",
+        &NEEDS,
+        what_lies_on_the_disk_is_shown_if_asked,
+    ));
+    all.push(Test::new(
+        "torn",
+        &NEEDS,
+        a_transaction_without_its_commit_is_not_replayed,
+    ));
     test_support::run(all)
 }
 
@@ -72,7 +92,10 @@ impl Written {
         let at = dir.path().join("mnt");
         fs::create_dir(&at).expect("mount point");
         let how = ["loop", mount].join(",");
-        run(tool("mount").args(["-o", how.trim_end_matches(',')]).arg(&image).arg(&at));
+        run(tool("mount")
+            .args(["-o", how.trim_end_matches(',')])
+            .arg(&image)
+            .arg(&at));
         Written {
             image,
             mount: images::Mount { dir: at },
@@ -115,16 +138,26 @@ fn write(root: &Path, seed: u64, ended: &AtomicBool, gate: &RwLock<()>) {
         let _open = gate.read().expect("gate");
         let dir = dirs[next(dirs.len() as u64) as usize].clone();
         let other = dirs[next(dirs.len() as u64) as usize].join(format!("{n}"));
-        let entries = fs::read_dir(&dir).expect("directory").map(|e| e.expect("entry").path());
+        let entries = fs::read_dir(&dir)
+            .expect("directory")
+            .map(|e| e.expect("entry").path());
         let files: Vec<PathBuf> = entries.filter(|path| path.is_file()).collect();
         let some = (!files.is_empty()).then(|| files[next(files.len() as u64) as usize].clone());
-        let open = |path: &Path| File::options().write(true).create(true).truncate(false).open(path);
+        let open = |path: &Path| {
+            File::options()
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(path)
+        };
         // The filesystem may be full for a moment, so nothing here must succeed.
         let _ = match (next(12), some) {
-            (0..3, _) | (_, None) => open(&dir.join(format!("{n}_{}", "x".repeat(next(30) as usize)))).and_then(|file| {
-                file.write_all_at(&vec![7; next(40_000) as usize], next(3) * 50_000)?;
-                file.sync_all()
-            }),
+            (0..3, _) | (_, None) => {
+                open(&dir.join(format!("{n}_{}", "x".repeat(next(30) as usize)))).and_then(|file| {
+                    file.write_all_at(&vec![7; next(40_000) as usize], next(3) * 50_000)?;
+                    file.sync_all()
+                })
+            }
             (3, Some(path)) => open(&path).and_then(|file| {
                 file.write_all_at(&vec![8; next(60_000) as usize], next(200_000))?;
                 file.sync_all()
@@ -148,7 +181,10 @@ fn write(root: &Path, seed: u64, ended: &AtomicBool, gate: &RwLock<()>) {
             }),
         };
         if files.len() > 40 {
-            files.iter().take(30).for_each(|path| drop(fs::remove_file(path)));
+            files
+                .iter()
+                .take(30)
+                .for_each(|path| drop(fs::remove_file(path)));
         }
     }
 }
@@ -195,7 +231,8 @@ fn of(name: &str, options: &str, mount: &str) {
     for copy in copies(options, mount, dir.path()) {
         let ours = map(&copy, State::NextMount);
         let told = ours.notices().join("\n");
-        replayed += usize::from(told.contains(" was replayed, ") || told.contains("commits were replayed"));
+        replayed +=
+            usize::from(told.contains(" was replayed, ") || told.contains("commits were replayed"));
         let kernels = dir.path().join("kernels");
         fs::copy(&copy, &kernels).expect("copy");
         let at = dir.path().join("mnt");
@@ -207,16 +244,29 @@ fn of(name: &str, options: &str, mount: &str) {
             .status();
         if mounted.expect("mount").success() {
             run(tool("umount").arg(&at));
-            same(name, "the kernel", &ours, &map(&kernels, State::AsIs), options.contains("fast_commit"));
+            same(
+                name,
+                "the kernel",
+                &ours,
+                &map(&kernels, State::AsIs),
+                options.contains("fast_commit"),
+            );
         } else {
             // Linux 6.18 refuses some of its own fast commits (`ext4_fc_replay_inode`).
-            assert!(options.contains("fast_commit"), "{name}: not mounted: {told}");
+            assert!(
+                options.contains("fast_commit"),
+                "{name}: not mounted: {told}"
+            );
         }
         // e2fsck 1.47 drops the whole journal if there are fast commits: "Invalid argument while recovering journal".
         if !options.contains("fast_commit") {
             let checked = dir.path().join("checked");
             fs::copy(&copy, &checked).expect("copy");
-            let out = tool("e2fsck").arg("-fp").arg(&checked).output().expect("e2fsck");
+            let out = tool("e2fsck")
+                .arg("-fp")
+                .arg(&checked)
+                .output()
+                .expect("e2fsck");
             assert!(matches!(out.status.code(), Some(0 | 1)), "{name}: {out:?}");
             same(name, "e2fsck", &ours, &map(&checked, State::AsIs), false);
         }
@@ -246,8 +296,12 @@ fn same(name: &str, by: &str, ours: &Map, theirs: &Map, may_allocate: bool) {
     assert_eq!(ours.len(), theirs.len(), "{name} by {by}");
     for (sector, owner) in &ours {
         let other = &theirs[sector];
-        let is_made = owner.0 == Kind::Free && matches!(other.0, Kind::Directory | Kind::ExtentTree);
-        assert!(owner == other || is_made, "{name} by {by}: sector {sector}: {owner:?}, {other:?}");
+        let is_made =
+            owner.0 == Kind::Free && matches!(other.0, Kind::Directory | Kind::ExtentTree);
+        assert!(
+            owner == other || is_made,
+            "{name} by {by}: sector {sector}: {owner:?}, {other:?}"
+        );
     }
 }
 
@@ -256,7 +310,9 @@ fn with_photo(dir: &Path) -> PathBuf {
     let written = Written::new("-t ext4 -b 1024", "");
     let photo = written.mount.dir.join("photo.jpg");
     fs::write(&photo, [9; 20_000]).expect("photo");
-    File::open(&photo).and_then(|file| file.sync_all()).expect("fsync");
+    File::open(&photo)
+        .and_then(|file| file.sync_all())
+        .expect("fsync");
     let copy = dir.join("copy");
     written.copy(&copy, &RwLock::new(()));
     copy
@@ -281,7 +337,10 @@ fn what_lies_on_the_disk_is_shown_if_asked() {
     let image = Image::open(&copy).expect("image");
     let by = mostrace_map::fs::ext4::By::Debugfs;
     let refused = build_by(by, &image, 0, &|_| {}).expect_err("refused");
-    assert!(refused.to_string().contains("debugfs does not replay it"), "{refused}");
+    assert!(
+        refused.to_string().contains("debugfs does not replay it"),
+        "{refused}"
+    );
     // Several readers joined are replayed as a file is.
     let bytes = fs::read(&copy).expect("copy");
     let joined = Joined::default().with(bytes.len() as u64, bytes);
@@ -311,6 +370,10 @@ fn a_transaction_without_its_commit_is_not_replayed() {
 }
 
 fn run_e2fsck(image: &Path) {
-    let out = tool("e2fsck").arg("-fy").arg(image).output().expect("e2fsck");
+    let out = tool("e2fsck")
+        .arg("-fy")
+        .arg(image)
+        .output()
+        .expect("e2fsck");
     assert!(matches!(out.status.code(), Some(0 | 1)), "{out:?}");
 }

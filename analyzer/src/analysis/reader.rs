@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Turns one recording into rows.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use mostrace_bundle::{Bundle, layout};
 use mostrace_map::Map;
-use mostrace_map::fs::{self, How, Image, State, Wanted};
 use mostrace_map::fs::jbd2::Journal;
+use mostrace_map::fs::{self, How, Image, State, Wanted};
 
 use super::maps::{Source, journal_of, map_of, on_the_disk, opened};
 use super::remarks::Remarks;
@@ -20,6 +21,9 @@ use crate::recording::{Joined, Recording, Table};
 
 /// The manifest's name of lost entries, which may include those of the command's processes.
 const FORKS_LOST: &str = "causes_ring";
+
+/// The most disks that are counted: a damaged trace may name any number.
+const MOST_DISKS: usize = 16;
 
 /// Requests between two reports of progress.
 const TELL: u64 = 1 << 14;
@@ -55,7 +59,11 @@ impl Reader<'_> {
             self.attributor(of_bios, map, journal)?,
             self.causer(&mut of_causes),
         );
+        let mut disks = BTreeSet::new();
         while let Some(step) = pipeline.next()? {
+            if disks.len() < MOST_DISKS {
+                disks.insert(step.request.device);
+            }
             facts.push(&step.request, step.rows, step.verdicts)?;
             if facts.requests().is_multiple_of(TELL) {
                 (self.watcher)(Progress {
@@ -71,6 +79,10 @@ impl Reader<'_> {
         }
         let [missing, others] = self.recording.told(end.completions.notices());
         remarks.warnings.extend(missing);
+        // A bundle is of one disk.
+        if disks.len() > 1 && manifest.is_none() {
+            remarks.notices.push(several_disks(&disks));
+        }
         remarks.notices.extend(others);
         for (name, table) in &tables {
             if let Some(at) = table.cut_at() {
@@ -265,6 +277,16 @@ impl Reader<'_> {
             }
         }
     }
+}
+
+/// Says that a trace has several disks, whose rows are added up.
+fn several_disks(disks: &BTreeSet<u32>) -> String {
+    let name = |disk: &u32| format!("{}:{}", disk >> 20, disk & 0xf_ffff);
+    let names: Vec<String> = disks.iter().map(name).collect();
+    let names = names.join(", ");
+    format!(
+        "the trace has several disks, which are added up ({names}): --by device tells them apart"
+    )
 }
 
 /// Returns the moment of blktrace's own note of the time.

@@ -162,7 +162,10 @@ mod tests {
         let mut patches = Patches::new(8);
         assert_eq!(patches.next(3), None);
         patches.insert(2, Patch::Bytes([0; 8].into()));
-        assert_eq!([0, 16, 20, 24].map(|at| patches.next(at)), [Some(16), Some(16), Some(20), None]);
+        assert_eq!(
+            [0, 16, 20, 24].map(|at| patches.next(at)),
+            [Some(16), Some(16), Some(20), None]
+        );
         assert_eq!(Patches::default().next(0), None);
     }
 }

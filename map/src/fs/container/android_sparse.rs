@@ -132,7 +132,9 @@ impl ReadAt for Unpacked {
                 Contents::Fill(fill) => {
                     let skip = usize::try_from(within % 4).unwrap_or(0);
                     let bytes = fill.iter().cycle().skip(skip);
-                    part.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+                    part.iter_mut()
+                        .zip(bytes)
+                        .for_each(|(to, from)| *to = *from);
                 }
             }
         }

@@ -43,7 +43,9 @@ fn table(disk: &Image, at: u64, block: u64) -> Option<Vec<Partition>> {
     let is_sound = header.starts_with(SIGNATURE)
         && u32_at(&header, 12)? == u32::try_from(HEADER_LEN).ok()?
         && u32_at(&header, CRC)? == crc32fast::hash(&plain);
-    let first = u64_at(&header, 72).filter(|_| is_sound)?.checked_mul(block)?;
+    let first = u64_at(&header, 72)
+        .filter(|_| is_sound)?
+        .checked_mul(block)?;
     let entries = u32_at(&header, 80)?.min(MOST_ENTRIES);
     let len = u32_at(&header, 84).filter(|len| (128..=MOST_BYTES).contains(len))?;
     let mut found = Vec::new();

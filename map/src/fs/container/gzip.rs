@@ -64,7 +64,9 @@ impl Read for Sequential<'_> {
         let len = buf.len().min(usize::try_from(left).unwrap_or(usize::MAX));
         let buf = buf.get_mut(..len).unwrap_or_default();
         self.image.read_exact_at(buf, self.at)?;
-        self.at = self.at.saturating_add(u64::try_from(len).unwrap_or(u64::MAX));
+        self.at = self
+            .at
+            .saturating_add(u64::try_from(len).unwrap_or(u64::MAX));
         Ok(len)
     }
 }

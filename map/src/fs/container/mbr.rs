@@ -87,7 +87,10 @@ pub fn entries(disk: &Image, sector: u64) -> Vec<Entry> {
     let raw = table.chunks_exact(ENTRY_LEN);
     // The first sector of a filesystem has the same signature, and code where the table would be.
     let status = |entry: &[u8]| entry.first().copied();
-    if !raw.clone().all(|entry| matches!(status(entry), Some(0 | 0x80))) {
+    if !raw
+        .clone()
+        .all(|entry| matches!(status(entry), Some(0 | 0x80)))
+    {
         return Vec::new();
     }
     let entry = |(number, raw): (u32, &[u8])| {

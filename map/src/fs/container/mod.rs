@@ -66,7 +66,10 @@ fn unpack(image: &Image) -> Result<Option<(Image, &'static str)>> {
         return Ok(Some((gzip::unpack(image)?, "gzip data")));
     }
     if android_sparse::is(image) {
-        return Ok(Some((android_sparse::unpack(image)?, "an Android sparse image")));
+        return Ok(Some((
+            android_sparse::unpack(image)?,
+            "an Android sparse image",
+        )));
     }
     #[cfg(target_os = "linux")]
     if let Some(format) = qemu::format(image) {

@@ -75,7 +75,11 @@ pub fn unpack(image: &Image, format: Format) -> Result<Image> {
         .arg(&path)
         .output();
     let about = stdout(image, format, about)?;
-    let needs = |what: &str| about.windows(what.len()).any(|text| text == what.as_bytes());
+    let needs = |what: &str| {
+        about
+            .windows(what.len())
+            .any(|text| text == what.as_bytes())
+    };
     if needs("backing-filename") || needs("\"data-file\"") {
         let what = format!(
             "it needs another file: make one of both with qemu-img convert -f {qemu} -O raw"
@@ -90,7 +94,10 @@ pub fn unpack(image: &Image, format: Format) -> Result<Image> {
         .arg(to)
         .output();
     stdout(image, format, converted)?;
-    let bytes = file.metadata().map_err(|source| image.io(name, source))?.len();
+    let bytes = file
+        .metadata()
+        .map_err(|source| image.io(name, source))?
+        .len();
     Ok(Image::new(image.path(), bytes, file))
 }
 
@@ -99,9 +106,8 @@ fn stdout(image: &Image, format: Format, ran: io::Result<Output>) -> Result<Vec<
     let Format { name, qemu, .. } = format;
     let out = ran.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => {
-            let what = format!(
-                "install qemu-utils, or convert it with qemu-img convert -f {qemu} -O raw"
-            );
+            let what =
+                format!("install qemu-utils, or convert it with qemu-img convert -f {qemu} -O raw");
             image.unsupported(name, what)
         }
         _ => image.io("qemu-img", error),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The checksums of inodes and of extent tree nodes, in filesystems with metadata_csum.
 
-use crate::fs::crc::crc32c;
 use super::extents;
 use super::numbers::Ino;
 use super::superblock::{SuperBlock, ro_compat};
+use crate::fs::crc::crc32c;
 use crate::fs::le::{u16_at, u32_at};
 
 /// Byte offsets of the two halves of an inode's checksum.

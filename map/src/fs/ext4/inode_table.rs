@@ -66,7 +66,10 @@ impl InodeTable<'_> {
     /// Returns the bytes of an inode; None if it cannot be read.
     pub fn raw(&self, number: Ino) -> Option<Vec<u8>> {
         let Place { block, byte, .. } = self.place(number)?;
-        let at = self.sb.byte_of(block).checked_add(u64::try_from(byte).ok()?)?;
+        let at = self
+            .sb
+            .byte_of(block)
+            .checked_add(u64::try_from(byte).ok()?)?;
         let len = usize::from(self.sb.s_inode_size);
         self.image.read(at, len, "inode table").ok()
     }

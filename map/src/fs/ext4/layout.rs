@@ -70,7 +70,10 @@ pub fn claim_freed(sb: &SuperBlock, freed: &[(FsBlock, u64)], claims: &mut Claim
         let at = first.up_to(block);
         let within = at.checked_rem(ratio).unwrap_or(0);
         let start = block.0.saturating_sub(within);
-        let len = blocks.saturating_add(within).div_ceil(ratio).saturating_mul(ratio);
+        let len = blocks
+            .saturating_add(within)
+            .div_ceil(ratio)
+            .saturating_mul(ratio);
         let len = len.min(FsBlock(start).up_to(sb.end()));
         claims.layout(FsBlock(start), len, Kind::Free);
     }

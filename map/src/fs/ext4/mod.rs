@@ -49,14 +49,14 @@ mod superblock;
 mod tree;
 mod walk;
 
+pub use crate::fs::state::By;
+use crate::fs::state::How;
 use block_list::BlockList;
 use claims::Claims;
 use group_desc::GroupDesc;
 use inode::{InodeRecord, mode};
 use journal_device::Behind;
 pub use journal_device::{parts, uuid as journal_uuid};
-pub use crate::fs::state::By;
-use crate::fs::state::How;
 pub use metadata::{Metadata, metadata};
 use names::{Directory, Tree};
 use numbers::{EXT4_BAD_INO, EXT4_RESIZE_INO, EXT4_ROOT_INO, FileBlock, FsBlock, Ino};
@@ -97,7 +97,8 @@ pub fn build_by(
         changes,
     } = &recovery::recover(state, image, &mut about_journal)?;
     if by == By::Debugfs && !image.patches().is_empty() {
-        let what = "debugfs does not replay it: map what lies on the disk, or a copy after e2fsck -p";
+        let what =
+            "debugfs does not replay it: map what lies on the disk, or a copy after e2fsck -p";
         return Err(image.unsupported("journal", what));
     }
     let journal = Behind::find(image, sb, &mut about_journal);
@@ -324,7 +325,9 @@ impl Builder<'_> {
             inside &= self.claims.inode(block, 1, kind, number);
         }
         if self.is_journal(number) {
-            for (run, kind) in journal::cut(self.image, self.sb, FileBlock(0), &list, &mut self.notices) {
+            for (run, kind) in
+                journal::cut(self.image, self.sb, FileBlock(0), &list, &mut self.notices)
+            {
                 inside &= self.claims.contents(&run, kind, number);
             }
         } else {

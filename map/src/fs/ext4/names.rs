@@ -54,9 +54,13 @@ impl ReplayedNames {
 
     fn in_order(&self) -> Vec<(&[u8], Ino)> {
         let named = self.names.iter();
-        let mut all: Vec<_> = named.map(|(name, &(nth, inode))| (nth, &**name, inode)).collect();
+        let mut all: Vec<_> = named
+            .map(|(name, &(nth, inode))| (nth, &**name, inode))
+            .collect();
         all.sort_unstable_by_key(|(nth, ..)| *nth);
-        all.into_iter().map(|(_, name, inode)| (name, inode)).collect()
+        all.into_iter()
+            .map(|(_, name, inode)| (name, inode))
+            .collect()
     }
 }
 

@@ -154,9 +154,8 @@ impl<'a> Walker<'a> {
         let buf = self.sb.read_block(self.image, block, "");
         let buf = buf.map_err(|_| Wrong::Because("cannot be read".into()));
         let below = buf.and_then(|buf| entries(node, &buf, of));
-        let leads_to_cut = |below: &Vec<Node>| {
-            of.cut < NOWHERE && below.iter().all(|node| node.logical >= of.cut)
-        };
+        let leads_to_cut =
+            |below: &Vec<Node>| of.cut < NOWHERE && below.iter().all(|node| node.logical >= of.cut);
         match (of.block_map, node.height) {
             _ if below.as_ref().is_ok_and(leads_to_cut) => list.freed.push((block, 1)),
             (BlockMap::Indirect, 2..) => list.upper_tree.push(block),

@@ -71,7 +71,10 @@ struct Transaction {
 impl Recovery {
     fn replay(&mut self, log: &mut Log) -> Result<()> {
         if !(log.sb.s_first..log.sb.end).contains(&log.sb.s_start) {
-            self.fault = Some(format!("its log begins at block {}, outside", log.sb.s_start));
+            self.fault = Some(format!(
+                "its log begins at block {}, outside",
+                log.sb.s_start
+            ));
             return Ok(());
         }
         let mut scan = Scan {
@@ -120,7 +123,8 @@ impl Recovery {
             && !sums::is_copy_sound(&log.sb, tid, &tag, &log.block)
         {
             let home = tag.t_blocknr;
-            let what = format!("the copy of block {home} in transaction {tid} has a wrong checksum");
+            let what =
+                format!("the copy of block {home} in transaction {tid} has a wrong checksum");
             self.fault.get_or_insert(what);
             return Ok(());
         }

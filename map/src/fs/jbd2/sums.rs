@@ -26,7 +26,9 @@ pub fn is_commit_sound(sb: &Superblock, block: &[u8], transaction: u32) -> bool 
     if !sb.has_transaction_sum() {
         return true;
     }
-    let kind = block.get(H_CHKSUM_TYPE..).and_then(|rest| rest.first_chunk());
+    let kind = block
+        .get(H_CHKSUM_TYPE..)
+        .and_then(|rest| rest.first_chunk());
     let found = u32_at(block, H_CHKSUM);
     match kind {
         Some(&JBD2_CRC32_CHKSUM) => found == Some(transaction),
@@ -49,13 +51,19 @@ pub fn is_copy_sound(sb: &Superblock, tid: u32, tag: &Tag, block: &[u8]) -> bool
 /// Returns the time of a commit: seconds and nanoseconds.
 pub fn commit_time(block: &[u8]) -> Option<(u64, u32)> {
     let seconds = block.get(H_COMMIT_SEC..)?.first_chunk()?;
-    Some((u64::from_be_bytes(*seconds), u32_at(block, H_COMMIT_SEC.checked_add(8)?)?))
+    Some((
+        u64::from_be_bytes(*seconds),
+        u32_at(block, H_COMMIT_SEC.checked_add(8)?)?,
+    ))
 }
 
 /// Checks a block whose checksum is at byte `at` and covers the block with zeros there.
 fn is_right(sb: &Superblock, block: &[u8], at: usize) -> bool {
     let mut plain = block.to_vec();
-    if let Some(field) = plain.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<4>()) {
+    if let Some(field) = plain
+        .get_mut(at..)
+        .and_then(|rest| rest.first_chunk_mut::<4>())
+    {
         field.fill(0);
     }
     u32_at(block, at) == Some(crc32c(sb.csum_seed, &plain))

@@ -114,7 +114,8 @@ impl Recovered {
     /// Replays the journal.
     fn replay(&mut self, notices: &mut Notices) -> Result<()> {
         let Some(runs) = self.log() else {
-            notices.push("its journal cannot be replayed here: the map shows what lies on the disk");
+            notices
+                .push("its journal cannot be replayed here: the map shows what lies on the disk");
             return Ok(());
         };
         let log = jbd2::recover(&self.image, runs)?;

@@ -71,7 +71,9 @@ fn filed(table: InodeTable<'_>) -> BTreeSet<Ino> {
     };
     for run in Walker::new(image, sb).list(&record, &raw).runs {
         for block in run.block.until(run.block.plus(run.blocks)) {
-            let block = sb.read_block(image, block, "orphan file").unwrap_or_default();
+            let block = sb
+                .read_block(image, block, "orphan file")
+                .unwrap_or_default();
             let room = block.len().saturating_sub(TAIL_LEN);
             let slots = block.get(..room).unwrap_or_default().chunks_exact(4);
             let number = |slot: &[u8]| u32_at(slot, 0).map(Ino);

@@ -35,7 +35,10 @@ pub enum Tag {
     Link(Entry),
     Unlink(Entry),
     /// The inode's bytes; those behind are not changed.
-    Inode { inode: Ino, raw: Vec<u8> },
+    Inode {
+        inode: Ino,
+        raw: Vec<u8>,
+    },
 }
 
 /// A name in a directory.
