@@ -73,6 +73,11 @@ fn main() -> ExitCode {
         &NEEDS,
         a_transaction_without_its_commit_is_not_replayed,
     ));
+    all.push(Test::new(
+        "external_journal",
+        &NEEDS,
+        a_journal_on_another_device_is_replayed,
+    ));
     test_support::run(all)
 }
 
@@ -376,4 +381,51 @@ fn run_e2fsck(image: &Path) {
         .output()
         .expect("e2fsck");
     assert!(matches!(out.status.code(), Some(0 | 1)), "{out:?}");
+}
+
+/// The filesystem and its journal's device as one image, as a recording has them.
+fn joined(disk: &Path, journal: &Path, state: State) -> Map {
+    let read = |path: &Path| fs::read(path).expect("image");
+    let (first, second) = (read(disk), read(journal));
+    let joined = Joined::default()
+        .with(first.len() as u64, first)
+        .with(second.len() as u64, second);
+    let image = Image::new(disk, joined.bytes(), joined);
+    build_by(state, &image, 0, &|_| {}).expect("map")
+}
+
+fn a_journal_on_another_device_is_replayed() {
+    let dir = tempfile::tempdir().expect("scratch folder");
+    let at = |name: &str| dir.path().join(name);
+    let (disk, journal) = (at("disk"), at("journal"));
+    mke2fs(&journal, "-O journal_dev -b 1024", 8, None);
+    let device = run(tool("losetup").args(["-f", "--show"]).arg(&journal));
+    let device = String::from_utf8_lossy(&device).trim().to_owned();
+    mke2fs(&disk, &format!("-t ext4 -b 1024 -J device={device}"), 16, None);
+    let mount = images::Mount::new(&disk, &at("mnt"));
+    let photo = mount.dir.join("photo.jpg");
+    fs::write(&photo, [9; 20_000]).expect("photo");
+    File::open(&photo)
+        .and_then(|file| file.sync_all())
+        .expect("fsync");
+    let (disk_copy, journal_copy) = (at("disk_copy"), at("journal_copy"));
+    fs::copy(&disk, &disk_copy).expect("copy");
+    fs::copy(&journal, &journal_copy).expect("copy");
+    drop(mount);
+    run(tool("losetup").arg("-d").arg(&device));
+    let ours = joined(&disk_copy, &journal_copy, State::NextMount);
+    assert_eq!(sectors_of(&ours, b"/photo.jpg"), 40, "{:?}", ours.notices());
+    // Alone, the filesystem says that it has no journal to replay.
+    let alone = map(&disk_copy, State::NextMount);
+    assert_eq!(sectors_of(&alone, b"/photo.jpg"), 0);
+    let told = alone.notices().join("\n");
+    assert!(told.contains("its journal cannot be replayed here"), "{told}");
+    let checked = tool("e2fsck")
+        .args(["-fy", "-j"])
+        .args([&journal_copy, &disk_copy])
+        .output();
+    let out = checked.expect("e2fsck");
+    assert!(matches!(out.status.code(), Some(0 | 1)), "{out:?}");
+    let theirs = joined(&disk_copy, &journal_copy, State::AsIs);
+    same("external", "e2fsck", &ours, &theirs, false);
 }
