@@ -118,7 +118,10 @@ fn partitions_are_where_sfdisk_puts_them() {
     let expected = plain(&image);
     for (script, is_mapped) in [
         ("label: dos\n,4M,c\n,9M,83\n,9M,83\n", vec![2, 3]),
-        ("label: dos\n1: size=4M, type=83\n2: size=30M, type=5\n5: size=9M, type=83\n6: size=9M, type=83\n", vec![5, 6]),
+        (
+            "label: dos\n1: size=4M, type=83\n2: size=30M, type=5\n5: size=9M, type=83\n6: size=9M, type=83\n",
+            vec![5, 6],
+        ),
         ("label: gpt\n,4M,U,\n,9M,L,\n,9M,L,\n", vec![2, 3]),
         ("label: gpt\n,9M,L,\n", vec![1]),
     ] {

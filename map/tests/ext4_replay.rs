@@ -17,6 +17,8 @@ use images::{mke2fs, run, tool};
 use mostrace_map::class::Kind;
 use mostrace_map::fs::{Image, Joined, State, build_by};
 use mostrace_map::{Extent, Map};
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 use test_support::{Need, Test};
 
 const NEEDS: [Need; 3] = [
@@ -72,6 +74,11 @@ fn main() -> ExitCode {
         "torn",
         &NEEDS,
         a_transaction_without_its_commit_is_not_replayed,
+    ));
+    all.push(Test::new(
+        "damaged",
+        &NEEDS,
+        damaged_logs_are_replayed_or_refused,
     ));
     all.push(Test::new(
         "external_journal",
@@ -311,8 +318,8 @@ fn same(name: &str, by: &str, ours: &Map, theirs: &Map, may_allocate: bool) {
 }
 
 /// Returns a copy with a file that is in the journal alone.
-fn with_photo(dir: &Path) -> PathBuf {
-    let written = Written::new("-t ext4 -b 1024", "");
+fn with_photo(dir: &Path, options: &str) -> PathBuf {
+    let written = Written::new(options, "");
     let photo = written.mount.dir.join("photo.jpg");
     fs::write(&photo, [9; 20_000]).expect("photo");
     File::open(&photo)
@@ -330,7 +337,7 @@ fn sectors_of(map: &Map, path: &[u8]) -> u64 {
 
 fn what_lies_on_the_disk_is_shown_if_asked() {
     let dir = tempfile::tempdir().expect("scratch folder");
-    let copy = with_photo(dir.path());
+    let copy = with_photo(dir.path(), "-t ext4 -b 1024");
     let (next, as_is) = (map(&copy, State::NextMount), map(&copy, State::AsIs));
     assert_eq!(sectors_of(&next, b"/photo.jpg"), 40);
     assert_eq!(sectors_of(&as_is, b"/photo.jpg"), 0);
@@ -357,7 +364,7 @@ fn what_lies_on_the_disk_is_shown_if_asked() {
 /// Damages one block of the log after the other and compares with e2fsck: a bad commit block ends the log, as on power loss.
 fn a_transaction_without_its_commit_is_not_replayed() {
     let dir = tempfile::tempdir().expect("scratch folder");
-    let copy = with_photo(dir.path());
+    let copy = with_photo(dir.path(), "-t ext4 -b 1024");
     let bytes = fs::read(&copy).expect("copy");
     let commit = |at: &usize| bytes[*at..].starts_with(&[0xc0, 0x3b, 0x39, 0x98, 0, 0, 0, 2]);
     let commits: Vec<usize> = (0..bytes.len()).step_by(1024).filter(commit).collect();
@@ -401,7 +408,12 @@ fn a_journal_on_another_device_is_replayed() {
     mke2fs(&journal, "-O journal_dev -b 1024", 8, None);
     let device = run(tool("losetup").args(["-f", "--show"]).arg(&journal));
     let device = String::from_utf8_lossy(&device).trim().to_owned();
-    mke2fs(&disk, &format!("-t ext4 -b 1024 -J device={device}"), 16, None);
+    mke2fs(
+        &disk,
+        &format!("-t ext4 -b 1024 -J device={device}"),
+        16,
+        None,
+    );
     let mount = images::Mount::new(&disk, &at("mnt"));
     let photo = mount.dir.join("photo.jpg");
     fs::write(&photo, [9; 20_000]).expect("photo");
@@ -419,7 +431,10 @@ fn a_journal_on_another_device_is_replayed() {
     let alone = map(&disk_copy, State::NextMount);
     assert_eq!(sectors_of(&alone, b"/photo.jpg"), 0);
     let told = alone.notices().join("\n");
-    assert!(told.contains("its journal cannot be replayed here"), "{told}");
+    assert!(
+        told.contains("its journal cannot be replayed here"),
+        "{told}"
+    );
     let checked = tool("e2fsck")
         .args(["-fy", "-j"])
         .args([&journal_copy, &disk_copy])
@@ -428,4 +443,36 @@ fn a_journal_on_another_device_is_replayed() {
     assert!(matches!(out.status.code(), Some(0 | 1)), "{out:?}");
     let theirs = joined(&disk_copy, &journal_copy, State::AsIs);
     same("external", "e2fsck", &ours, &theirs, false);
+}
+
+/// Changes bytes of the log, with checksums and without: there is a map that covers the filesystem, or an error.
+fn damaged_logs_are_replayed_or_refused() {
+    for options in [
+        "-t ext4 -b 1024",
+        "-t ext4 -b 1024 -O ^metadata_csum,^64bit",
+        "-t ext4 -b 1024 -O fast_commit,^metadata_csum -J size=4",
+    ] {
+        let dir = tempfile::tempdir().expect("scratch folder");
+        let copy = with_photo(dir.path(), options);
+        let bytes = fs::read(&copy).expect("copy");
+        let is_head = |at: &usize| bytes[*at..].starts_with(&[0xc0, 0x3b, 0x39, 0x98]);
+        let is_fast = |at: &usize| bytes[*at..].starts_with(&[9, 0, 8, 0]);
+        let blocks = (0..bytes.len()).step_by(1024);
+        let heads: Vec<usize> = blocks.filter(|at| is_head(at) || is_fast(at)).collect();
+        let change = prop::collection::vec((0..heads.len(), 0usize..200, any::<u8>()), 1..6);
+        let config = test_support::property::config(file!(), 60);
+        let ran = TestRunner::new(config).run(&change, |changes| {
+            let mut bytes = bytes.clone();
+            for (nth, at, byte) in changes {
+                bytes[heads[nth] + at] = byte;
+            }
+            let image = Image::new(Path::new("damaged"), bytes.len() as u64, bytes);
+            if let Ok(map) = build_by(State::NextMount, &image, 0, &|_| {}) {
+                let sectors: u64 = map.extents().iter().map(|extent| extent.sectors).sum();
+                prop_assert_eq!(sectors, 24 << 11);
+            }
+            Ok(())
+        });
+        ran.expect("a map or an error");
+    }
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::ops::Range;
 
 use comfy_table::{CellAlignment, presets};
-use polars::prelude::{AnyValue, Column};
+use polars::prelude::Column;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::Exporter;
