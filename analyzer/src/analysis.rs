@@ -44,7 +44,7 @@ use crate::tables::waits::Waits;
 use crate::text::escape;
 use crate::transactions::{self, Database};
 pub use anonymous::{hidden_manifest, shown};
-pub use maps::{map_by, map_of, on_the_disk};
+pub use maps::{Source, map_of, on_the_disk, opened};
 use reader::Reader;
 use remarks::Remarks;
 pub use remarks::warnings;
@@ -65,8 +65,12 @@ pub struct Progress {
 pub struct Options {
     /// Map the blocks by this image or device instead of the bundle's snapshot.
     pub image: Option<PathBuf>,
-    /// First sector of the image's filesystem on the traced disk.
-    pub start_sector: u64,
+    /// The state of the image's filesystem that counts.
+    pub state: fs::State,
+    /// First sector of the image's filesystem on the traced disk; None if the recording's is right.
+    pub start_sector: Option<u64>,
+    /// The partition of an image of a whole disk.
+    pub partition: Option<u32>,
     /// Do not build a map of the filesystem.
     pub no_map: bool,
     /// Read damaged files up to their last whole record; a bare blktrace that ends within a record is always read that way.

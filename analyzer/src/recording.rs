@@ -66,8 +66,8 @@ impl Recording {
         let mut known: Vec<PathBuf> = Vec::new();
         for path in paths {
             for path in present(path) {
-                // A path that does not exist cannot be canonicalised.
-                let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+                // All files of a bare trace stand for the trace.
+                let real = blktrace::stem(&path.canonicalize().unwrap_or_else(|_| absolute(&path)));
                 if !known.contains(&real) {
                     known.push(real);
                     all.push(Recording::one(&path, partial)?);
@@ -299,6 +299,18 @@ impl Recording {
             }
         }
         text
+    }
+}
+
+/// Returns a path that does not exist, which cannot be canonicalised, with its folder as it really is.
+fn absolute(path: &Path) -> PathBuf {
+    let folder = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    match (folder.canonicalize(), path.file_name()) {
+        (Ok(folder), Some(name)) => folder.join(name),
+        _ => path.to_owned(),
     }
 }
 

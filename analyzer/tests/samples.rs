@@ -224,7 +224,8 @@ fn homes_in_the_journal_are_those_that_were_seen() {
         let snapshot = bundle.snapshot().unwrap().unwrap();
         let image = mostrace_map::fs::Image::open(snapshot.path()).unwrap();
         let start = bundle.manifest().snapshot.as_ref().unwrap().start_sector;
-        let map = mostrace_map::fs::build(&image, start).unwrap();
+        let state = mostrace_map::fs::State::Mounted;
+        let map = mostrace_map::fs::build_by(state, &image, start, &|_| {}).unwrap();
         let journal = mostrace_map::fs::jbd2::Journal::read(&image, &map, start).unwrap();
         let copies: Vec<_> = table(&["events"], &path)
             .into_iter()

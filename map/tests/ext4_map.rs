@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use images::{Mount, Seen};
 use mostrace_map::class::Kind;
 use mostrace_map::fs::ext4::By;
-use mostrace_map::fs::{Image, ext4};
+use mostrace_map::fs::{Image, State, ext4};
 use mostrace_map::{Extent, Map};
 
 /// The first sector of the partition for which the images stand.
@@ -472,7 +472,8 @@ fn an_open_unlinked_file_keeps_its_blocks_and_has_no_name() {
     );
     let device = String::from_utf8_lossy(&device).trim().to_owned();
     oracles::e2image(Path::new(&device), &snapshot);
-    let map = ext4::build(&snapshot, START).expect("map");
+    let opened = Image::open(&snapshot).expect("snapshot");
+    let map = ext4::build_by(State::Mounted, &opened, START, &|_| {}).expect("map");
     let sectors = map
         .extents()
         .iter()

@@ -5,22 +5,20 @@ use std::path::Path;
 
 use mostrace_bundle::Manifest;
 use mostrace_bundle::manifest::Mapping;
-use mostrace_map::fs::ext4::By;
 use mostrace_map::fs::jbd2::Journal;
-use mostrace_map::fs::{self, Image};
+use mostrace_map::fs::{self, How, Image, Wanted};
 use mostrace_map::{ELSEWHERE, Map, Piece};
 
 use super::Progress;
 
 /// Reads the journal of an image with this map. If it cannot be read, adds a notice and returns an empty journal.
 pub(super) fn journal_of(
-    image: &Path,
+    image: &Image,
     start_sector: u64,
     map: &Map,
     notices: &mut Vec<String>,
 ) -> Journal {
-    let journal = Image::open(image).and_then(|image| Journal::read(&image, map, start_sector));
-    journal.unwrap_or_else(|error| {
+    Journal::read(image, map, start_sector).unwrap_or_else(|error| {
         notices.push(format!("the journal is not looked into: {error}"));
         Journal::default()
     })
@@ -45,24 +43,35 @@ pub fn on_the_disk(map: Map, manifest: &Manifest) -> Map {
     }
 }
 
-/// Builds the map of an image or a device that begins at sector `start_sector` of its disk; `watcher` is called with the
-/// progress.
-///
-/// # Errors
-/// Returns an error if the image cannot be read or holds no known filesystem.
-pub fn map_of(image: &Path, start_sector: u64, watcher: &dyn Fn(Progress)) -> fs::Result<Map> {
-    map_by(By::Walk, image, start_sector, watcher)
+/// Where a map comes from, and what it is to show.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    /// An image file or a device.
+    pub image: &'a Path,
+    /// The part of it that is wanted.
+    pub wanted: Wanted,
+    /// The state of the filesystem, and who lists the blocks of ext4's inodes.
+    pub how: How,
 }
 
-/// Builds the map as [`map_of`] does; `by` lists the blocks of ext4's inodes.
+/// Opens an image. What was unpacked or chosen is added to `notices`.
 ///
 /// # Errors
-/// Returns an error if the image cannot be read, if no filesystem is found there, or if debugfs is to list the blocks and
-/// cannot.
-pub fn map_by(
-    by: By,
-    image: &Path,
+/// Returns an error if the image cannot be read or unpacked, or is a disk with several partitions of which none is wanted.
+pub fn opened(source: &Source, notices: &mut Vec<String>) -> fs::Result<(Image, u64)> {
+    let opened = fs::open(source.image, source.wanted)?;
+    notices.extend(opened.notices);
+    Ok((opened.image, opened.start_sector))
+}
+
+/// Builds the map of an opened image that begins at sector `start_sector` of its disk; `watcher` is called with the progress.
+///
+/// # Errors
+/// Returns an error if the image cannot be read or has no known filesystem, or if debugfs is to list the blocks and cannot.
+pub fn map_of(
+    image: &Image,
     start_sector: u64,
+    how: How,
     watcher: &dyn Fn(Progress),
 ) -> fs::Result<Map> {
     let told = |progress: fs::Progress| {
@@ -72,5 +81,5 @@ pub fn map_by(
             total: progress.total,
         });
     };
-    fs::build_by(by, &Image::open(image)?, start_sector, &told)
+    fs::build_by(how, image, start_sector, &told)
 }

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Turns one recording into rows.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+
 use mostrace_bundle::{Bundle, layout};
 use mostrace_map::Map;
-use mostrace_map::fs;
 use mostrace_map::fs::jbd2::Journal;
+use mostrace_map::fs::{self, How, Image, State, Wanted};
 
-use super::maps::{journal_of, map_of, on_the_disk};
+use super::maps::{Source, journal_of, map_of, on_the_disk, opened};
 use super::remarks::Remarks;
 use super::{Error, Options, Progress, Result};
 use crate::attribute::{Attributor, Family, Loops};
@@ -18,6 +21,9 @@ use crate::recording::{Joined, Recording, Table};
 
 /// The manifest's name of lost entries, which may include those of the command's processes.
 const FORKS_LOST: &str = "causes_ring";
+
+/// The most disks that are counted: a damaged trace may name any number.
+const MOST_DISKS: usize = 16;
 
 /// Requests between two reports of progress.
 const TELL: u64 = 1 << 14;
@@ -57,7 +63,11 @@ impl Reader<'_> {
             self.attributor(of_bios, map, journal)?,
             self.causer(&mut of_causes, &mut all_calls),
         );
+        let mut disks = BTreeSet::new();
         while let Some(step) = pipeline.next()? {
+            if disks.len() < MOST_DISKS {
+                disks.insert(step.request.device);
+            }
             facts.push(&step.request, step.rows, step.verdicts)?;
             if facts.requests().is_multiple_of(TELL) {
                 (self.watcher)(Progress {
@@ -73,6 +83,10 @@ impl Reader<'_> {
         }
         let [missing, others] = self.recording.told(end.completions.notices());
         remarks.warnings.extend(missing);
+        // A bundle is of one disk.
+        if disks.len() > 1 && manifest.is_none() {
+            remarks.notices.push(several_disks(&disks));
+        }
         remarks.notices.extend(others);
         for (name, table) in &tables {
             if let Some(at) = table.cut_at() {
@@ -196,16 +210,46 @@ impl Reader<'_> {
         Ok(tables)
     }
 
+    /// Returns the map and the journal of the image that the user named.
+    fn map_of_image(&self, path: &Path, notices: &mut Vec<String>) -> Result<(Map, Journal)> {
+        let begins = self.recording.manifest().map(|m| m.device.start_sector);
+        let source = Source {
+            image: path,
+            wanted: Wanted {
+                partition: self.options.partition,
+                start_sector: self.options.start_sector.or(begins),
+            },
+            how: self.options.state.into(),
+        };
+        let (image, start) = opened(&source, notices)?;
+        notices.extend(self.differs(&image));
+        let map = map_of(&image, start, source.how, self.watcher)?;
+        let journal = journal_of(&image, start, &map, notices);
+        Ok((map, journal))
+    }
+
+    /// Says what shows that an image is not of the filesystem that was recorded.
+    fn differs(&self, image: &Image) -> Option<String> {
+        let bundle = self.recording.last()?;
+        let snapshot = bundle.snapshot().ok().flatten();
+        let recorded = snapshot.and_then(|snapshot| Image::open(snapshot.path()).ok());
+        let recorded = recorded.as_ref().and_then(fs::identity);
+        match (recorded, fs::identity(image)) {
+            (Some(recorded), Some(given)) if recorded != given => Some(format!(
+                "{}: this is another filesystem than the recorded one ({given} instead of {recorded}): names may be wrong",
+                image.path().display()
+            )),
+            _ => None,
+        }
+    }
+
     /// Returns the map and the journal of the image given, or else of the bundle's snapshot.
     pub fn map(&self, notices: &mut Vec<String>) -> Result<Option<(Map, Journal)>> {
         if self.options.no_map {
             return Ok(None);
         }
         if let Some(image) = &self.options.image {
-            let start = self.options.start_sector;
-            let map = map_of(image, start, self.watcher)?;
-            let journal = journal_of(image, start, &map, notices);
-            return Ok(Some((map, journal)));
+            return self.map_of_image(image, notices).map(Some);
         }
         let Some(bundle) = self.recording.last() else {
             return Ok(None);
@@ -221,9 +265,11 @@ impl Reader<'_> {
         };
         let start = bundle.manifest().snapshot.as_ref();
         let start = start.map_or(0, |s| s.start_sector);
-        match map_of(image.path(), start, self.watcher) {
+        let how = How::from(State::Mounted);
+        let opened = Image::open(image.path())?;
+        match map_of(&opened, start, how, self.watcher) {
             Ok(map) => {
-                let journal = journal_of(image.path(), start, &map, notices);
+                let journal = journal_of(&opened, start, &map, notices);
                 let map = on_the_disk(map, bundle.manifest());
                 let journal = journal.through(&map);
                 Ok(Some((map, journal)))
@@ -241,6 +287,16 @@ impl Reader<'_> {
             }
         }
     }
+}
+
+/// Says that a trace has several disks, whose rows are added up.
+fn several_disks(disks: &BTreeSet<u32>) -> String {
+    let name = |disk: &u32| format!("{}:{}", disk >> 20, disk & 0xf_ffff);
+    let names: Vec<String> = disks.iter().map(name).collect();
+    let names = names.join(", ");
+    format!(
+        "the trace has several disks, which are added up ({names}): --by device tells them apart"
+    )
 }
 
 /// Returns the moment of blktrace's own note of the time.

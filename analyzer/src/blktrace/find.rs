@@ -41,6 +41,16 @@ pub fn find(basename: &Path) -> Result<Vec<PathBuf>, Error> {
     }
 }
 
+/// Returns the name of the trace that a CPU's file belongs to: `x` for `x.blktrace.3`, and any other name itself.
+#[must_use]
+pub fn stem(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    match cpu_of(&name) {
+        Some((stem, _)) => path.with_file_name(stem),
+        None => path.to_owned(),
+    }
+}
+
 /// Splits `x.blktrace.3` into (`x`, 3).
 fn cpu_of(name: &str) -> Option<(&str, u32)> {
     let (stem, cpu) = name.rsplit_once(".blktrace.")?;

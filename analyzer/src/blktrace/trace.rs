@@ -3,6 +3,7 @@
 
 use super::cpu_file::CpuFile;
 use super::error::{Error, Problem};
+use super::relative::{self, Shifted};
 use mostrace_bundle::Zones;
 use mostrace_bundle::blk_io_trace::Event;
 use std::cmp::Reverse;
@@ -41,6 +42,11 @@ pub enum Notice {
         /// Bytes left out.
         bytes: u64,
     },
+    /// The times of a file's events are relative (`blkparse -d`); they were set by the notes, whose times are not.
+    Relative {
+        /// The file.
+        path: PathBuf,
+    },
     /// Events in a file were so far out of order that they could not be sorted.
     Disorder {
         /// The file.
@@ -58,6 +64,12 @@ impl fmt::Display for Notice {
                 problem,
                 bytes,
             } => write!(f, "{}: {problem}; left out {bytes} bytes", path.display()),
+            Self::Relative { path } => write!(
+                f,
+                "{}: the times of its events are relative, as blkparse -d writes them; the names of processes tell the clock to \
+                 within some microseconds",
+                path.display()
+            ),
             Self::Disorder { path, events } => {
                 write!(f, "{}: {events} events out of time order", path.display())
             }
@@ -101,14 +113,29 @@ impl Trace {
     pub fn open_with(paths: &[PathBuf], partial: Partial) -> Result<Self, Error> {
         let mut sources: Vec<(PathBuf, Box<dyn Read + Send>)> = Vec::new();
         let mut bytes_total: u64 = 0;
+        let mut notices = Vec::new();
         for path in paths {
-            let file = File::open(path).map_err(|e| Error::io(path, e))?;
-            let length = file.metadata().map_or(0, |metadata| metadata.len());
+            let mut file = File::open(path).map_err(|e| Error::io(path, e))?;
+            let metadata = file.metadata().ok();
+            let length = metadata.as_ref().map_or(0, std::fs::Metadata::len);
             bytes_total = bytes_total.saturating_add(length);
-            sources.push((path.clone(), Box::new(file)));
+            // A pipe cannot be read twice.
+            let is_file = metadata.is_some_and(|metadata| metadata.is_file());
+            let shift = match is_file && paths.len() == 1 {
+                true => relative::shift(path, &mut file)?,
+                false => None,
+            };
+            sources.push(match shift {
+                None => (path.clone(), Box::new(file)),
+                Some(by_ns) => {
+                    notices.push(Notice::Relative { path: path.clone() });
+                    (path.clone(), Box::new(Shifted::new(file, by_ns)))
+                }
+            });
         }
         Ok(Self {
             bytes_total,
+            notices,
             ..Self::from_sources(sources, partial)
         })
     }

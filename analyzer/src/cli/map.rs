@@ -4,23 +4,25 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use mostrace::analysis::{map_by, on_the_disk};
+use mostrace::analysis::{Source, map_of, on_the_disk, opened};
 use mostrace::facts::Filter;
 use mostrace::recording::Recording;
 use mostrace::tables;
 use mostrace_bundle::Bundle;
 use mostrace_map::Extent;
 use mostrace_map::fs::ext4::By;
+use mostrace_map::fs::{How, Image, State, Wanted};
 
 use super::bar::Bar;
 use super::out::OutArgs;
-use super::source::several;
+use super::source::{several, state};
 use super::{UsageError, names};
 
 /// Show what each sector belongs to: class, kind, inode, offset in the file, path
 ///
 /// Works on an image, a device, or the snapshot in a bundle; ext4, ext3, ext2, f2fs, and FAT12,
-/// FAT16 and FAT32. Sectors are of 512 bytes and counted from the start of the whole disk. If a
+/// FAT16 and FAT32. An image may be packed (gzip, Android sparse; with qemu-img also qcow2, VMDK,
+/// VHD, VHDX and VDI) or of a whole disk with partitions. Sectors are of 512 bytes and counted from the start of the whole disk. If a
 /// file has several names, the first one is given. On FAT the inode is the place of the directory
 /// entry, and a free block with a path was the first one of a deleted file. In names, bytes that
 /// are not UTF-8 or that could control a terminal are printed as \xNN, and a backslash as \\.
@@ -30,6 +32,7 @@ use super::{UsageError, names};
 ///   mostrace map disk.img --sector 2048 --sector 4096
 ///   mostrace map /dev/sdb1 --start-sector 2048 --format csv -o sdb1.csv
 ///   mostrace map run.most --json
+///   mostrace map phone.img.gz --partition 2
 ///   mostrace map disk.img --by debugfs
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
@@ -42,6 +45,13 @@ pub struct Map {
     /// First sector of the filesystem on its disk [default: 0, or the bundle's]
     #[arg(long, value_name = "N")]
     start_sector: Option<u64>,
+    /// The partition, if the image is of a whole disk
+    #[arg(long, value_name = "N")]
+    partition: Option<u32>,
+    /// Show what lies on the disk. Otherwise, of a filesystem that was not unmounted, the journal is replayed (ext4) or what
+    /// fsync wrote is found (f2fs), as the next mount will do; nothing is written
+    #[arg(long)]
+    as_is: bool,
     /// Only extents for which this holds, for example: "kind = 'directory' AND sectors > 8"
     #[arg(long = "where", value_name = "EXPR")]
     condition: Option<String>,
@@ -73,9 +83,10 @@ impl Map {
     pub fn run(self) -> anyhow::Result<()> {
         let mut out = self.out.create()?;
         let bar = Bar::new();
-        let map = self.build(&self.image, &bar)?;
+        let mut notices = Vec::new();
+        let map = self.build(&self.image, &bar, &mut notices)?;
         drop(bar);
-        for notice in map.notices() {
+        for notice in notices.iter().chain(map.notices()) {
             log::warn!("{}: {notice}", self.image.display());
         }
         let asked: Vec<Extent> = self.sector.iter().flat_map(|&s| map.pieces(s, 1)).collect();
@@ -92,12 +103,28 @@ impl Map {
         Ok(self.out.format().write_one(&mut out, table)?)
     }
 
-    fn build(&self, image: &Path, bar: &Bar) -> anyhow::Result<mostrace_map::Map> {
+    fn build(
+        &self,
+        image: &Path,
+        bar: &Bar,
+        notices: &mut Vec<String>,
+    ) -> anyhow::Result<mostrace_map::Map> {
         let told = |progress| bar.at(progress);
         let is_there = image.exists() || !Recording::has_segments(image);
         if is_there && !Bundle::is_bundle(image) {
-            let start = self.start_sector.unwrap_or(0);
-            return Ok(map_by(self.by.into(), image, start, &told)?);
+            let source = Source {
+                image,
+                wanted: Wanted {
+                    partition: self.partition,
+                    start_sector: self.start_sector,
+                },
+                how: How {
+                    by: self.by.into(),
+                    state: state(self.as_is),
+                },
+            };
+            let (image, start) = opened(&source, notices)?;
+            return Ok(map_of(&image, start, source.how, &told)?);
         }
         let recordings = names::open(&[image.to_owned()], false)?;
         let [recording] = &recordings[..] else {
@@ -115,7 +142,11 @@ impl Map {
             .as_ref()
             .map_or(0, |s| s.start_sector);
         let start = self.start_sector.unwrap_or(start);
-        let map = map_by(self.by.into(), snapshot.path(), start, &told)?;
+        let how = How {
+            by: self.by.into(),
+            state: State::Mounted,
+        };
+        let map = map_of(&Image::open(snapshot.path())?, start, how, &told)?;
         Ok(on_the_disk(map, bundle.manifest()))
     }
 }

@@ -11,6 +11,7 @@ use super::{UsageError, names, usage};
 use mostrace::causes::Sharing;
 use mostrace::facts::{Column, Filter};
 use mostrace::recording::Recording;
+use mostrace_map::fs::State;
 
 /// The traces, and how to read them.
 #[derive(clap::Args)]
@@ -24,9 +25,15 @@ pub struct SourceArgs {
     /// Map the blocks by this image or device instead of the bundle's snapshot
     #[arg(long, value_name = "FILE-OR-DEVICE", conflicts_with = "no_map")]
     image: Option<PathBuf>,
-    /// First sector of the image's filesystem on the traced disk
-    #[arg(long, value_name = "N", default_value_t = 0, requires = "image")]
-    start_sector: u64,
+    /// First sector of the image's filesystem on the traced disk [default: the recording's, or 0]
+    #[arg(long, value_name = "N", requires = "image")]
+    start_sector: Option<u64>,
+    /// The partition, if the image is of a whole disk
+    #[arg(long, value_name = "N", requires = "image")]
+    partition: Option<u32>,
+    /// Map what lies in the image, without the journal that the next mount would replay
+    #[arg(long, requires = "image")]
+    as_is: bool,
     /// Do not build a map of the filesystem: what no probe saw stays unmapped
     #[arg(long)]
     no_map: bool,
@@ -107,7 +114,9 @@ impl SourceArgs {
             recordings,
             &Options {
                 image: self.image.clone(),
+                state: state(self.as_is),
                 start_sector: self.start_sector,
+                partition: self.partition,
                 no_map: self.no_map,
                 partial: self.partial,
                 locality,
@@ -136,6 +145,14 @@ impl SourceArgs {
         let warnings = analysis::warnings(&recording);
         warn(std::slice::from_ref(&recording), warnings.iter());
         Ok(recording)
+    }
+}
+
+/// Returns the state of a filesystem that an image is to show.
+pub fn state(as_is: bool) -> State {
+    match as_is {
+        true => State::AsIs,
+        false => State::NextMount,
     }
 }
 

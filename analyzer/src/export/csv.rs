@@ -14,7 +14,7 @@ use polars_io::csv::write::CsvWriter;
 
 use super::Exporter;
 use super::cell::moment;
-use crate::tables::Table;
+use crate::tables::{Table, value};
 
 /// The form in which texts are written.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -64,8 +64,8 @@ fn times_as_text(mut frame: DataFrame) -> PolarsResult<DataFrame> {
     let is_time = |column: &&Column| matches!(column.dtype(), DataType::Datetime(..));
     let times: Vec<Column> = frame.columns().iter().filter(is_time).cloned().collect();
     for time in times {
-        let text = |row| match time.get(row) {
-            Ok(AnyValue::Datetime(us, ..)) => Some(moment(us)),
+        let text = |row| match value(&time, row) {
+            AnyValue::Datetime(us, ..) => Some(moment(us)),
             _ => None,
         };
         let texts: Vec<Option<String>> = (0..time.len()).map(text).collect();

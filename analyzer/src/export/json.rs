@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::Exporter;
 use super::cell::moment;
-use crate::tables::Table;
+use crate::tables::{Table, value};
 use crate::tally::Tally;
 use crate::text::harmless_json;
 
@@ -61,7 +61,7 @@ impl Serialize for Row<'_> {
         let mut map = serializer.serialize_map(Some(columns.len()))?;
         for column in columns {
             map.serialize_key(column.name().as_str())?;
-            match column.get(self.row).unwrap_or(AnyValue::Null) {
+            match value(column, self.row) {
                 AnyValue::Null => map.serialize_value(&())?,
                 AnyValue::Boolean(v) => map.serialize_value(&v)?,
                 AnyValue::Float64(v) => map.serialize_value(&v)?,

@@ -5,13 +5,13 @@ use std::io::Write;
 use std::ops::Range;
 
 use comfy_table::{CellAlignment, presets};
-use polars::prelude::{AnyValue, Column};
+use polars::prelude::Column;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::Exporter;
 use super::cell::{says_nothing, shown};
 use crate::facts::catalogue::Type;
-use crate::tables::{Table, type_of};
+use crate::tables::{Table, type_of, value};
 use crate::tally::Tally;
 
 /// Number of rows that are laid out together; each lot has a header.
@@ -57,10 +57,6 @@ pub fn to_text(table: &Table, width: Option<usize>) -> String {
     };
     let columns = table.frame.columns().iter().filter(says).collect();
     lay_out(columns, 0..table.len(), table.has_total, width)
-}
-
-fn value(column: &Column, row: usize) -> AnyValue<'_> {
-    column.get(row).unwrap_or(AnyValue::Null)
 }
 
 /// A column as it is printed.

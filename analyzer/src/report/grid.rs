@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::facts::catalogue::Type;
-use crate::tables::{Table, type_of};
+use crate::tables::{Table, type_of, value};
 
 /// A table with its heading.
 #[derive(Debug, Serialize)]
@@ -39,7 +39,7 @@ impl Grid {
         let mut columns = Vec::new();
         let mut rows = vec![Vec::new(); frame.height()];
         for column in frame.columns() {
-            let values = (0..frame.height()).map(|row| column.get(row).unwrap_or(AnyValue::Null));
+            let values = (0..frame.height()).map(|row| value(column, row));
             let values: Vec<Value> = values.map(cell).collect();
             let says = |value: &Value| !value.is_null() && *value != 0 && *value != 0.0;
             if !values.iter().any(says) {

@@ -33,7 +33,7 @@ pub use schema::markdown;
 pub use totals::Totals;
 
 use polars::prelude::{
-    Column, DataFrame, DataType, IntoColumn, NamedFrom, PolarsError, PolarsResult, Series,
+    AnyValue, Column, DataFrame, DataType, IntoColumn, NamedFrom, PolarsError, PolarsResult, Series,
 };
 
 use crate::facts::Column as Known;
@@ -129,6 +129,12 @@ pub(crate) fn type_of(column: &Column) -> Type {
         DataType::Datetime(..) => Type::Time,
         _ => Known::find(column.name()).map_or(Type::Amount, |known| known.ty),
     }
+}
+
+/// Returns a value of a column. polars keeps a column of one row as a scalar, whose times are values of another kind.
+pub(crate) fn value(column: &Column, row: usize) -> AnyValue<'_> {
+    let series = column.as_materialized_series();
+    series.get(row).unwrap_or(AnyValue::Null)
 }
 
 /// Makes a column of numbers; they are signed because databases and pandas subtract them.

@@ -45,7 +45,10 @@ pub fn shares(bundle: &Path) -> Vec<Share> {
     let recording = &recording[0];
     let manifest = recording.manifest().unwrap();
     let image = recording.last().unwrap().snapshot().unwrap();
-    let map = image.map(|image| fs::build(&Image::open(image.path()).unwrap(), 0).unwrap());
+    let map = image.map(|image| {
+        let image = Image::open(image.path()).unwrap();
+        fs::build_by(fs::State::Mounted, &image, 0, &|_| {}).unwrap()
+    });
     let mut of_bios: Vec<_> = layout::TABLES
         .iter()
         .filter_map(|name| recording.table(name).unwrap())

@@ -28,11 +28,21 @@ pub enum Error {
         /// The fault that was found.
         what: String,
     },
-    /// Nothing in the image looks like a filesystem: it may be empty, or a whole disk with partitions.
-    #[error("{}: first blocks: no filesystem recognised", path.display())]
+    /// Nothing in the image looks like a filesystem that can be mapped.
+    #[error("{}: first blocks: no filesystem recognised{}", path.display(), what.map_or(String::new(), |what| format!(": this is {what}")))]
     Unrecognised {
         /// The image.
         path: PathBuf,
+        /// What it is instead, and how to get at the filesystem, if that is known.
+        what: Option<&'static str>,
+    },
+    /// The image is a whole disk, and no partition was asked for, or one that it does not have.
+    #[error("{}: a disk with partitions: {list}: name one with --partition N", path.display())]
+    Partitioned {
+        /// The image.
+        path: PathBuf,
+        /// The partitions.
+        list: String,
     },
     /// The filesystem is sound, but this reader does not support it.
     #[error("{}: {at}: not supported: {what}", path.display())]

@@ -5,59 +5,53 @@ use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::fs::error::{Error, Result};
-
-/// Random access to an image's bytes.
-pub trait ReadAt: Send + Sync {
-    /// Fills `buf` from byte `offset` on; the caller has checked that the range is inside the image.
-    ///
-    /// # Errors
-    /// Returns an error if the range cannot be read.
-    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()>;
-}
-
-impl ReadAt for File {
-    #[cfg(unix)]
-    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        std::os::unix::fs::FileExt::read_exact_at(self, buf, offset)
-    }
-
-    #[cfg(not(unix))]
-    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        use std::io::Read;
-        let mut file = self;
-        file.seek(SeekFrom::Start(offset))?;
-        file.read_exact(buf)
-    }
-}
-
-impl ReadAt for Vec<u8> {
-    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        let end = || io::Error::from(io::ErrorKind::UnexpectedEof);
-        let from = usize::try_from(offset).map_err(|_| end())?;
-        let part = self
-            .get(from..)
-            .and_then(|rest| rest.get(..buf.len()))
-            .ok_or_else(end)?;
-        buf.copy_from_slice(part);
-        Ok(())
-    }
-}
+use crate::fs::patches::Patches;
+pub use crate::fs::read_at::ReadAt;
 
 /// Number of bytes read at once.
 const READ_AT_ONCE: usize = 64 << 10;
 
 /// An opened image.
 pub struct Image {
-    source: Source,
+    source: Arc<Source>,
     path: PathBuf,
     bytes: u64,
+    /// The blocks that a replayed journal changes.
+    patches: Patches,
 }
 
 enum Source {
     File(File),
     Other(Box<dyn ReadAt>),
+    /// What begins at byte `start` of another one.
+    Part {
+        of: Arc<Source>,
+        start: u64,
+    },
+}
+
+impl ReadAt for Source {
+    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        match self {
+            Source::File(file) => ReadAt::read_exact_at(file, buf, offset),
+            Source::Other(bytes_of) => bytes_of.read_exact_at(buf, offset),
+            Source::Part { of, start } => of.read_exact_at(buf, offset.saturating_add(*start)),
+        }
+    }
+
+    fn next_data(&self, offset: u64) -> u64 {
+        match self {
+            Source::File(file) => ReadAt::next_data(file, offset),
+            Source::Other(bytes_of) => bytes_of.next_data(offset),
+            Source::Part { of, start } => {
+                let next = of.next_data(offset.saturating_add(*start));
+                next.saturating_sub(*start).max(offset)
+            }
+        }
+    }
 }
 
 impl Image {
@@ -72,26 +66,65 @@ impl Image {
             .seek(SeekFrom::End(0))
             .map_err(|source| Error::open(path, source))?;
         Ok(Image {
-            source: Source::File(file),
+            source: Arc::new(Source::File(file)),
             path: path.to_owned(),
             bytes,
+            patches: Patches::default(),
         })
     }
 
     /// Makes an image of `bytes` bytes with a reader of its own. `path` names it in errors and is never opened.
     pub fn new(path: &Path, bytes: u64, bytes_of: impl ReadAt + 'static) -> Image {
         Image {
-            source: Source::Other(Box::new(bytes_of)),
+            source: Arc::new(Source::Other(Box::new(bytes_of))),
             path: path.to_owned(),
             bytes,
+            patches: Patches::default(),
         }
     }
 
-    /// Returns the file or the device; None if something else reads the image.
+    /// Returns the same image with changed blocks; those of `self` are replaced.
+    pub(super) fn with(&self, patches: Patches) -> Image {
+        Image {
+            source: Arc::clone(&self.source),
+            path: self.path.clone(),
+            bytes: self.bytes,
+            patches,
+        }
+    }
+
+    /// Returns the part of the image that begins at byte `start` and has `bytes` bytes, as far as the image reaches.
+    pub(super) fn part(&self, start: u64, bytes: u64) -> Image {
+        Image {
+            source: Arc::new(Source::Part {
+                of: Arc::clone(&self.source),
+                start,
+            }),
+            path: self.path.clone(),
+            bytes: self.bytes.saturating_sub(start).min(bytes),
+            patches: Patches::default(),
+        }
+    }
+
+    /// Returns the changed blocks.
+    pub(super) fn patches(&self) -> &Patches {
+        &self.patches
+    }
+
+    /// Returns the file or the device; None if something else reads the image, or if blocks differ from what lies there.
     pub(super) fn file(&self) -> Option<&File> {
-        match &self.source {
-            Source::File(file) => Some(file),
-            Source::Other(_) => None,
+        match &*self.source {
+            Source::File(file) if self.patches.is_empty() => Some(file),
+            _ => None,
+        }
+    }
+
+    /// Returns true if the image is a block device that is mounted, or in use by the kernel in another way.
+    pub(super) fn is_in_use(&self) -> bool {
+        match &*self.source {
+            Source::File(file) => is_in_use(file, &self.path),
+            // The page cache of a disk is not that of its partition, in which a mounted filesystem lies.
+            Source::Other(_) | Source::Part { .. } => false,
         }
     }
 
@@ -108,11 +141,9 @@ impl Image {
     /// Returns the offset of the first byte from `offset` on that may not be zero, or the end of the image. A snapshot
     /// is a file with holes, and may represent a device that is far larger than itself.
     pub(super) fn next_data(&self, offset: u64) -> u64 {
-        match &self.source {
-            Source::File(file) => next_data(file, offset).unwrap_or(self.bytes),
-            Source::Other(_) => offset,
-        }
-        .min(self.bytes)
+        let next = self.source.next_data(offset);
+        let patched = self.patches.next(offset).unwrap_or(self.bytes);
+        next.min(patched).min(self.bytes)
     }
 
     /// Reads exactly `len` bytes at byte `offset`; `at` names the structure in errors.
@@ -173,11 +204,17 @@ impl Image {
     }
 
     fn fill(&self, buf: &mut [u8], offset: u64, at: impl Display) -> Result<()> {
-        let read = match &self.source {
-            Source::File(file) => ReadAt::read_exact_at(file, buf, offset),
-            Source::Other(bytes_of) => bytes_of.read_exact_at(buf, offset),
-        };
-        read.map_err(|source| self.io(at, source))
+        let source = &*self.source;
+        let read = source.read_exact_at(buf, offset);
+        let patched = read.and_then(|()| self.patches.apply(buf, offset, source));
+        patched.map_err(|source| self.io(at, source))
+    }
+
+    /// Fills `buf` from byte `offset` on, for a reader of another format.
+    pub(super) fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        let checked = self.check(offset, buf.len(), "");
+        checked.map_err(|_| io::ErrorKind::UnexpectedEof)?;
+        self.source.read_exact_at(buf, offset)
     }
 
     /// Makes an I/O error that names this image.
@@ -225,20 +262,21 @@ fn forget_cached(file: &File) {
 #[cfg(not(target_os = "linux"))]
 fn forget_cached(_file: &File) {}
 
-/// Returns the offset of the next data; None if there are only holes; `offset` itself if the filesystem cannot tell.
+/// Returns true if a block device is mounted or a part of another device: the kernel refuses an exclusive use of it.
 #[cfg(target_os = "linux")]
-fn next_data(file: &File, offset: u64) -> Option<u64> {
-    use rustix::fs::{SeekFrom, seek};
-    match seek(file, SeekFrom::Data(offset)) {
-        Ok(at) => Some(at),
-        Err(rustix::io::Errno::NXIO) => None,
-        Err(_) => Some(offset),
+fn is_in_use(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+    let metadata = file.metadata();
+    metadata.is_ok_and(|m| m.file_type().is_block_device()) && {
+        let flags = rustix::fs::OFlags::EXCL.bits().cast_signed();
+        let opened = File::options().read(true).custom_flags(flags).open(path);
+        opened.is_err_and(|error| error.kind() == io::ErrorKind::ResourceBusy)
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn next_data(_file: &File, offset: u64) -> Option<u64> {
-    Some(offset)
+fn is_in_use(_file: &File, _path: &Path) -> bool {
+    false
 }
 
 /// Opens a path that can hold an image. Opening a FIFO would block; a folder can be opened but not read.

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use crate::fs::image::ReadAt;
+use crate::fs::read_at::ReadAt;
 
 /// The devices of a filesystem that lies on several, one behind the other.
 #[derive(Default)]

@@ -4,25 +4,33 @@
 use crate::map::Map;
 
 mod bits;
+mod container;
+mod crc;
 mod error;
 pub mod ext4;
 pub mod f2fs;
 pub mod fat;
+mod identity;
 mod image;
 pub mod jbd2;
 mod joined;
 mod le;
+mod magic;
 mod names;
 mod notices;
 mod number;
 mod part;
+mod patches;
 mod progress;
+mod read_at;
 mod recognise;
 mod seen;
+mod state;
 mod volume;
 
+pub use container::{Opened, Wanted, open};
 pub use error::{Error, Result};
-use ext4::By;
+pub use identity::{Identity, identity};
 pub use image::{Image, ReadAt};
 pub use joined::Joined;
 pub use names::is_encrypted;
@@ -30,6 +38,7 @@ use notices::Notices;
 pub use part::{ExternalJournal, Part, PartDevice};
 pub use progress::{Progress, Watcher};
 use recognise::Filesystem;
+pub use state::{By, How, State};
 
 /// Builds the map of the filesystem on an image; the image begins at `start_sector` of its disk, 512 bytes each.
 ///
@@ -44,21 +53,29 @@ pub fn build(image: &Image, start_sector: u64) -> Result<Map> {
 /// # Errors
 /// Returns an error in the same cases as [`build`].
 pub fn build_with(image: &Image, start_sector: u64, watcher: &Watcher) -> Result<Map> {
-    build_by(By::Walk, image, start_sector, watcher)
+    build_by(How::default(), image, start_sector, watcher)
 }
 
-/// Builds the map as [`build_with`] does, with the blocks of ext4's inodes as `by` lists them.
+/// Builds the map as [`build_with`] does, of the state and with the lists of blocks that `how` says.
 ///
 /// # Errors
 /// Returns an error in the same cases as [`build`], and if debugfs is to list the blocks but is missing or does not read this
 /// filesystem.
-pub fn build_by(by: By, image: &Image, start_sector: u64, watcher: &Watcher) -> Result<Map> {
-    match (recognise::recognise(image)?, by) {
-        (Some(Filesystem::Ext), by) => ext4::build_by(by, image, start_sector, watcher),
+pub fn build_by(
+    how: impl Into<How>,
+    image: &Image,
+    start_sector: u64,
+    watcher: &Watcher,
+) -> Result<Map> {
+    let how = how.into();
+    match (recognise::recognise(image)?, how.by) {
+        (Some(Filesystem::Ext), _) => ext4::build_by(how, image, start_sector, watcher),
         (Some(_), By::Debugfs) => {
             Err(image.unsupported("first blocks", "debugfs reads ext4, ext3 and ext2 only"))
         }
-        (Some(Filesystem::F2fs), By::Walk) => f2fs::build_with(image, start_sector, watcher),
+        (Some(Filesystem::F2fs), By::Walk) => {
+            f2fs::build_with(how.state, image, start_sector, watcher)
+        }
         (Some(Filesystem::Fat), By::Walk) => fat::build_with(image, start_sector, watcher),
         (Some(Filesystem::ExFat), By::Walk) => Err(image.unsupported(
             "boot record",
@@ -66,6 +83,7 @@ pub fn build_by(by: By, image: &Image, start_sector: u64, watcher: &Watcher) -> 
         )),
         (None, _) => Err(Error::Unrecognised {
             path: image.path().to_owned(),
+            what: magic::what(image),
         }),
     }
 }

@@ -28,6 +28,8 @@ pub struct BlockList {
     pub complaints: Notices,
     /// Number of entries in the tree, including its upper nodes. One entry may hold several runs, or only part of one.
     pub entries: u64,
+    /// What lies behind the end at which the next mount will cut the file: first block and number of blocks.
+    pub freed: Vec<(FsBlock, u64)>,
 }
 
 impl BlockList {

@@ -85,7 +85,8 @@ fn index(entry: &[u8], height: u16) -> Option<Node> {
     })
 }
 
-fn extent(entry: &[u8]) -> Option<Node> {
+/// Parses an extent.
+pub fn extent(entry: &[u8]) -> Option<Node> {
     let ee_len = u16_at(entry, 4)?;
     let unwritten = ee_len.checked_sub(EXT_INIT_MAX_LEN).filter(|&len| len > 0);
     Some(Node {

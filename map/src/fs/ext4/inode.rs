@@ -24,6 +24,7 @@ pub mod mode {
     pub const S_IFCHR: u16 = 0x2000;
     pub const S_IFDIR: u16 = 0x4000;
     pub const S_IFBLK: u16 = 0x6000;
+    pub const S_IFREG: u16 = 0x8000;
     pub const S_IFLNK: u16 = 0xa000;
     pub const S_IFSOCK: u16 = 0xc000;
 }
@@ -54,7 +55,7 @@ pub struct InodeRecord {
 }
 
 impl InodeRecord {
-    fn parse(sb: &SuperBlock, number: Ino, raw: &[u8]) -> Option<InodeRecord> {
+    pub fn parse(sb: &SuperBlock, number: Ino, raw: &[u8]) -> Option<InodeRecord> {
         let i_mode = u16_at(raw, 0x0)?;
         let i_flags = u32_at(raw, 0x20)?;
         let bit64 = sb.incompat(incompat::BIT64);

@@ -16,21 +16,23 @@ const JBD2_MIN_JOURNAL_BLOCKS: u32 = 1024;
 /// A position behind every block of a file.
 const NOWHERE: FileBlock = FileBlock(u64::MAX);
 
-/// Cuts the journal's runs by their contents: the superblock in block 0, the fast-commit area at the tail, and between them the
-/// blocks whose contents change with every transaction.
+/// Cuts the journal's runs by their contents: the superblock in block `first`, the fast-commit area at the tail, and between them
+/// the blocks whose contents change with every transaction.
 pub fn cut(
     image: &Image,
     sb: &SuperBlock,
+    first: FileBlock,
     list: &BlockList,
     notices: &mut Notices,
 ) -> Vec<(Run, Kind)> {
-    let fast_commit = fast_commit_start(image, sb, list).unwrap_or_else(|why| {
+    let fast_commit = fast_commit_start(image, sb, first, list).unwrap_or_else(|why| {
         notices.push(format!("journal superblock: {why}"));
         NOWHERE
     });
+    let log = first.plus(1);
     let parts = [
-        (FileBlock(0), FileBlock(1), Kind::Jbd2Superblock),
-        (FileBlock(1), fast_commit, Kind::JournalBlock),
+        (first, log, Kind::Jbd2Superblock),
+        (log, fast_commit, Kind::JournalBlock),
         (fast_commit, NOWHERE, Kind::FastCommit),
     ];
     let cut = |run: &Run| parts.map(|(from, to, kind)| (part(run, from, to), kind));
@@ -57,12 +59,13 @@ fn part(run: &Run, from: FileBlock, to: FileBlock) -> Option<Run> {
 fn fast_commit_start(
     image: &Image,
     sb: &SuperBlock,
+    first: FileBlock,
     list: &BlockList,
 ) -> Result<FileBlock, String> {
     let first = list
         .runs
         .iter()
-        .find(|run| run.logical == FileBlock(0))
+        .find(|run| run.logical == first)
         .ok_or("the journal has no blocks")?;
     let buf = sb
         .read_block(image, first.block, "journal superblock")

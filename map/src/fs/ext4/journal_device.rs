@@ -49,15 +49,25 @@ impl JournalDevice {
         let boot = superblocks.saturating_sub(1);
         claims.layout(self.start, boot, Kind::Unmapped);
         claims.layout(self.start.plus(boot), 1, Kind::Superblock);
+        let list = self.list();
+        let first = FileBlock(superblocks);
+        for (run, kind) in journal::cut(image, filesystem, first, &list, notices) {
+            claims.contents(&run, kind, Ino(0));
+        }
+    }
+
+    /// Returns the blocks from jbd2's superblock on. The log counts its blocks from the beginning of the device
+    /// (`jbd2_journal_bmap`).
+    fn list(&self) -> BlockList {
+        let journal = self.journal();
+        let superblocks = self.start.up_to(journal);
         let mut list = BlockList::default();
         list.push(Run {
-            logical: FileBlock(0),
+            logical: FileBlock(superblocks),
             block: journal,
             blocks: self.sb.s_blocks_count.saturating_sub(superblocks),
         });
-        for (run, kind) in journal::cut(image, filesystem, &list, notices) {
-            claims.contents(&run, kind, Ino(0));
-        }
+        list
     }
 }
 
@@ -129,6 +139,11 @@ impl Behind {
     /// Returns the number of its blocks.
     pub fn blocks(&self) -> u64 {
         self.0.as_ref().map_or(0, |device| device.sb.s_blocks_count)
+    }
+
+    /// Returns its blocks, if the image holds it.
+    pub fn list(&self) -> Option<BlockList> {
+        self.0.as_ref().map(JournalDevice::list)
     }
 
     /// Claims its blocks for a filesystem.

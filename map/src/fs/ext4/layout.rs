@@ -62,6 +62,23 @@ pub fn claim_reserved(sb: &SuperBlock, groups: &[GroupDesc], claims: &mut Claims
     }
 }
 
+/// Claims as free what the next mount frees, although the block bitmaps still have it; by whole clusters, as it is freed.
+pub fn claim_freed(sb: &SuperBlock, freed: &[(FsBlock, u64)], claims: &mut Claims) {
+    let ratio = u64::from(sb.cluster_ratio).max(1);
+    let first = FsBlock(sb.s_first_data_block.into());
+    for &(block, blocks) in freed {
+        let at = first.up_to(block);
+        let within = at.checked_rem(ratio).unwrap_or(0);
+        let start = block.0.saturating_sub(within);
+        let len = blocks
+            .saturating_add(within)
+            .div_ceil(ratio)
+            .saturating_mul(ratio);
+        let len = len.min(FsBlock(start).up_to(sb.end()));
+        claims.layout(FsBlock(start), len, Kind::Free);
+    }
+}
+
 /// The number of allocated runs that may have no owner before the bitmaps count as damaged. In a sound filesystem each run has at
 /// least one owner.
 const WITHOUT_OWNER: usize = 1 << 18;

@@ -26,7 +26,6 @@ use crate::map::{Inode, Map};
 mod block_list;
 mod checksum;
 mod claims;
-mod crc;
 #[cfg(target_os = "linux")]
 mod debugfs;
 #[cfg(not(target_os = "linux"))]
@@ -38,16 +37,20 @@ mod group_desc;
 mod indirect;
 mod inline_data;
 mod inode;
+mod inode_table;
 mod journal;
 mod journal_device;
 mod layout;
 mod metadata;
 mod names;
 mod numbers;
+mod recovery;
 mod superblock;
 mod tree;
 mod walk;
 
+pub use crate::fs::state::By;
+use crate::fs::state::How;
 use block_list::BlockList;
 use claims::Claims;
 use group_desc::GroupDesc;
@@ -56,20 +59,10 @@ use journal_device::Behind;
 pub use journal_device::{parts, uuid as journal_uuid};
 pub use metadata::{Metadata, metadata};
 use names::{Directory, Tree};
-use numbers::{EXT4_BAD_INO, EXT4_RESIZE_INO, EXT4_ROOT_INO, FsBlock, Ino};
+use numbers::{EXT4_BAD_INO, EXT4_RESIZE_INO, EXT4_ROOT_INO, FileBlock, FsBlock, Ino};
+use recovery::{Changes, Ending, Recovered};
 use superblock::{SuperBlock, compat, ro_compat};
 use walk::Walker;
-
-/// The program that lists the blocks of inodes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum By {
-    /// Our own walker. If debugfs is installed, it is asked about the filesystem as a whole and about the journal, and a notice
-    /// says what it reports differently.
-    #[default]
-    Walk,
-    /// debugfs, for every inode whose tree the walker finds sound.
-    Debugfs,
-}
 
 /// Builds the map of a filesystem on a raw image, a block device, or the sparse snapshot of `e2image -r`. `start_sector` is the
 /// filesystem's first sector on its disk; all sectors of the map count from the start of the disk. What could not be resolved is
@@ -78,21 +71,36 @@ pub enum By {
 /// # Errors
 /// Returns an error if the superblock or the group descriptors cannot be read.
 pub fn build(image: &Path, start_sector: u64) -> Result<Map> {
-    build_by(By::Walk, &Image::open(image)?, start_sector, &|_| {})
+    build_by(How::default(), &Image::open(image)?, start_sector, &|_| {})
 }
 
-/// Builds the map of an opened image as [`build`] does; `by` lists the blocks of inodes. Progress is reported to `watcher`.
+/// Builds the map of an opened image as [`build`] does, of the state that `how` says. Progress is reported to `watcher`.
 ///
 /// # Errors
 /// Returns an error if the superblock or the group descriptors cannot be read; and, if debugfs is to list the blocks, if it is
 /// missing or does not open the filesystem.
-pub fn build_by(by: By, image: &Image, start_sector: u64, watcher: &Watcher) -> Result<Map> {
+pub fn build_by(
+    how: impl Into<How>,
+    image: &Image,
+    start_sector: u64,
+    watcher: &Watcher,
+) -> Result<Map> {
+    let How { by, state } = how.into();
     if let Some(map) = journal_device::map(image, start_sector)? {
         return Ok(map);
     }
-    let sb = &SuperBlock::read(image)?;
-    let groups = group_desc::read_all(image, sb)?;
     let mut about_journal = Notices::default();
+    let Recovered {
+        image,
+        sb,
+        groups,
+        changes,
+    } = &recovery::recover(state, image, &mut about_journal)?;
+    if by == By::Debugfs && !image.patches().is_empty() {
+        let what =
+            "debugfs does not replay it: map what lies on the disk, or a copy after e2fsck -p";
+        return Err(image.unsupported("journal", what));
+    }
     let journal = Behind::find(image, sb, &mut about_journal);
     let blocks = sb.s_blocks_count.saturating_add(journal.blocks());
     let volume = Volume::new(image, start_sector, blocks, sb.block_size)?;
@@ -101,24 +109,28 @@ pub fn build_by(by: By, image: &Image, start_sector: u64, watcher: &Watcher) -> 
         sb,
         watcher,
         claims: Claims::new(sb, volume),
+        changes,
+        freed: changes.freed.clone(),
         notices: about_journal,
         inodes: HashMap::new(),
         directories: HashMap::new(),
     };
     builder.note_features();
     builder.note_groups(groups.len());
-    layout::claim(sb, &groups, &mut builder.claims, &mut builder.notices);
-    builder.claim_files(by, &groups)?;
+    layout::claim(sb, groups, &mut builder.claims, &mut builder.notices);
+    builder.claim_files(by, groups)?;
     let Builder {
         mut claims,
+        freed,
         mut notices,
         mut inodes,
         directories,
         ..
     } = builder;
     claims.settle();
-    layout::claim_reserved(sb, &groups, &mut claims);
-    layout::claim_allocated(image, sb, &groups, &mut claims, &mut notices);
+    layout::claim_reserved(sb, groups, &mut claims);
+    layout::claim_freed(sb, &freed, &mut claims);
+    layout::claim_allocated(image, sb, groups, &mut claims, &mut notices);
     claims.reach_beyond(journal.blocks());
     journal.claim(image, sb, &mut claims, &mut notices);
     let part = Part::new(watcher, "directories", directories.len());
@@ -133,6 +145,10 @@ struct Builder<'a> {
     sb: &'a SuperBlock,
     watcher: &'a Watcher<'a>,
     claims: Claims<'a>,
+    /// What the next mount does to files.
+    changes: &'a Changes,
+    /// Blocks that the next mount frees.
+    freed: Vec<(FsBlock, u64)>,
     notices: Notices,
     inodes: HashMap<u64, Inode>,
     directories: HashMap<Ino, Directory>,
@@ -174,11 +190,16 @@ impl Builder<'_> {
         let mut notices = Notices::default();
         let part = Part::new(self.watcher, "inode tables", groups.len());
         inode::scan(image, sb, groups, &mut notices, part, |record, raw| {
+            let mut list = self.changes.list(&mut walker, &record, raw);
+            self.freed.append(&mut list.freed);
+            if self.changes.orphans.get(&record.number) == Some(&Ending::Deleted) {
+                self.free(&record, &list);
+                return;
+            }
             self.note_inode(&record, raw);
             if record.i_file_acl != FsBlock(0) {
                 xattrs.push((record.number, record.i_file_acl));
             }
-            let list = walker.list(&record, raw);
             if by == By::Debugfs && list.is_sound() {
                 sound.add(record, &list);
                 return;
@@ -201,6 +222,16 @@ impl Builder<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Notes the blocks of an inode that the next mount deletes.
+    fn free(&mut self, record: &InodeRecord, list: &BlockList) {
+        let runs = list.runs.iter().map(|run| (run.block, run.blocks));
+        let nodes = list.tree.iter().chain(&list.upper_tree);
+        // Another inode may have the same block of attributes; its claim goes ahead.
+        let xattr = Some(record.i_file_acl).filter(|&block| block != FsBlock(0));
+        let blocks = nodes.copied().chain(xattr).map(|block| (block, 1));
+        self.freed.extend(runs.chain(blocks));
     }
 
     fn claim_as_debugfs_lists(&mut self, sound: &Sound) -> Result<()> {
@@ -273,6 +304,7 @@ impl Builder<'_> {
                 runs: vec![],
                 inline,
                 encrypted: record.is_encrypted(),
+                replayed: self.changes.directories.get(&record.number).cloned(),
             };
             self.directories.insert(record.number, directory);
         }
@@ -293,7 +325,9 @@ impl Builder<'_> {
             inside &= self.claims.inode(block, 1, kind, number);
         }
         if self.is_journal(number) {
-            for (run, kind) in journal::cut(self.image, self.sb, &list, &mut self.notices) {
+            for (run, kind) in
+                journal::cut(self.image, self.sb, FileBlock(0), &list, &mut self.notices)
+            {
                 inside &= self.claims.contents(&run, kind, number);
             }
         } else {

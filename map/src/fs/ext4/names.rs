@@ -3,7 +3,7 @@
 //!
 //! debugfs's `ls` prints names as they are, including newlines, so its output cannot be parsed exactly.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use super::block_list::Run;
@@ -24,6 +24,54 @@ pub struct Directory {
     pub inline: Vec<Vec<u8>>,
     /// True if its names are ciphertext; they are returned as `<encrypted:HEX>`.
     pub encrypted: bool,
+    /// Its names in place of those in its blocks, if fast commits changed them.
+    pub replayed: Option<ReplayedNames>,
+}
+
+/// The names in a directory that fast commits changed, in the order in which they were read or made.
+#[derive(Clone, Debug, Default)]
+pub struct ReplayedNames {
+    names: BTreeMap<Box<[u8]>, (u64, Ino)>,
+    made: u64,
+}
+
+impl ReplayedNames {
+    /// Adds a name. Returns false if it exists.
+    pub fn add(&mut self, name: &[u8], inode: Ino) -> bool {
+        let is_new = !self.names.contains_key(name);
+        if is_new {
+            self.made = self.made.saturating_add(1);
+            self.names.insert(name.into(), (self.made, inode));
+        }
+        is_new
+    }
+
+    /// Removes a name. Returns false if it is not this inode's.
+    pub fn remove(&mut self, name: &[u8], inode: Ino) -> bool {
+        let is_its = self.names.get(name).is_some_and(|&(_, of)| of == inode);
+        is_its && self.names.remove(name).is_some()
+    }
+
+    fn in_order(&self) -> Vec<(&[u8], Ino)> {
+        let named = self.names.iter();
+        let mut all: Vec<_> = named
+            .map(|(name, &(nth, inode))| (nth, &**name, inode))
+            .collect();
+        all.sort_unstable_by_key(|(nth, ..)| *nth);
+        all.into_iter()
+            .map(|(_, name, inode)| (name, inode))
+            .collect()
+    }
+}
+
+impl Directory {
+    /// Returns a name as it appears in paths.
+    fn shown(&self, name: &[u8]) -> FileName {
+        match self.encrypted {
+            true => encrypted(name),
+            false => name.into(),
+        }
+    }
 }
 
 /// Reads the directories of an image.
@@ -62,12 +110,7 @@ impl<'a> Tree<'a> {
         entries: &mut Vec<(Ino, FileName)>,
     ) {
         let parsed = dirent::parse(area, |entry| {
-            let name = if directory.encrypted {
-                encrypted(entry.name)
-            } else {
-                entry.name.into()
-            };
-            entries.push((Ino(entry.inode), name));
+            entries.push((Ino(entry.inode), directory.shown(entry.name)));
         });
         if let Err(offset) = parsed {
             self.notices.push(format!(
@@ -91,6 +134,12 @@ impl Directories for Tree<'_> {
         let Some(directory) = self.directories.get(&inode) else {
             return entries;
         };
+        if let Some(replayed) = &directory.replayed {
+            let names = replayed.in_order().into_iter();
+            return names
+                .map(|(name, inode)| (inode, directory.shown(name)))
+                .collect();
+        }
         for (nth, area) in directory.inline.iter().enumerate() {
             self.parse(
                 area,

@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use super::crc;
 use super::numbers::{FileBlock, FsBlock, Ino};
+use crate::fs::crc;
 use crate::fs::error::Result;
 use crate::fs::image::Image;
 use crate::fs::le::{u16_at, u32_at, u64_at};
@@ -19,6 +19,7 @@ pub mod compat {
 
 /// Bits of `s_feature_incompat`.
 pub mod incompat {
+    pub const RECOVER: u32 = 0x4;
     pub const JOURNAL_DEV: u32 = 0x8;
     pub const META_BG: u32 = 0x10;
     pub const BIT64: u32 = 0x80;
@@ -56,6 +57,7 @@ pub mod ro_compat {
 /// Bytes from the start of the filesystem to the primary superblock.
 const OFFSET: u64 = 1024;
 const EXT2_SUPER_MAGIC: u16 = 0xef53;
+const EXT2_ERROR_FS: u16 = 2;
 /// Byte offset of `s_uuid` from the start of the filesystem.
 pub const UUID: u64 = OFFSET + 0x68;
 
@@ -87,6 +89,12 @@ pub struct SuperBlock {
     /// User, group and project quota inodes; 0 where there is none.
     pub quota_inums: [Ino; 3],
     pub s_orphan_file_inum: Ino,
+    /// The first of the list of orphans; 0 if there is none.
+    pub s_last_orphan: Ino,
+    /// The first inode that is not the filesystem's own.
+    pub s_first_ino: Ino,
+    /// True if the kernel found errors (EXT2_ERROR_FS in `s_state`).
+    pub has_errors: bool,
     /// The initial value of metadata's checksums.
     pub checksum_seed: u32,
     /// Number of block groups.
@@ -192,6 +200,9 @@ impl SuperBlock {
             s_backup_bgs: [u32(0x24c)?, u32(0x250)?],
             quota_inums: [Ino(u32(0x240)?), Ino(u32(0x244)?), Ino(u32(0x26c)?)],
             s_orphan_file_inum: Ino(u32(0x280)?),
+            s_last_orphan: Ino(u32(0xe8)?),
+            s_first_ino: Ino(if dynamic { u32(0x54)? } else { 11 }),
+            has_errors: u16(0x3a)? & EXT2_ERROR_FS != 0,
             checksum_seed: if s_feature_incompat & incompat::CSUM_SEED != 0 {
                 u32(0x270)?
             } else {

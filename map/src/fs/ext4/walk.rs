@@ -11,6 +11,9 @@ use super::superblock::SuperBlock;
 use super::tree::{Node, below, root};
 use crate::fs::image::Image;
 
+/// A position behind every block of a file.
+const NOWHERE: FileBlock = FileBlock(u64::MAX);
+
 /// Walks the trees of one filesystem's inodes. Each block is followed as a node only once, because a few blocks that lead to one
 /// another would make a tree of billions of nodes.
 pub struct Walker<'a> {
@@ -27,6 +30,8 @@ struct Of {
     seed: Option<Seed>,
     /// The end of what was listed of the file; the extents of all nodes must be in order.
     end: FileBlock,
+    /// The block from which on the file is cut.
+    cut: FileBlock,
 }
 
 impl<'a> Walker<'a> {
@@ -52,6 +57,11 @@ impl<'a> Walker<'a> {
     /// Lists the blocks of an inode, given its raw bytes. A fault in a part of its tree becomes a complaint, and that part is left
     /// out.
     pub fn list(&mut self, record: &InodeRecord, raw: &[u8]) -> BlockList {
+        self.list_until(NOWHERE, record, raw)
+    }
+
+    /// Lists the blocks as [`Walker::list`] does; those from `cut` on, and nodes that lead to no others, are listed as freed.
+    pub fn list_until(&mut self, cut: FileBlock, record: &InodeRecord, raw: &[u8]) -> BlockList {
         let mut list = BlockList::default();
         if record.block_map == BlockMap::None {
             return list;
@@ -65,6 +75,7 @@ impl<'a> Walker<'a> {
             block_map: record.block_map,
             seed: seed.filter(|_| self.checks_sums),
             end: FileBlock(0),
+            cut,
         };
         let i_block = raw.get(0x28..0x64).unwrap_or_default();
         match root(record.block_map, i_block, self.sb.block_size) {
@@ -115,11 +126,18 @@ impl<'a> Walker<'a> {
             list.complain(format!("block {block} is out of order"));
         } else {
             of.end = logical.plus(blocks);
-            list.push(Run {
-                logical,
-                block,
-                blocks,
-            });
+            let kept = logical.up_to(of.cut).min(blocks);
+            if kept > 0 {
+                list.push(Run {
+                    logical,
+                    block,
+                    blocks: kept,
+                });
+            }
+            if kept < blocks {
+                let freed = blocks.saturating_sub(kept);
+                list.freed.push((block.plus(kept), freed));
+            }
         }
     }
 
@@ -133,19 +151,28 @@ impl<'a> Walker<'a> {
             return Err(Wrong::Twice);
         }
         list.entries = list.entries.saturating_add(1);
+        let buf = self.sb.read_block(self.image, block, "");
+        let buf = buf.map_err(|_| Wrong::Because("cannot be read".into()));
+        let below = buf.and_then(|buf| entries(node, &buf, of));
+        let leads_to_cut =
+            |below: &Vec<Node>| of.cut < NOWHERE && below.iter().all(|node| node.logical >= of.cut);
         match (of.block_map, node.height) {
+            _ if below.as_ref().is_ok_and(leads_to_cut) => list.freed.push((block, 1)),
             (BlockMap::Indirect, 2..) => list.upper_tree.push(block),
             _ => list.tree.push(block),
         }
-        let buf = self.sb.read_block(self.image, block, "");
-        let buf = buf.map_err(|_| Wrong::Because("cannot be read".into()))?;
-        if let (BlockMap::Extents, Some(seed)) = (of.block_map, of.seed)
-            && !is_extent_node_sound(seed, &buf)
-        {
-            return Err(Wrong::Because("has a wrong checksum".into()));
-        }
-        below(of.block_map, node, &buf).map_err(|what| Wrong::Because(what.into()))
+        below
     }
+}
+
+/// Parses a node.
+fn entries(node: &Node, buf: &[u8], of: &Of) -> Result<Vec<Node>, Wrong> {
+    if let (BlockMap::Extents, Some(seed)) = (of.block_map, of.seed)
+        && !is_extent_node_sound(seed, buf)
+    {
+        return Err(Wrong::Because("has a wrong checksum".into()));
+    }
+    below(of.block_map, node, buf).map_err(|what| Wrong::Because(what.into()))
 }
 
 /// The reason why a node is not followed.

@@ -17,6 +17,7 @@ use crate::fs::image::Image;
 use crate::fs::names::link;
 use crate::fs::notices::Notices;
 use crate::fs::progress::{Part, Watcher};
+use crate::fs::state::State;
 use crate::fs::volume::Volume;
 use crate::map::{Inode, Map};
 
@@ -64,11 +65,16 @@ use superblock::SuperBlock;
 /// Returns an error if no superblock or no checkpoint is sound, if the image is shorter than the filesystem, or if the
 /// layout is not supported, such as an image of one of several devices alone.
 pub fn build(image: &Image, start_sector: u64) -> Result<Map> {
-    build_with(image, start_sector, &|_| {})
+    build_with(State::NextMount, image, start_sector, &|_| {})
 }
 
-/// Builds the map as [`build`] does, and reports progress to `watcher`.
-pub(super) fn build_with(image: &Image, start_sector: u64, watcher: &Watcher) -> Result<Map> {
+/// Builds the map as [`build`] does, or as it was at the last checkpoint, and reports progress to `watcher`.
+pub(super) fn build_with(
+    state: State,
+    image: &Image,
+    start_sector: u64,
+    watcher: &Watcher,
+) -> Result<Map> {
     let notices = &mut Notices::default();
     let sb = &SuperBlock::read(image, notices)?;
     let blocks = Blocks {
@@ -81,7 +87,10 @@ pub(super) fn build_with(image: &Image, start_sector: u64, watcher: &Watcher) ->
     let mut valid = sit::read(blocks, sb, cp, journals, notices)?;
     let part = Part::new(watcher, "node address table", block::index(sb.nat_blocks()));
     let nat = Nat::read(blocks, sb, cp, journals, notices, part)?;
-    let recovery = &Recovery::read(blocks, sb, cp, &nat, notices);
+    let recovery = &match state {
+        State::NextMount | State::Mounted => Recovery::read(blocks, sb, cp, &nat, notices),
+        State::AsIs => Recovery::default(),
+    };
     let scan = Scan::default();
     let scanner = Scanner {
         blocks,

@@ -12,7 +12,7 @@ const JBD2_FLAG_LAST_TAG: u32 = 8;
 
 const UUID_LEN: usize = 16;
 /// Length in bytes of `struct jbd2_journal_block_tail`.
-const TAIL_LEN: usize = 4;
+pub const TAIL_LEN: usize = 4;
 
 /// One tag: the home of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,17 @@ pub struct Tag {
     pub t_blocknr: u64,
     /// True if the block's first four bytes were the magic number; they are zeros in the copy.
     pub is_escaped: bool,
+    /// The checksum of the copy: 32 bits in v3, 16 in v2, none before.
+    pub checksum: Option<Checksum>,
+}
+
+/// The checksum of a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checksum {
+    /// All of it.
+    V3(u32),
+    /// Its low half.
+    V2(u16),
 }
 
 /// Returns the tags of a descriptor block, up to where it is damaged.
@@ -66,9 +77,15 @@ fn tag(sb: &Superblock, buf: &[u8]) -> Option<(Tag, u32)> {
         true => u32_at(buf, 0x8)?,
         false => 0,
     };
+    let checksum = match (sb.has_tag3(), sb.has_csum_v2()) {
+        (true, _) => Some(Checksum::V3(u32_at(buf, 0xc)?)),
+        (false, true) => Some(Checksum::V2(u16_at(buf, 0x4)?)),
+        (false, false) => None,
+    };
     let tag = Tag {
         t_blocknr: u64::from(high) << 32 | u64::from(low),
         is_escaped: flags & JBD2_FLAG_ESCAPE != 0,
+        checksum,
     };
     Some((tag, flags))
 }
