@@ -8,6 +8,7 @@
 //! completions ──────────────┤
 //! freed.entries ─── Owners ──┤
 //! fork.entries ──── Family ──┤
+//! comm.entries ──── ProcessNames ┤
 //! stack.entries ─── Stacks ──┤
 //! the map ──────────────────┘
 //! ```
@@ -34,6 +35,7 @@ mod op;
 mod owners;
 mod pending;
 mod process;
+mod process_names;
 mod registry;
 pub(crate) mod role;
 mod rows;
@@ -48,7 +50,8 @@ pub use attributor::Attributor;
 pub use family::Family;
 pub use file::{File, FileId};
 pub use op::Op;
-pub use process::{Process, ProcessId, Task};
+pub use process::{Process, ProcessId, Task, called};
+pub use process_names::ProcessNames;
 pub use registry::Registry;
 pub use rows::{JournalBlock, Leftovers, Mounting, Names, Request, Row};
 pub use stacks::{Stack, StackId};

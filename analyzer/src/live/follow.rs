@@ -10,7 +10,7 @@ use mostrace_bundle::table::TableReader;
 use mostrace_bundle::{Bundle, Zones, layout};
 
 use super::chain::Chain;
-use crate::attribute::Attributor;
+use crate::attribute::{Attributor, Registry};
 use crate::blktrace::{Completions, Partial, Trace};
 use crate::causes::{Causer, Sharing, Tables, are_whole};
 use crate::pipeline::{Pipeline, Step};
@@ -20,9 +20,9 @@ type Result<T> = std::result::Result<T, Error>;
 
 /// Takes the contents of a running recording's segments.
 pub trait Fold {
-    /// Takes a system call of the segment, and the cgroup that its process was in, if it is known; all of a segment's calls come
-    /// before its completions. A recording without calls has none.
-    fn call(&mut self, call: &RawCall, cgroup: Option<&[u8]>);
+    /// Takes a system call of the segment, and the registry that knows its process; all of a segment's calls come before its
+    /// completions. A recording without calls has none.
+    fn call(&mut self, call: &RawCall, registry: &Registry<'_>);
     /// Takes a completed request of the segment.
     fn push(&mut self, step: &Step<'_, '_>);
     /// Ends the segment of this manifest. `has_calls` is false if calls are not recorded.
@@ -59,6 +59,7 @@ pub fn follow(
         mut f2fs,
         mut asked,
         mut cgroups,
+        mut comms,
     ] = files.readers()?;
     let mut of_bios = [processes, names, dirtiers];
     let of_bios = of_bios.iter_mut().flatten().collect();
@@ -91,14 +92,17 @@ pub fn follow(
             cgroups.go_on();
             pipeline.learn_cgroups(cgroups)?;
         }
+        if let Some(comms) = &mut comms {
+            comms.go_on();
+            pipeline.learn_process_names(comms)?;
+        }
         if let Some(asked) = &mut asked {
             asked.go_on();
             let end = next.as_ref().map(|_| waiting.manifest.clock.stop_mono_ns);
             let end = end.unwrap_or(u64::MAX);
             while let Some(entry) = asked.next_if(|head| head.time_ns.get() <= end)? {
                 if let EntryRef::Call(call) = entry {
-                    let (tgid, time_ns) = (call.tgid.get(), call.head.time_ns.get());
-                    fold.call(call, pipeline.registry().cgroup(tgid, time_ns));
+                    fold.call(call, pipeline.registry());
                 }
             }
         }
@@ -123,7 +127,7 @@ struct Waiting {
 }
 
 /// The tables that are read. Calls are read twice: ahead of the events for causes, and for what was asked.
-const READ: [&str; 9] = [
+const READ: [&str; 10] = [
     layout::PROCESS,
     layout::FILE,
     layout::DIRTIER,
@@ -133,6 +137,7 @@ const READ: [&str; 9] = [
     layout::F2FS,
     layout::CALL,
     layout::CGROUP,
+    layout::COMM,
 ];
 
 /// These tables of all segments, each record once.

@@ -41,6 +41,8 @@ impl Provides {
     pub const CAUSES: Provides = Provides(4);
     /// Operations, for a replay.
     pub const OPERATIONS: Provides = Provides(16);
+    /// Names of processes.
+    pub const NAMES: Provides = Provides(32);
     /// Recordings that can go to segments.
     pub const SEGMENTS: Provides = Provides(8);
 
