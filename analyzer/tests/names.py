@@ -91,7 +91,7 @@ def use_a_number_again():
         in_thread("helper", lambda: write(name))
 
     first = in_child(lambda: work("earlier"))
-    for _ in range(100):
+    for _ in range(300):
         with open(LAST_PID, "w", encoding="utf-8") as last:
             last.write(str(first - 1))
         if in_child(lambda: os.getpid() == first and work("later")) == first:

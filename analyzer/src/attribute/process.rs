@@ -412,10 +412,12 @@ impl Processes {
 
     /// Returns the processes, and the names that they had.
     pub fn into_list(mut self) -> (Vec<Process>, ProcessNames) {
-        let mut seen: Vec<&Process> = self.list.iter().filter(|p| p.pid == p.tgid).collect();
+        let mut seen: Vec<&Process> = self.list.iter().collect();
         seen.sort_by_key(|process| process.told_ns);
-        let seen = seen.into_iter();
-        let seen = seen.filter_map(|main| Some((main.tgid?, main.comm.as_deref()?)));
+        let seen = seen.into_iter().filter_map(|process| {
+            let is_main = process.pid == process.tgid;
+            Some((process.tgid?, is_main, process.comm.as_deref()?))
+        });
         self.names.take_seen(seen);
         for process in &mut self.list {
             match process.tgid {

@@ -69,13 +69,24 @@ impl ProcessNames {
         next
     }
 
-    /// Takes the names of main threads, in the order in which they were seen, if the recording has no table: a process is then known by
-    /// the last one.
-    pub(super) fn take_seen<'p>(&mut self, seen: impl Iterator<Item = (u32, &'p [u8])>) {
+    /// Takes the names of threads, in the order in which they were seen, if the recording has no table. A process is then called what
+    /// its main thread was called last. If that was not seen, it has the name that all its other threads have, and none if they have
+    /// several: a thread begins with the name of the one that starts it.
+    pub(super) fn take_seen<'p>(&mut self, seen: impl Iterator<Item = (u32, bool, &'p [u8])>) {
         if self.are_told {
             return;
         }
-        for (tgid, name) in seen {
+        let mut names: HashMap<u32, (bool, Option<&[u8]>)> = HashMap::default();
+        for (tgid, is_main, name) in seen {
+            let known = names.entry(tgid).or_insert((is_main, Some(name)));
+            match (known.0, is_main) {
+                (_, true) => *known = (true, Some(name)),
+                (false, false) if known.1 != Some(name) => known.1 = None,
+                _ => {}
+            }
+        }
+        for (tgid, (_, name)) in names {
+            let Some(name) = name else { continue };
             let name = self.number(name);
             let since = Since {
                 time_ns: 0,
@@ -195,10 +206,20 @@ pub(super) mod tests {
     #[test]
     fn a_recording_without_the_table_knows_the_main_threads_that_it_saw() {
         let mut names = ProcessNames::default();
-        names.take_seen([(7, &b"sh"[..]), (7, b"app")].into_iter());
+        let seen = [
+            (7, true, &b"sh"[..]),
+            (7, true, b"app"),
+            (7, false, b"thread"),
+        ];
+        names.take_seen(seen.into_iter());
         assert_eq!(called(&names, [0; 4]), [Some("app"); 4]);
+        for (threads, name) in [(["a", "a"], Some("a")), (["a", "b"], None)] {
+            let mut names = ProcessNames::default();
+            names.take_seen(threads.map(|name| (7, false, name.as_bytes())).into_iter());
+            assert_eq!(called(&names, [0; 4]), [name; 4]);
+        }
         let mut told = self::names(&[]);
-        told.take_seen([(7, &b"sh"[..])].into_iter());
+        told.take_seen([(7, true, &b"sh"[..])].into_iter());
         assert_eq!(called(&told, [0; 4]), [None; 4]);
     }
 }
