@@ -11,13 +11,12 @@
 use std::collections::BTreeMap;
 
 use mostrace_bundle::blk_io_trace::BlkIoTrace;
-use mostrace_bundle::entry::{NONE, RawComm, RawHead, TYPE_CGROUP, TYPE_COMM};
+use mostrace_bundle::entry::TYPE_CGROUP;
 use mostrace_bundle::operation::TYPE_OPERATION;
 use mostrace_bundle::{Folder, layout};
-use zerocopy::{IntoBytes, LE};
+use zerocopy::LE;
 
 use crate::error::Result;
-use crate::machine::processes;
 
 mod cause_tables;
 mod completions;
@@ -118,29 +117,13 @@ impl Sink {
         self.is_tool_writing = true;
     }
 
-    /// Makes the tables of entries, with the names that processes have now, replacing those of a source that was tried before. Messages about entries name `from`.
+    /// Makes the tables of entries, replacing those of a source that was tried before. Messages about entries name `from`.
     ///
     /// # Errors
     /// Returns an error if the bundle cannot be written.
     pub fn open_entries(&mut self, from: &str) -> Result<()> {
         let names = self.names.clone();
-        let mut tables = EntryTables::create(&self.folder, names, from, self.retention)?;
-        for named in processes::named() {
-            let head = RawHead {
-                kind: TYPE_COMM.into(),
-                size: (size_of::<RawComm>() as u16).into(),
-                time_ns: named.time_ns.into(),
-                sector: NONE.into(),
-                ..RawHead::default()
-            };
-            let entry = RawComm {
-                head,
-                tgid: named.tgid.into(),
-                comm: named.comm,
-                ..RawComm::default()
-            };
-            tables.push(entry.as_bytes())?;
-        }
+        let tables = EntryTables::create(&self.folder, names, from, self.retention)?;
         self.entries = Some(tables);
         Ok(())
     }

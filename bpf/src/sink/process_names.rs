@@ -4,6 +4,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::mem::offset_of;
+use std::path::Path;
 
 use foldhash::fast::RandomState;
 use mostrace_bundle::entry::{
@@ -12,7 +13,6 @@ use mostrace_bundle::entry::{
 };
 
 use super::tables::kind_of;
-use crate::machine::processes;
 
 /// The size of an entry in bytes.
 pub(super) const COMM: usize = size_of::<RawComm>();
@@ -57,7 +57,7 @@ impl ProcessNames {
             return false;
         };
         if self.known.len() > self.many {
-            self.known.retain(|&tgid, _| processes::exists(tgid));
+            self.known.retain(|&tgid, _| runs(tgid));
             self.many = MANY.max(2 * self.known.len());
         }
         let names = self.known.entry(tgid).or_default();
@@ -90,6 +90,11 @@ impl ProcessNames {
         told.flat_map(|names| &names.latest)
             .map(<[u8; COMM]>::as_slice)
     }
+}
+
+/// Returns true if a process, or a thread, of this number runs.
+fn runs(tgid: u32) -> bool {
+    Path::new("/proc").join(tgid.to_string()).exists()
 }
 
 const TGID: usize = offset_of!(RawComm, tgid);

@@ -17,6 +17,7 @@ use crate::sink::Sink;
 pub(crate) mod blktrace;
 pub(crate) mod bpf;
 pub(crate) mod ftrace;
+mod process_names;
 pub(crate) mod recorder;
 pub(crate) mod tracefs;
 

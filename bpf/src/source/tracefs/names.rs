@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The names of processes from plain tracepoints, for sources of entries that do not report them.
 
-use mostrace_bundle::entry::{Flags, NONE, RawComm, RawHead, TYPE_COMM, comm_flags};
+use mostrace_bundle::entry::{Flags, RawComm, comm_flags};
 use zerocopy::IntoBytes;
 
 use super::format::{Field, Format};
 use super::instance::{self, Instance, Record};
 use crate::error::Result;
 use crate::sink::Sink;
+use crate::source::process_names::entry;
 use crate::source::{Losses, Provides, Remark, Source};
 
 /// The tracepoints, the field of each with the new name, and what each shows. Threads are not told from processes: the number of a
@@ -69,26 +70,8 @@ impl ProcessNames {
     fn entry(&self, record: &Record) -> Option<RawComm> {
         let event = self.events.iter().find(|event| event.id == record.id())?;
         let tgid = u32::try_from(event.pid.number(&record.bytes)?).ok()?;
-        let mut comm = [0; 16];
-        let named = event.comm.text(&record.bytes)?;
-        for (byte, name) in comm.iter_mut().take(15).zip(named) {
-            *byte = *name;
-        }
-        let head = RawHead {
-            kind: TYPE_COMM.into(),
-            size: (size_of::<RawComm>() as u16).into(),
-            time_ns: record.time_ns.into(),
-            sector: NONE.into(),
-            cpu: (record.cpu as u16).into(),
-            flags: event.flags,
-            ..RawHead::default()
-        };
-        Some(RawComm {
-            head,
-            tgid: tgid.into(),
-            comm,
-            ..RawComm::default()
-        })
+        let comm = event.comm.text(&record.bytes)?;
+        Some(entry(tgid, record.time_ns, event.flags, comm))
     }
 }
 
