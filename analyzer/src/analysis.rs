@@ -269,7 +269,8 @@ impl Analysis {
             let Some(mut calls) = recording.calls()? else {
                 continue;
             };
-            for database in transactions::databases(&mut calls, &self.facts.names_of(nth))? {
+            let (names, process_names) = (self.facts.names_of(nth), self.facts.process_names(nth));
+            for database in transactions::databases(&mut calls, &names, process_names)? {
                 all.push(Database {
                     bundle: self.facts.name_of(nth).into(),
                     comm: self.facts.shown(&database.comm),
@@ -298,7 +299,7 @@ impl Analysis {
             let spans = transactions::spans(&mut calls, &names.files)?;
             all.extend(spans.into_iter().map(|span| Committed {
                 origin,
-                tgid: span.tgid,
+                task: span.task,
                 file: span.file,
                 start_ns: span.start_ns,
                 end_ns: span.end_ns,

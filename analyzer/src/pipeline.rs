@@ -108,6 +108,14 @@ impl<'a, R: Read> Pipeline<'a, R> {
         Ok(self.attributor.learn_cgroups(table)?)
     }
 
+    /// Reads what the table of the names of processes has become longer by, ahead of the events that it is about.
+    ///
+    /// # Errors
+    /// Returns an error if the table cannot be read.
+    pub fn learn_process_names(&mut self, table: &mut TableReader<impl Read>) -> Result<(), Error> {
+        Ok(self.attributor.learn_process_names(table)?)
+    }
+
     /// Returns the completions, with what they have shown so far about the trace as a whole.
     pub fn completions(&self) -> &Completions {
         &self.completions

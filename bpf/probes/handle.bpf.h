@@ -379,7 +379,6 @@ static __always_inline void tell_call(const struct mostrace_handle *entry, bool 
 	/* A call of a stacked filesystem's file may change other files too: the source of a copy has its time of access. */
 	if (call->file && !call->entry.ino && call->entry.kind != MOSTRACE_CALL_WRITE)
 		return;
-	}
 	is_told = call->is_ours;
 	call->is_ours = true;
 	call->asks |= sync;

@@ -9,6 +9,7 @@
  */
 #include "cgroup.bpf.h"
 #include "ciphertext.bpf.h"
+#include "comm.bpf.h"
 #include "owner.bpf.h"
 #include "flush.bpf.h"
 #include "freed.bpf.h"
@@ -24,6 +25,7 @@ _Static_assert(sizeof(struct mostrace_process) == 88, "process");
 _Static_assert(sizeof(struct mostrace_file) == 72, "file");
 _Static_assert(sizeof(struct mostrace_dirtier) == 72, "dirtier");
 _Static_assert(sizeof(struct mostrace_freed) == 56, "freed");
+_Static_assert(sizeof(struct mostrace_comm) == 56, "comm");
 
 static __always_inline bool has_data(__u32 opf)
 {
@@ -252,6 +254,23 @@ static __always_inline int remap_bio(struct bio *bio, __u32 from, bool looped)
 
 PROGRAMS(, true)
 PROGRAMS(_unrolled, false)
+
+/* (task, clone_flags) in every kernel. */
+TRACEPOINT("task_newtask")
+int mostrace_new_task(__u64 *ctx)
+{
+	struct task_struct *task = (void *)CTX(ctx, 0);
+
+	return put_comm(&shared_ring, task, (char *)task + bpf_core_field_offset(struct task_struct, comm),
+			MOSTRACE_COMM_STARTED);
+}
+
+/* (task, comm) in every kernel; the name is still the old one. */
+TRACEPOINT("task_rename")
+int mostrace_rename_task(__u64 *ctx)
+{
+	return put_comm(&shared_ring, (void *)CTX(ctx, 0), (char *)CTX(ctx, 1), MOSTRACE_COMM_CHANGED);
+}
 
 /* (iocb, bio, pos): of kernels with the patch. */
 SEC("raw_tp/iomap_dio_submit_bio")

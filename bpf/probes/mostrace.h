@@ -29,6 +29,7 @@ enum mostrace_type {
 	MOSTRACE_OPERATION = 11,
 	MOSTRACE_CGROUP = 12,
 	MOSTRACE_STACK = 13,
+	MOSTRACE_COMM = 15,
 };
 
 /* The stage of a bio's or request's life at which the entry was made. */
@@ -453,6 +454,23 @@ struct mostrace_cgroup {
 	__u16 path_len;
 	__u16 pad;
 	char path[];
+};
+
+/* Flags of the head of a process's name. */
+enum mostrace_comm_flags {
+	MOSTRACE_COMM_STARTED = 1,	/* the process began then */
+	MOSTRACE_COMM_CHANGED = 2,	/* it had another name before */
+};
+
+/*
+ * The name of a process, which is that of its main thread (the thread group's leader), from
+ * head.time_ns on. head.sector is MOSTRACE_NONE and head.bytes 0. 56 bytes.
+ */
+struct mostrace_comm {
+	struct mostrace_entry head;	/* flags: enum mostrace_comm_flags */
+	__u32 tgid;		/* process */
+	__u32 pad;
+	char comm[MOSTRACE_COMM_LEN];
 };
 
 /* Flags of a stack's head. */

@@ -76,7 +76,7 @@ static __always_inline __u32 request_rwf(struct io_kiocb *req)
 static __always_inline bool asks_for_durability(const struct mostrace_call *call, struct io_kiocb *req, struct file *file)
 {
 	return call->kind == MOSTRACE_CALL_WRITE ? writes_through(file, request_rwf(req)) :
-	       call->kind == MOSTRACE_CALL_FALLOCATE && allocates_through(file);
+	       call->kind == MOSTRACE_CALL_FALLOCATE && allocates_through(file, 0);
 }
 
 /* Tells the range of a request that does not write; it stays as it was asked for. */

@@ -215,6 +215,8 @@ pub const TYPE_F2FS: u16 = 9;
 pub const TYPE_FORK: u16 = 10;
 /// `MOSTRACE_CGROUP`.
 pub const TYPE_CGROUP: u16 = 12;
+/// `MOSTRACE_COMM`.
+pub const TYPE_COMM: u16 = 15;
 
 /// `struct mostrace_entry`: the head that every entry starts with.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -667,6 +669,30 @@ pub struct RawCgroup {
     pub pad: U16<LE>,
 }
 
+/// `enum mostrace_comm_flags`: the flags in the head of a process's name.
+pub mod comm_flags {
+    use super::Flags;
+
+    /// The process began at `head.time_ns`.
+    pub const STARTED: Flags = Flags(1);
+    /// The process had another name before.
+    pub const CHANGED: Flags = Flags(2);
+}
+
+/// `struct mostrace_comm`: the name of a process, which is that of its main thread, from `head.time_ns` on.
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct RawComm {
+    /// Common head; its flags are [`comm_flags`].
+    pub head: RawHead,
+    /// Process.
+    pub tgid: U32<LE>,
+    /// Zero.
+    pub pad: U32<LE>,
+    /// `task->comm`, NUL-padded.
+    pub comm: [u8; 16],
+}
+
 // The little-endian field types have alignment 1, so entries are read in place. The C header asserts the same sizes.
 const _: () = assert!(size_of::<RawHead>() == 32);
 const _: () = assert!(size_of::<RawProcess>() == 88);
@@ -679,6 +705,7 @@ const _: () = assert!(size_of::<RawCall>() == 120);
 const _: () = assert!(size_of::<RawF2fs>() == 72);
 const _: () = assert!(size_of::<RawFork>() == 40);
 const _: () = assert!(size_of::<RawCgroup>() == 48);
+const _: () = assert!(size_of::<RawComm>() == 56);
 
 /// A file entry and its name, borrowed from a buffer.
 #[derive(Clone, Copy, Debug)]
@@ -827,6 +854,8 @@ entries! {
     F2fs(RawF2fs) = TYPE_F2FS,
     /// A process that was started.
     Fork(RawFork) = TYPE_FORK,
+    /// The name of a process.
+    Comm(RawComm) = TYPE_COMM,
 }
 
 impl<'a> EntryRef<'a> {

@@ -37,6 +37,8 @@ pub const CAUSES: [&str; 4] = [HANDLE, DIRTIED, CALL, F2FS];
 pub const FORK: &str = "fork.entries";
 /// The table of the cgroups of processes.
 pub const CGROUP: &str = "cgroup.entries";
+/// The table of the names of processes.
+pub const COMM: &str = "comm.entries";
 /// The table of the stacks that calls were made and handles begun from.
 pub const STACK: &str = "stack.entries";
 /// The table of the operations that changed the filesystem, for a replay.
@@ -64,7 +66,7 @@ pub fn is_known(name: &str) -> bool {
 fn is_table(name: &str) -> bool {
     TABLES.contains(&name)
         || CAUSES.contains(&name)
-        || [FREED, NAMES, CALLED, FORK, CGROUP, STACK, OPERATION].contains(&name)
+        || [FREED, NAMES, CALLED, FORK, CGROUP, COMM, STACK, OPERATION].contains(&name)
 }
 
 /// Returns the CPU in an event file's name; None if it is not the name of one.
@@ -117,6 +119,7 @@ mod tests {
             F2FS,
             FORK,
             CGROUP,
+            COMM,
             STACK,
             OPERATION,
             NAMES,

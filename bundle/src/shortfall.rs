@@ -14,8 +14,8 @@ use crate::blk_io_trace::BlkIoTrace;
 use crate::entry::operation::RawOperation;
 use crate::entry::stack::RawStack;
 use crate::entry::{
-    RawCall, RawCgroup, RawDirtied, RawDirtier, RawF2fs, RawFile, RawFork, RawFreed, RawHandle,
-    RawProcess,
+    RawCall, RawCgroup, RawComm, RawDirtied, RawDirtier, RawF2fs, RawFile, RawFork, RawFreed,
+    RawHandle, RawProcess,
 };
 use crate::layout;
 use crate::length::as_u64;
@@ -26,7 +26,7 @@ use crate::table::HEADER_LEN;
 const LISTED: usize = 8;
 
 /// The tables whose entries the manifest counts, and the length of an entry without a payload.
-const COUNTED: [(&str, usize); 12] = [
+const COUNTED: [(&str, usize); 13] = [
     (layout::PROCESS, size_of::<RawProcess>()),
     (layout::FILE, size_of::<RawFile>()),
     (layout::DIRTIER, size_of::<RawDirtier>()),
@@ -37,6 +37,7 @@ const COUNTED: [(&str, usize); 12] = [
     (layout::FREED, size_of::<RawFreed>()),
     (layout::FORK, size_of::<RawFork>()),
     (layout::CGROUP, size_of::<RawCgroup>()),
+    (layout::COMM, size_of::<RawComm>()),
     (layout::STACK, size_of::<RawStack>()),
     (layout::OPERATION, size_of::<RawOperation>()),
 ];

@@ -38,6 +38,7 @@ fn records() -> Vec<Vec<u8>> {
         common::f2fs(),
         common::fork(),
         common::cgroup(),
+        common::comm(),
         common::stack(),
         common::operation(),
     ]
@@ -112,6 +113,10 @@ fn records_come_back_as_they_were() {
                 assert_eq!(path, b"/apps/app");
                 None
             }
+            Entry::Comm(c) => {
+                assert_eq!((c.tgid.get(), &c.comm[..5]), (8, &b"java\0"[..]));
+                None
+            }
             Entry::Stack(raw, text) => {
                 assert_eq!((raw.tgid.get(), raw.id.get()), (8, 99));
                 let app = Place {
@@ -135,14 +140,14 @@ fn records_come_back_as_they_were() {
             }
         })
         .collect();
-    let mut expected = vec![None; 15];
+    let mut expected = vec![None; 16];
     expected[1..4].copy_from_slice(&[Some(0), Some(8), Some(255)]);
     assert_eq!(names, expected);
     let sectors: Vec<u64> = entries.iter().map(|e| e.head().sector.get()).collect();
     assert_eq!(
         sectors,
         [
-            8, 8, 8, 16, 24, 24, NONE, 32, NONE, 40, NONE, NONE, NONE, NONE, NONE
+            8, 8, 8, 16, 24, 24, NONE, 32, NONE, 40, NONE, NONE, NONE, NONE, NONE, NONE
         ]
     );
 }

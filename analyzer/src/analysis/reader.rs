@@ -140,6 +140,9 @@ impl Reader<'_> {
         if let Some(table) = self.recording.table(layout::CGROUP)?.as_mut() {
             attributor = attributor.with_cgroups(table)?;
         }
+        if let Some(table) = self.recording.table(layout::COMM)?.as_mut() {
+            attributor = attributor.with_process_names(table)?;
+        }
         if self.options.causes.is_some()
             && let Some(table) = self.recording.table(layout::STACK)?.as_mut()
         {

@@ -141,6 +141,23 @@ impl<'a, R: Read> Attributor<'a, R> {
         self.registry.processes.cgroups_mut().read(table)
     }
 
+    /// Reads the table of the names of processes. Call it before anything that names processes.
+    ///
+    /// # Errors
+    /// Returns an error if the table cannot be read.
+    pub fn with_process_names(mut self, table: &mut TableReader<impl Read>) -> Result<Self, Error> {
+        self.learn_process_names(table)?;
+        Ok(self)
+    }
+
+    /// Reads the entries that were added to the table of the names of processes.
+    ///
+    /// # Errors
+    /// Returns an error if the table cannot be read.
+    pub fn learn_process_names(&mut self, table: &mut TableReader<impl Read>) -> Result<(), Error> {
+        self.registry.processes.names_mut().read(table)
+    }
+
     /// Reads the table of stacks.
     ///
     /// # Errors
@@ -271,9 +288,12 @@ impl<'a, R: Read> Attributor<'a, R> {
         self.registry.files.fill_in();
         let map = self.registry.files.map();
         let (stacks, missing_stacks) = self.registry.stacks.into_list();
+        let knows_family = self.registry.processes.knows_family();
+        let (processes, process_names) = self.registry.processes.into_list();
         Ok(Names {
-            knows_family: self.registry.processes.knows_family(),
-            processes: self.registry.processes.into_list(),
+            knows_family,
+            processes,
+            process_names,
             files: role::assign(self.registry.files.into_list(), map),
             stacks,
             missing_stacks,
@@ -329,6 +349,7 @@ impl<'a, R: Read> Attributor<'a, R> {
                     | EntryRef::F2fs(_)
                     | EntryRef::Fork(_)
                     | EntryRef::Cgroup(_)
+                    | EntryRef::Comm(_)
                     | EntryRef::Stack(_)
                     | EntryRef::Operation(_) => {}
                 }

@@ -8,6 +8,7 @@
 //! completions ──────────────┤
 //! freed.entries ─── Owners ──┤
 //! fork.entries ──── Family ──┤
+//! comm.entries ──── ProcessNames ┤
 //! stack.entries ─── Stacks ──┤
 //! the map ──────────────────┘
 //! ```
@@ -35,6 +36,7 @@ mod op;
 mod owners;
 mod pending;
 mod process;
+mod process_names;
 mod registry;
 pub(crate) mod role;
 mod rows;
@@ -49,7 +51,8 @@ pub use attributor::Attributor;
 pub use family::Family;
 pub use file::{File, FileId};
 pub use op::Op;
-pub use process::{Process, ProcessId, Task};
+pub use process::{Process, ProcessId, Task, called};
+pub use process_names::ProcessNames;
 pub use registry::Registry;
 pub use rows::{JournalBlock, Leftovers, Mounting, Names, Request, Row};
 pub use stacks::{Stack, StackId};

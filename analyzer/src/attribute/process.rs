@@ -7,8 +7,10 @@ use mostrace_bundle::entry::{
 
 use super::cgroups::{CgroupId, Cgroups};
 use super::family::Family;
+use super::process_names::{NameId, ProcessNames};
 use super::{HashMap, HashSet};
 use crate::blktrace::{Names, Part};
+use crate::text::escape;
 
 /// The number of a [`Process`] in its list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -30,6 +32,9 @@ pub struct Process {
     pub uid: Option<u32>,
     /// `task->comm`, raw bytes without NULs.
     pub comm: Option<Box<[u8]>>,
+    /// The name of its process, which is that of the main thread then; None if unknown. If the process is not known, it is the
+    /// thread's own.
+    pub process_comm: Option<Box<[u8]>>,
     /// True if it belongs to the tree of the recorded command; None if unknown.
     pub of_command: Option<bool>,
     /// The path of its cgroup (v2); None if unknown.
@@ -68,11 +73,34 @@ macro_rules! tell_of_a_task {
 }
 tell_of_a_task!(RawProcess, RawDirtier, RawHandle, RawCall, RawF2fs);
 
+/// Returns the name of a process, escaped for a terminal; `?` if it is not known.
+pub fn called(name: Option<&[u8]>) -> String {
+    match name {
+        None | Some([]) => "?".into(),
+        Some(name) => escape(name),
+    }
+}
+
+/// Returns the text up to its NUL.
+pub(super) fn text(comm: &[u8]) -> &[u8] {
+    comm.split(|&byte| byte == 0).next().unwrap_or_default()
+}
+
 impl Task {
+    /// Returns its name without NULs.
+    pub fn comm(&self) -> &[u8] {
+        text(&self.comm)
+    }
+
+    /// Returns true for the main thread of its process.
+    pub fn is_main(&self) -> bool {
+        self.pid == self.tgid
+    }
+
     /// Returns true if the thread looks like one of the kernel's threads that write for others: owned by root,
     /// single-threaded, and with such a name.
     fn is_called_like_the_kernels(&self) -> bool {
-        self.uid == 0 && self.pid == self.tgid && is_kernels_name(&self.comm)
+        self.uid == 0 && self.is_main() && is_kernels_name(&self.comm)
     }
 }
 
@@ -108,9 +136,16 @@ const KERNEL_THREADS: [&str; 11] = [
 /// Prefixes that count only if a digit follows: a program's name may begin with them too.
 const NUMBERED_THREADS: [&str; 2] = ["loop", "md"];
 
-/// A thread as an entry described it, whether it is of the command's tree, and its cgroup: its number may have had another owner
-/// before, and it may have been in another cgroup.
-type Told = (Task, Option<bool>, Option<CgroupId>);
+/// A thread as an entry described it, and what else was so then: its number may have had another owner before.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Told {
+    task: Task,
+    /// Whether it was of the command's tree.
+    of_command: Option<bool>,
+    cgroup: Option<CgroupId>,
+    /// What its process was called, unless it is the main thread.
+    process: Option<NameId>,
+}
 
 /// The current owner of a thread number.
 struct Thread {
@@ -127,6 +162,7 @@ pub(super) struct Processes {
     /// The processes of the command's tree.
     family: Family,
     cgroups: Cgroups,
+    names: ProcessNames,
     by_entry: HashMap<Told, ProcessId>,
     /// The latest thread that an entry named for each thread number.
     by_pid: HashMap<u32, Thread>,
@@ -146,6 +182,7 @@ impl Default for Processes {
             list: vec![Process::default()],
             family: Family::default(),
             cgroups: Cgroups::default(),
+            names: ProcessNames::default(),
             by_entry: HashMap::default(),
             by_pid: HashMap::default(),
             before: HashMap::default(),
@@ -170,6 +207,16 @@ impl Processes {
     /// Returns the cgroups of processes; more of them become known as the trace is read.
     pub fn cgroups_mut(&mut self) -> &mut Cgroups {
         &mut self.cgroups
+    }
+
+    /// Returns the names of processes; more of them become known as the trace is read.
+    pub fn names_mut(&mut self) -> &mut ProcessNames {
+        &mut self.names
+    }
+
+    /// Returns the names of processes.
+    pub fn names(&self) -> &ProcessNames {
+        &self.names
     }
 
     /// Returns the path of the cgroup that a process was in.
@@ -257,14 +304,17 @@ impl Processes {
             }
             return id;
         }
-        let (_, of_command, cgroup) = told;
         let id = self.add(Process {
             pid: Some(task.pid),
             tgid: Some(task.tgid).filter(|&id| id != UNKNOWN_ID),
             uid: Some(task.uid).filter(|&id| id != UNKNOWN_ID),
-            comm: task.comm.split(|&b| b == 0).next().map(Into::into),
-            of_command,
-            cgroup: cgroup.and_then(|id| self.cgroups.path(id)).map(Into::into),
+            comm: Some(text(&task.comm).into()),
+            process_comm: self.names.of_task(&task, time_ns).map(Into::into),
+            of_command: told.of_command,
+            cgroup: told
+                .cgroup
+                .and_then(|id| self.cgroups.path(id))
+                .map(Into::into),
             told_ns: time_ns,
         });
         self.by_entry.insert(told, id);
@@ -280,9 +330,12 @@ impl Processes {
         if let Some(&id) = self.by_entry.get(&told) {
             return Some(id);
         }
-        let (task, of_command, cgroup) = told;
-        let path = self.cgroups.path(cgroup?)?.into();
-        let id = self.by_entry.remove(&(task, of_command, None))?;
+        let path = self.cgroups.path(told.cgroup?)?.into();
+        let before = Told {
+            cgroup: None,
+            ..told
+        };
+        let id = self.by_entry.remove(&before)?;
         self.list.get_mut(id.0 as usize)?.cgroup = Some(path);
         self.by_entry.insert(told, id);
         Some(id)
@@ -293,7 +346,16 @@ impl Processes {
             UNKNOWN_ID => None,
             tgid => self.cgroups.of(tgid, time_ns),
         };
-        (task, self.of_command(task, time_ns), cgroup)
+        let process = match task.is_main() || task.tgid == UNKNOWN_ID {
+            true => None,
+            false => self.names.of(task.tgid, time_ns),
+        };
+        Told {
+            task,
+            of_command: self.of_command(task, time_ns),
+            cgroup,
+            process,
+        }
     }
 
     fn of_command(&self, task: Task, time_ns: u64) -> Option<bool> {
@@ -353,8 +415,28 @@ impl Processes {
         }
     }
 
-    pub fn into_list(self) -> Vec<Process> {
-        self.list
+    /// Returns the processes, and the names that they had.
+    pub fn into_list(mut self) -> (Vec<Process>, ProcessNames) {
+        let mut seen: Vec<&Process> = self.list.iter().collect();
+        seen.sort_by_key(|process| process.told_ns);
+        let seen = seen.into_iter().filter_map(|process| {
+            let is_main = process.pid == process.tgid;
+            Some((process.tgid?, is_main, process.comm.as_deref()?))
+        });
+        self.names.take_seen(seen);
+        for process in &mut self.list {
+            match process.tgid {
+                Some(tgid) if process.process_comm.is_none() => {
+                    let name = self.names.of(tgid, process.told_ns);
+                    let name = name.and_then(|id| self.names.name(id));
+                    process.process_comm = name.map(Into::into);
+                }
+                Some(_) => {}
+                // The trace tells of threads alone.
+                None => process.process_comm.clone_from(&process.comm),
+            }
+        }
+        (self.list, self.names)
     }
 }
 

@@ -8,7 +8,7 @@ use super::file::Files;
 use super::owners::Owners;
 use super::process::{Processes, Task};
 use super::stacks::{StackId, Stacks};
-use super::{File, FileId, Process, ProcessId};
+use super::{File, FileId, Process, ProcessId, ProcessNames};
 
 /// Knows every process and file that a table or an event has named so far.
 pub struct Registry<'a> {
@@ -68,6 +68,11 @@ impl<'a> Registry<'a> {
     /// Returns what is known so far of a thread.
     pub fn process(&self, process: ProcessId) -> &Process {
         self.processes.get(process)
+    }
+
+    /// Returns the names of processes over time.
+    pub fn process_names(&self) -> &ProcessNames {
+        self.processes.names()
     }
 
     /// Returns the path of the cgroup that a process was in at `time_ns`; None if it is not known.

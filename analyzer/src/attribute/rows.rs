@@ -5,7 +5,7 @@ use mostrace_bundle::entry::{Flags, Jbd2, Origin, Stage};
 use mostrace_map::class::{Class, Kind, Provenance};
 
 use super::stacks::Stack;
-use super::{File, FileId, Op, Process, ProcessId};
+use super::{File, FileId, Op, Process, ProcessId, ProcessNames};
 use crate::blktrace::Completion;
 
 /// One completion, without its parts.
@@ -184,6 +184,8 @@ pub struct Leftovers {
 pub struct Names {
     /// Processes, indexed by [`ProcessId`].
     pub processes: Vec<Process>,
+    /// The names of processes over time.
+    pub process_names: ProcessNames,
     /// Files, indexed by [`FileId`].
     pub files: Vec<File>,
     /// Stacks, indexed by [`StackId`]; empty or an unknown one alone unless stacks were recorded.

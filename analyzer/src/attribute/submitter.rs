@@ -44,7 +44,7 @@ pub fn submitter(
     Some(name + SUBMITTER)
 }
 
-/// Returns the name in `comm:tgid`; a submitter is returned whole.
+/// Returns the name in `name:tgid`; a submitter is returned whole.
 pub fn program(process: &str) -> &str {
     match process.ends_with(SUBMITTER) {
         true => process,

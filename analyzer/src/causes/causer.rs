@@ -466,7 +466,7 @@ impl Found {
                     note(Act::Dropped, from, u64::MAX);
                 }
                 if emptied.is_vague {
-                    self.writes.lose(inode);
+                    self.writes.lose(inode, start_ns);
                 }
             }
             // Everything had been written out when the atomic write began.

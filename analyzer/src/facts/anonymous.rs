@@ -29,6 +29,10 @@ impl Facts {
         self.hidden = Some(*key);
         for process in &mut self.origins.names.processes {
             process.comm = process.comm.as_deref().map(|comm| hashed(key, comm));
+            process.process_comm = process
+                .process_comm
+                .as_deref()
+                .map(|comm| hashed(key, comm));
             process.cgroup = process.cgroup.as_deref().map(|path| path_of(key, path));
         }
         for file in &mut self.origins.names.files {
@@ -55,8 +59,8 @@ impl Facts {
     /// Returns the name of a process that may be shown: its hash if names are [hidden](Self::anonymize).
     pub(crate) fn shown(&self, comm: &[u8]) -> Box<[u8]> {
         match &self.hidden {
-            Some(key) => hashed(key, comm),
-            None => comm.into(),
+            Some(key) if !comm.is_empty() => hashed(key, comm),
+            _ => comm.into(),
         }
     }
 }

@@ -254,10 +254,10 @@ pub static ALL: &[Column] = &[
     derived(text("cgroup", |f| labels::cgroups(f, at::process), "path of the cgroup (v2) of the process that submitted it, as it was then; empty if the recording does not have it")),
     derived(text("dirty_cgroup", |f| labels::cgroups(f, at::dirtier), "the same of the process that dirtied the pages")),
     derived(caused(text("cause_cgroup", |f| labels::cgroups(f, at::cause), "the same of the process that caused it"))),
-    derived(text("process", |f| labels::processes(f, at::process), "comm:tgid of the process that submitted it")),
-    derived(text("dirtier", |f| labels::processes(f, at::dirtier), "comm:tgid of the process that dirtied the pages")),
+    derived(text("process", |f| labels::processes(f, at::process), "name:tgid of the process that submitted it; the name is that of its main thread then, and ? if it is not known. If the trace tells of threads alone (blktrace without entries), both are the thread's")),
+    derived(text("dirtier", |f| labels::processes(f, at::dirtier), "the same of the process that dirtied the pages")),
     derived(text("file", |f| labels::files(f, at::file), "the path, or the inode of a file without a name")),
-    derived(caused(text("cause_process", |f| labels::processes(f, at::cause), "comm:tgid of the process that caused it"))),
+    derived(caused(text("cause_process", |f| labels::processes(f, at::cause), "the same of the process that caused it"))),
     derived(caused(text("cause_file", |f| labels::files(f, at::cause), "path of the file that it was done to, or the inode of a file without a name"))),
     derived(caused(text("cause_database", labels::cause_databases, "path of the SQLite database that this file is or is a temporary file of"))),
     derived(caused(text("cause_role", labels::cause_roles, "role of that file in SQLite or another store"))),
@@ -267,6 +267,9 @@ pub static ALL: &[Column] = &[
     derived(id("zone", zone, "number of the zone in which its first sector lies, from 0; empty if the disk has no zones")),
     derived(text("bundle", labels::bundles, "the recording that the row comes from, by its label or its file's name; times and the numbers of processes, inodes and completions can be compared only within one recording")),
     derived(caused(text("cause_stack", labels::cause_stacks, "the stack from which it was caused, if stacks were recorded (record --stacks): the frames of the program, outermost first, then those of the kernel (marked _[k]), with semicolons between them; a program's function is known if its file is found, else the frame is file+0xoffset"))),
+    derived(text("process_comm", |f| labels::process_comms(f, at::process), "name of the process that submitted it, which is that of its main thread then; empty if it is not known")),
+    derived(text("dirty_process_comm", |f| labels::process_comms(f, at::dirtier), "the same of the process that dirtied the pages")),
+    derived(caused(text("cause_process_comm", |f| labels::process_comms(f, at::cause), "the same of the process that caused it"))),
 ];
 
 fn known(value: u64) -> Option<u64> {
@@ -394,6 +397,7 @@ mod tests {
             tgid: pid,
             uid: pid,
             comm: pid.map(|_| b"app"[..].into()),
+            process_comm: pid.map(|_| b"app"[..].into()),
             of_command: pid.map(|_| true),
             cgroup: pid.map(|_| b"/app"[..].into()),
             told_ns: 0,

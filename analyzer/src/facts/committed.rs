@@ -4,14 +4,15 @@
 use polars::prelude::{PolarsError, PolarsResult, polars_err};
 
 use super::Facts;
+use crate::attribute::Task;
 
 /// A committed transaction of SQLite's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Committed {
     /// Index of the recording.
     pub origin: usize,
-    /// Process ID.
-    pub tgid: u32,
+    /// A thread of the process that committed it.
+    pub task: Task,
     /// Inode and generation of the file whose call committed it.
     pub file: (u64, u32),
     /// Its start, ns in the trace's clock.

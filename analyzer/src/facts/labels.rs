@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Labels of processes and files, and words for the kernel's and the bundle's codes.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use mostrace_bundle::entry::{Origin, Stage};
@@ -14,7 +13,7 @@ use super::field::Field;
 use super::packages::package;
 use super::row::{Text, flag_if_known, number};
 use super::stored::{LETTERS, bits, column as at, found_code, kind_code};
-use crate::attribute::{self, File, Process, SUBMITTER, Stack};
+use crate::attribute::{self, File, Process, SUBMITTER, Stack, called};
 use crate::blktrace;
 use crate::causes::{Cause, Known, Reason};
 use crate::symbols::Symbols;
@@ -100,6 +99,12 @@ pub(super) fn comms(facts: &Facts, from: &'static str) -> Text {
     worded(from, of_processes(facts, from, comm))
 }
 
+/// Returns the names of the processes of threads.
+pub(super) fn process_comms(facts: &Facts, from: &'static str) -> Text {
+    let comm = |_, process: &Process| process.process_comm.as_deref().map(escape);
+    worded(from, of_processes(facts, from, comm))
+}
+
 pub(super) fn paths(facts: &Facts, from: &'static str) -> Text {
     let path = |_, file: &File| file.path.as_deref().map(escape);
     worded(from, of_files(facts, from, path))
@@ -135,7 +140,7 @@ pub(crate) fn file_label(file: &File) -> Option<String> {
     }
 }
 
-/// Returns the labels `comm:tgid`; the name is the main thread's if that was seen.
+/// Returns the labels `name:tgid`.
 pub(super) fn processes(facts: &Facts, from: &'static str) -> Text {
     worded(
         from,
@@ -159,13 +164,11 @@ pub(super) fn cgroups(facts: &Facts, from: &'static str) -> Text {
 
 /// Returns the label of each process by its number; if there are several recordings, with the recording's name.
 pub(crate) fn process_labels(facts: &Facts) -> Vec<Option<String>> {
-    let names = names_of_groups(facts);
     let processes = facts.origins.names.processes.iter().enumerate();
     let label = |(at, process): (usize, &Process)| {
         let origin = facts.origins.of_process(at);
         let tgid = process.tgid.or(process.pid)?;
-        let name = names.get(&(origin, tgid));
-        let name = name.map_or("?".into(), |comm| escape(comm));
+        let name = called(process.process_comm.as_deref());
         Some(format!("{name}:{tgid}{}", facts.origins.suffix(origin)))
     };
     processes.map(label).collect()
@@ -319,26 +322,6 @@ pub(super) fn cause_process_known(_: &Facts) -> Text {
 pub(super) fn checkpoint_reasons(_: &Facts) -> Text {
     let words = std::iter::once(None).chain(words_of::<Reason>());
     Text::new([at::bits], words, |[b]| bits::REASON.of(b))
-}
-
-/// Returns a name for each process of each recording: the main thread's latest one, or else any thread's. A program that a
-/// shell starts has the shell's name at first.
-fn names_of_groups(facts: &Facts) -> HashMap<(usize, u32), &[u8]> {
-    let mut names = HashMap::new();
-    for (at, process) in facts.origins.names.processes.iter().enumerate() {
-        let is_main = process.tgid.is_none() || process.tgid == process.pid;
-        let rank = (is_main, process.told_ns);
-        if let (Some(tgid), Some(comm)) = (process.tgid.or(process.pid), process.comm.as_deref()) {
-            let known = names
-                .entry((facts.origins.of_process(at), tgid))
-                .or_insert((rank, comm));
-            if rank >= known.0 {
-                *known = (rank, comm);
-            }
-        }
-    }
-    let names = names.into_iter();
-    names.map(|(tgid, (_, comm))| (tgid, comm)).collect()
 }
 
 pub(super) fn devices(facts: &Facts) -> Text {

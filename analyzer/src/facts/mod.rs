@@ -37,7 +37,7 @@ use std::sync::OnceLock;
 use mostrace_bundle::Manifest;
 use polars::prelude::{DataFrame, Expr, IntoLazy, LazyFrame, PolarsError, PolarsResult, col};
 
-use crate::attribute::Names;
+use crate::attribute::{Names, ProcessNames, Task, called};
 use crate::tally::sum;
 pub use anonymous::Key;
 pub(crate) use anonymous::{Texts, hashed};
@@ -116,6 +116,21 @@ impl Facts {
         }
     }
 
+    /// Returns what the processes of the recording at index `nth` were called.
+    pub(crate) fn process_names(&self, nth: usize) -> &ProcessNames {
+        let origin = self.origins.list.get(nth);
+        origin.map_or(&self.origins.names.process_names, |origin| {
+            &origin.process_names
+        })
+    }
+
+    /// Returns the name that a thread's process had at `time_ns` in the recording at index `nth`, as it may be shown; `?` if it is not
+    /// known.
+    pub(crate) fn called(&self, nth: usize, task: &Task, time_ns: u64) -> String {
+        let name = self.process_names(nth).of_task(task, time_ns);
+        called(name.map(|name| self.shown(name)).as_deref())
+    }
+
     /// Returns the index of the recording that a process belongs to.
     pub(crate) fn origin_of_process(&self, at: usize) -> usize {
         self.origins.of_process(at)
@@ -124,6 +139,11 @@ impl Facts {
     /// Returns the index of the recording that a file belongs to.
     pub(crate) fn origin_of_file(&self, at: usize) -> usize {
         self.origins.of_file(at)
+    }
+
+    /// Returns what is appended to the label of a process of the recording at index `nth`.
+    pub(crate) fn suffix_of(&self, nth: usize) -> String {
+        self.origins.suffix(nth)
     }
 
     /// Returns the number of recordings.

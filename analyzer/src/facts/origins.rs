@@ -4,7 +4,7 @@
 
 use mostrace_bundle::{Manifest, Packages};
 
-use crate::attribute::{FileId, Loops, Names, ProcessId, StackId};
+use crate::attribute::{FileId, Loops, Names, ProcessId, ProcessNames, StackId};
 use crate::causes::{Cause, CauseId};
 use crate::tally::Tally;
 
@@ -19,6 +19,8 @@ pub(crate) struct Origin {
     pub manifest: Option<Box<Manifest>>,
     /// Loop devices whose backing files lie on its filesystem.
     pub loops: Loops,
+    /// What its processes were called.
+    pub process_names: ProcessNames,
     /// One moment in the trace's clock and as Unix time, ns each.
     pub clock: Option<(u64, u64)>,
     /// The times of the first and last completion, ns.
@@ -91,6 +93,10 @@ impl Origins {
     /// Adds a recording with its names and causes.
     pub fn push(&mut self, origin: Origin, names: Names, causes: Vec<Cause>) {
         let base = origin.base;
+        let origin = Origin {
+            process_names: names.process_names,
+            ..origin
+        };
         // If the command's processes are unknown in one recording, they are unknown for all.
         self.names.knows_family =
             names.knows_family && (self.list.is_empty() || self.names.knows_family);

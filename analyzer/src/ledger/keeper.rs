@@ -13,7 +13,7 @@ use mostrace_map::class::Kind;
 use super::hour::{Figures, Gap, Hour, Key, Reading, since};
 use super::uid_io::UidIo;
 use crate::attribute::role::{Roles, database_of};
-use crate::attribute::{FileId, HashMap, Op, ProcessId, Registry};
+use crate::attribute::{FileId, HashMap, Op, ProcessId, Registry, Task, called};
 use crate::causes::{Cause, CauseId, Verdicts, asks};
 use crate::facts::package;
 use crate::live::{Fold, Paths};
@@ -26,8 +26,8 @@ use crate::text::escape;
 /// Reads a drive's own counters; none if it has none.
 pub type Drive = Box<dyn FnMut() -> Gauges + Send>;
 
-/// The key by which calls are summed up: user, name of the task, path of the cgroup, and operation.
-type Caller = (u32, [u8; 16], Option<Box<[u8]>>, &'static str);
+/// The key by which calls are summed up: user, name of the process, path of the cgroup, and operation.
+type Caller = (u32, String, Option<Box<[u8]>>, &'static str);
 
 /// Gives `tell` each hour when it is over. A segment counts for the hour in which it begins by the wall clock.
 pub struct Keeper<F> {
@@ -91,20 +91,22 @@ impl<F: FnMut(Hour)> Keeper<F> {
     }
 
     /// Returns the key of a task, without what it did.
-    fn task(&self, uid: Option<u32>, comm: Option<&[u8]>) -> Key {
+    fn task(&self, uid: Option<u32>, command: Option<String>) -> Key {
         Key {
             uid,
             package: uid.and_then(|uid| package(&self.packages, uid)),
-            command: comm.map(escape),
+            command,
             ..Key::default()
         }
     }
 
     fn process(&self, id: ProcessId, registry: &Registry<'_>) -> Key {
         let process = registry.process(id);
+        let number = process.tgid.or(process.pid);
+        let command = number.map(|_| called(process.process_comm.as_deref()));
         Key {
             cgroup: process.cgroup.as_deref().map(escape),
-            ..self.task(process.uid, process.comm.as_deref())
+            ..self.task(process.uid, command)
         }
     }
 
@@ -153,7 +155,7 @@ impl<F: FnMut(Hour)> Fold for Keeper<F> {
         self.companions.clear();
     }
 
-    fn call(&mut self, call: &RawCall, cgroup: Option<&[u8]>) {
+    fn call(&mut self, call: &RawCall, registry: &Registry<'_>) {
         let kind = CallKind::of(call.kind.get());
         let writes = matches!(kind, CallKind::Write | CallKind::Splice);
         let mut figures = Figures::default();
@@ -167,8 +169,10 @@ impl<F: FnMut(Hour)> Fold for Keeper<F> {
         if figures == Figures::default() {
             return;
         }
-        let cgroup = cgroup.map(Into::into);
-        let whose = (call.uid.get(), call.comm, cgroup, kind.into());
+        let (task, time_ns) = (Task::from(call), call.head.time_ns.get());
+        let cgroup = registry.cgroup(task.tgid, time_ns).map(Into::into);
+        let command = called(registry.process_names().of_task(&task, time_ns));
+        let whose = (task.uid, command, cgroup, kind.into());
         self.calls.entry(whose).or_default().tally(figures);
     }
 
@@ -241,12 +245,11 @@ impl<F: FnMut(Hour)> Fold for Keeper<F> {
             };
             self.hour.add(self.task(Some(uid), None), figures);
         }
-        for ((uid, comm, cgroup, operation), figures) in std::mem::take(&mut self.calls) {
-            let comm = comm.split(|&byte| byte == 0).next();
+        for ((uid, command, cgroup, operation), figures) in std::mem::take(&mut self.calls) {
             let key = Key {
                 operation: Some(operation),
                 cgroup: cgroup.as_deref().map(escape),
-                ..self.task(Some(uid), comm)
+                ..self.task(Some(uid), Some(command))
             };
             self.hour.add(key, figures);
         }

@@ -11,7 +11,7 @@ use mostrace_bundle::table::{TableReader, header};
 use mostrace_bundle::{Bundle, Zones, layout};
 
 use super::chain::Chain;
-use crate::attribute::Attributor;
+use crate::attribute::{Attributor, Registry};
 use crate::blktrace::{Completions, Partial, Trace};
 use crate::causes::{Causer, Sharing, Tables, are_whole};
 use crate::pipeline::{Pipeline, Step};
@@ -21,9 +21,9 @@ type Result<T> = std::result::Result<T, Error>;
 
 /// Takes the contents of a running recording's segments.
 pub trait Fold {
-    /// Takes a system call of the segment, and the cgroup that its process was in, if it is known; all of a segment's calls come
-    /// before its completions. A recording without calls has none.
-    fn call(&mut self, call: &RawCall, cgroup: Option<&[u8]>);
+    /// Takes a system call of the segment, and the registry that knows its process; all of a segment's calls come before its
+    /// completions. A recording without calls has none.
+    fn call(&mut self, call: &RawCall, registry: &Registry<'_>);
     /// Takes a completed request of the segment.
     fn push(&mut self, step: &Step<'_, '_>);
     /// Ends the segment of this manifest. `has_calls` is false if calls are not recorded.
@@ -92,6 +92,7 @@ fn stretch(
         mut f2fs,
         mut asked,
         mut cgroups,
+        mut comms,
     ] = files.readers()?;
     let mut of_bios = [processes, names, dirtiers];
     let of_bios = of_bios.iter_mut().flatten().collect();
@@ -130,14 +131,17 @@ fn stretch(
             cgroups.go_on();
             pipeline.learn_cgroups(cgroups)?;
         }
+        if let Some(comms) = &mut comms {
+            comms.go_on();
+            pipeline.learn_process_names(comms)?;
+        }
         if let Some(asked) = &mut asked {
             asked.go_on();
             let end = next.as_ref().map(|_| waiting.manifest.clock.stop_mono_ns);
             let end = end.unwrap_or(u64::MAX);
             while let Some(entry) = asked.next_if(|head| head.time_ns.get() <= end)? {
                 if let EntryRef::Call(call) = entry {
-                    let (tgid, time_ns) = (call.tgid.get(), call.head.time_ns.get());
-                    fold.call(call, pipeline.registry().cgroup(tgid, time_ns));
+                    fold.call(call, pipeline.registry());
                 }
             }
         }
@@ -179,7 +183,7 @@ impl Waiting {
 
 /// The tables that are read. Calls are read three times: ahead of the events for causes, further ahead for those that last long, and
 /// for what was asked.
-const READ: [&str; 10] = [
+const READ: [&str; 11] = [
     layout::PROCESS,
     layout::FILE,
     layout::DIRTIER,
@@ -190,9 +194,10 @@ const READ: [&str; 10] = [
     layout::F2FS,
     layout::CALL,
     layout::CGROUP,
+    layout::COMM,
 ];
 /// The place of the calls that are summed up: the last table of calls.
-const ASKED: usize = READ.len() - 2;
+const ASKED: usize = READ.len() - 3;
 
 /// These tables of all segments, each record once.
 #[derive(Default)]

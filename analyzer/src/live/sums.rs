@@ -13,7 +13,9 @@ use mostrace_map::class::Class;
 
 use super::paths::Paths;
 use super::view::{Amount, Device, Latency, Line, View};
-use crate::attribute::{self, File, FileId, HashMap, Loops, Op, ProcessId, Registry, Row};
+use crate::attribute::{
+    self, File, FileId, HashMap, Loops, Op, Process, ProcessId, Registry, Row, Task, called,
+};
 use crate::causes::{Cause, CauseId, Verdicts};
 use crate::pipeline::{Pipeline, Step};
 use crate::tally::Tally;
@@ -28,14 +30,14 @@ pub(super) struct Sums {
     read_latency: Latency,
     /// The shares of this segment.
     by_cause: HashMap<Whose, Amount>,
-    /// The bytes that each process's calls wrote in this segment, and its name.
-    asked: HashMap<u32, (u64, [u8; 16])>,
+    /// The bytes that each process's calls wrote in this segment.
+    asked: HashMap<Named, u64>,
     since: Duration,
     device: Device,
     classes: [u64; Class::ALL.len()],
     asked_in_all: u64,
     lost: u64,
-    /// The lines by process; a process is named after its command.
+    /// The lines by process.
     processes: HashMap<Who, Line>,
     /// The lines by path, or by inode as long as no path is known; None if neither is.
     files: HashMap<Option<Which>, Line>,
@@ -60,10 +62,17 @@ impl Whose {
     }
 }
 
+/// A process under one name, which is escaped for a terminal.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Named {
+    tgid: u32,
+    name: String,
+}
+
 /// A process that has a line.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Who {
-    Process(u32),
+    Process(Named),
     /// A submitter, by its marked name.
     Submitter(String),
     Nobody,
@@ -86,14 +95,19 @@ impl Sums {
     }
 
     /// Adds a system call.
-    pub fn call(&mut self, call: &RawCall) {
+    pub fn call(&mut self, call: &RawCall, registry: &Registry<'_>) {
         let writes = matches!(
             CallKind::of(call.kind.get()),
             CallKind::Write | CallKind::Splice
         );
         if writes && call.result.get() >= 0 {
-            let (bytes, _) = self.asked.entry(call.tgid.get()).or_insert((0, call.comm));
-            bytes.tally(call.bytes.get());
+            let task = Task::from(call);
+            let names = registry.process_names();
+            let named = Named {
+                tgid: task.tgid,
+                name: called(names.of_task(&task, call.head.time_ns.get())),
+            };
+            self.asked.entry(named).or_default().tally(call.bytes.get());
         }
     }
 
@@ -144,7 +158,7 @@ impl Sums {
     fn submitter(&self, id: ProcessId, file: FileId, registry: &Registry<'_>) -> (Who, String) {
         let process = registry.process(id);
         let device = self.loops.of(registry.file(file));
-        let name = || name_of_process(id, registry);
+        let name = || called(process.process_comm.as_deref());
         match attribute::submitter(process, device, name) {
             Some(name) => (Who::Submitter(name.clone()), name),
             None => (Who::Nobody, UNKNOWN.into()),
@@ -212,8 +226,8 @@ impl Sums {
             let (who, name, file) = match whose {
                 Whose::Cause(id) => {
                     let Cause { process, file, .. } = pipeline.cause(id);
-                    let who = tgid(process, registry).map_or(Who::Nobody, Who::Process);
-                    (who, name_of_process(process, registry), file)
+                    let (who, name) = process_of(registry.process(process));
+                    (who, name, file)
                 }
                 Whose::Submitter(process, file) => {
                     let (who, name) = self.submitter(process, file, registry);
@@ -229,15 +243,14 @@ impl Sums {
         self.name_files();
         self.paths.end_segment();
         let mut asked_now = 0_u64;
-        for (tgid, (asked, comm)) in self.asked.drain() {
+        for (named, asked) in self.asked.drain() {
             asked_now.tally(asked);
             let amount = Amount {
                 asked,
                 ..Amount::default()
             };
-            let comm = comm.split(|&b| b == 0).next().unwrap_or_default();
-            let who = Who::Process(tgid);
-            add(&mut self.processes, who, amount, || command(comm));
+            let name = named.name.clone();
+            add(&mut self.processes, Who::Process(named), amount, || name);
         }
         self.asked_in_all.tally(asked_now);
         sum_up(&mut self.processes, MOST_LINES, Who::Others);
@@ -342,9 +355,9 @@ fn by_name<'l>(lines: impl Iterator<Item = &'l Line>) -> Vec<Line> {
 fn by_command(processes: &HashMap<Who, Line>) -> Vec<Line> {
     let mut tgids: HashMap<&str, (u32, usize)> = HashMap::default();
     for (who, line) in processes {
-        if let Who::Process(tgid) = who {
+        if let Who::Process(named) = who {
             let (one, count) = tgids.entry(&line.name).or_default();
-            *one = *tgid;
+            *one = named.tgid;
             count.tally(1);
         }
     }
@@ -359,24 +372,17 @@ fn by_command(processes: &HashMap<Who, Line>) -> Vec<Line> {
     lines
 }
 
-fn tgid(id: ProcessId, registry: &Registry<'_>) -> Option<u32> {
-    let process = registry.process(id);
-    process.tgid.or(process.pid)
-}
-
-fn name_of_process(id: ProcessId, registry: &Registry<'_>) -> String {
-    match tgid(id, registry) {
-        Some(_) => command(registry.process(id).comm.as_deref().unwrap_or_default()),
-        None => UNKNOWN.into(),
-    }
-}
-
-/// Returns a name that is escaped for a terminal.
-fn command(comm: &[u8]) -> String {
-    match comm {
-        [] => "?".into(),
-        comm => escape(comm),
-    }
+/// Returns the process that has a line, and the line's name.
+fn process_of(process: &Process) -> (Who, String) {
+    let Some(tgid) = process.tgid.or(process.pid) else {
+        return (Who::Nobody, UNKNOWN.into());
+    };
+    let name = called(process.process_comm.as_deref());
+    let named = Named {
+        tgid,
+        name: name.clone(),
+    };
+    (Who::Process(named), name)
 }
 
 fn name_of_file(which: Option<&Which>) -> String {

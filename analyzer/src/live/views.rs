@@ -9,6 +9,7 @@ use mostrace_bundle::manifest::Manifest;
 use super::follow::Fold;
 use super::sums::Sums;
 use super::view::View;
+use crate::attribute::Registry;
 use crate::pipeline::{Pipeline, Step};
 
 /// Calls a function with a view of each segment.
@@ -32,8 +33,8 @@ impl<F: FnMut(View)> Fold for Views<F> {
         self.sums.begin_anew();
     }
 
-    fn call(&mut self, call: &RawCall, _cgroup: Option<&[u8]>) {
-        self.sums.call(call);
+    fn call(&mut self, call: &RawCall, registry: &Registry<'_>) {
+        self.sums.call(call, registry);
     }
 
     fn push(&mut self, step: &Step<'_, '_>) {

@@ -12,10 +12,10 @@ use super::pack::{Coding, Column, Table};
 use super::rows::{length, micros};
 use super::scan::Dictionary;
 use super::words::Words;
-use crate::attribute::File;
+use crate::attribute::{File, Task};
 use crate::causes::{asks, is_sync};
 use crate::facts::Facts;
-use crate::facts::labels::{file_label, process_labels};
+use crate::facts::labels::file_label;
 use crate::tables::calls::Error;
 use crate::tables::waits::{Parts, Wait, Waits};
 use crate::tally::Tally;
@@ -68,31 +68,24 @@ struct Call {
 /// Names of processes and files, by the numbers that calls have.
 struct Names<'f> {
     facts: &'f Facts,
-    processes: HashMap<u32, String>,
     files: HashMap<(u64, u32), &'f File>,
 }
 
 impl<'f> Names<'f> {
     fn new(facts: &'f Facts) -> Names<'f> {
-        let names = facts.names();
-        let processes = names.processes.iter().zip(process_labels(facts));
-        let processes =
-            processes.filter_map(|(process, label)| Some((process.tgid.or(process.pid)?, label?)));
-        let files = names.files.iter();
+        let files = facts.names().files.iter();
         Names {
             facts,
-            processes: processes.collect(),
             files: files
                 .filter_map(|file| Some(((file.inode?, file.generation?), file)))
                 .collect(),
         }
     }
 
-    /// Returns the label of a process; `comm` is used if no row names it.
-    fn process(&self, tgid: u32, comm: &[u8]) -> String {
-        let comm = || comm.split(|&b| b == 0).next().unwrap_or_default();
-        let known = self.processes.get(&tgid).cloned();
-        known.unwrap_or_else(|| format!("{}:{tgid}", escape(&self.facts.shown(comm()))))
+    /// Returns the label of a thread's process.
+    fn process(&self, task: &Task, time_ns: u64) -> String {
+        let name = self.facts.called(0, task, time_ns);
+        format!("{name}:{}", task.tgid)
     }
 
     fn file(&self, id: (u64, u32)) -> Option<String> {
@@ -122,7 +115,6 @@ pub(super) fn calls<R: Read>(
     about: &mut About,
 ) -> Result<Table, Error> {
     let names = Names::new(facts);
-    let mut whos: HashMap<u32, u32> = HashMap::new();
     let mut files: HashMap<(u64, u32), u32> = HashMap::new();
     let mut all: Vec<Call> = Vec::new();
     let mut counts = [0_usize; 2];
@@ -138,12 +130,9 @@ pub(super) fn calls<R: Read>(
             continue;
         }
         counts[sort].tally(1);
-        let tgid = raw.tgid.get();
         let id = (raw.ino.get(), raw.generation.get());
-        let who = whos.entry(tgid).or_insert_with(|| {
-            let name = names.process(tgid, &raw.comm);
-            dictionary.whos.number(Some(&name))
-        });
+        let name = names.process(&Task::from(raw), raw.head.time_ns.get());
+        let who = dictionary.whos.number(Some(&name));
         let file = files.entry(id).or_insert_with(|| {
             let name = names.file(id);
             dictionary.files.number(name.as_deref())
@@ -153,7 +142,7 @@ pub(super) fn calls<R: Read>(
             kind,
             start_us: micros(from, start_ns),
             took_us: length(to.saturating_sub(from)),
-            who: *who,
+            who,
             file: *file,
             bytes: raw.bytes.get(),
             asks: asks(raw),
@@ -216,7 +205,7 @@ pub(super) fn transactions(
     for span in sorted {
         let file = names.files.get(&span.file);
         let database = file.and_then(|file| file.database()).map(escape);
-        let who = names.process(span.tgid, b"?");
+        let who = names.process(&span.task, span.end_ns);
         let values = [
             micros(span.start_ns, start_ns),
             signed(length(span.ns())),

@@ -78,7 +78,7 @@ impl Codes {
 /// A process and its program.
 #[derive(Debug, Serialize)]
 pub(super) struct Who {
-    /// `comm:tgid`, or a submitter, marked as such; None if nobody is known.
+    /// `name:tgid`, or a submitter, marked as such; None if nobody is known.
     name: Option<String>,
     /// The command, or on Android the package.
     group: Option<String>,

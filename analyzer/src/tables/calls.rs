@@ -14,7 +14,7 @@ use polars::prelude::{
 use super::relations::{BUNDLE, Doc, INT64, STRING, docs};
 use super::waits::{Parts, Wait, Waits};
 use super::{Table, numbers, texts};
-use crate::attribute::File;
+use crate::attribute::{File, Task};
 use crate::facts::{Facts, package};
 use crate::text::escape;
 
@@ -63,9 +63,14 @@ pub enum Error {
     Rows(#[from] PolarsError),
 }
 
+/// Columns that were added later.
+const LATER: [Doc; 1] = docs! {
+    "process" STRING "name:tgid of its process, as in events",
+};
+
 /// Returns the columns in their order.
 pub fn columns() -> Vec<Doc> {
-    [&COLUMNS[..], &[BUNDLE]].concat()
+    [&COLUMNS[..], &[BUNDLE], &LATER].concat()
 }
 
 /// Returns the calls of the only recording in pieces; without a table of calls, one piece without rows.
@@ -180,6 +185,11 @@ fn table(
         "bundle",
         calls.iter().map(|_| Some(bundle.to_owned())),
     ));
+    let process = |raw: &RawCall| {
+        let name = facts.called(0, &Task::from(raw), raw.head.time_ns.get());
+        Some(format!("{name}:{}", raw.tgid.get()))
+    };
+    columns.push(texts("process", calls.iter().map(process)));
     Table::new(columns)
 }
 

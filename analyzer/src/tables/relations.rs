@@ -104,8 +104,8 @@ const PROCESSES: [Doc; 6] = docs! {
     "pid" INT64 "thread; empty in the row for requests of unknown submitters",
     "tgid" INT64 "its process",
     "uid" INT64 "user of that process",
-    "comm" STRING "name of the thread; a thread that was renamed has a row for each name",
-    "process" STRING "comm:tgid, as in events",
+    "comm" STRING "name of the thread; a thread that was renamed, or whose process was, has a row for each name",
+    "process" STRING "name:tgid, as in events",
     "package" STRING "app of the user, on an Android device",
 };
 const FILES: [Doc; 7] = docs! {
@@ -140,7 +140,7 @@ const TRANSACTIONS: [Doc; 8] = docs! {
     "end_ns" INT64 "when the last call that belongs to it returned: a call for durability, or a checkpoint that it triggered",
     "duration_ns" INT64 "end_ns less start_ns",
     "tgid" INT64 "process that committed it",
-    "process" STRING "comm:tgid, as in events",
+    "process" STRING "name:tgid, as in events",
     "database" STRING "path of the database",
     "path" STRING "path of the file whose call committed it: the rollback journal, the WAL, or the database itself",
     "role" STRING "role of that file",
@@ -453,20 +453,17 @@ fn transactions(facts: &Facts) -> PolarsResult<Table> {
             files.entry(id).or_insert(file);
         }
     }
-    let mut processes: HashMap<(usize, u32), String> = HashMap::new();
-    let named = facts.names().processes.iter().zip(process_labels(facts));
-    for (at, (process, label)) in named.enumerate() {
-        if let (Some(tgid), Some(label)) = (process.tgid.or(process.pid), label) {
-            processes.insert((facts.origin_of_process(at), tgid), label);
-        }
-    }
     let text = |name, value: fn(&File) -> Option<String>| {
         let file = |one: &Committed| files.get(&(one.origin, one.file.0, one.file.1)).copied();
         texts(name, all.iter().map(|one| value(file(one)?)))
     };
     let number =
         |name, value: fn(&Committed) -> u64| numbers(name, all.iter().map(|one| Some(value(one))));
-    let process = |one: &Committed| processes.get(&(one.origin, one.tgid)).cloned();
+    let process = |one: &Committed| {
+        let name = facts.called(one.origin, &one.task, one.end_ns);
+        let suffix = facts.suffix_of(one.origin);
+        Some(format!("{name}:{}{suffix}", one.task.tgid))
+    };
     // A database that was recognised by its contents alone has no role: it is the file itself.
     let database = |file: &File| file.database().or(file.path.as_deref()).map(escape);
     let bundles = all
@@ -476,7 +473,7 @@ fn transactions(facts: &Facts) -> PolarsResult<Table> {
         number("start_ns", |one| one.start_ns),
         number("end_ns", |one| one.end_ns),
         number("duration_ns", |one| one.end_ns.saturating_sub(one.start_ns)),
-        number("tgid", |one| one.tgid.into()),
+        number("tgid", |one| one.task.tgid.into()),
         texts("process", all.iter().map(process)),
         text("database", database),
         text("path", |file| file.path.as_deref().map(escape)),

@@ -22,6 +22,7 @@ fn names() -> Names {
         tgid,
         uid: pid.map(|_| 1000),
         comm: comm.map(|comm| comm.as_bytes().into()),
+        process_comm: comm.map(|_| b"app"[..].into()),
         ..Process::default()
     };
     let file = |inode, path: Option<&str>, kind, role| File {

@@ -54,7 +54,7 @@ pub struct Owner {
     tgid: Option<u64>,
     /// The recording's name.
     bundle: String,
-    /// `comm:tgid` of the cause, or of the submitter (marked as such) if the cause is unknown; None if both are.
+    /// `name:tgid` of the cause, or of the submitter (marked as such) if the cause is unknown; None if both are.
     pub process: Option<String>,
     /// A submitter's ` for /file` if most is for one file; else empty.
     target: String,
@@ -269,11 +269,10 @@ impl Owner {
 
     /// Makes an owner for whom nothing was written to the device.
     fn silent(database: &Database) -> Owner {
-        let comm = escape(&database.comm);
         let mut owner = Owner {
             tgid: Some(database.tgid.into()),
             bundle: database.bundle.as_ref().into(),
-            process: Some(format!("{comm}:{}", database.tgid)),
+            process: Some(database.process()),
             database: database.path.as_deref().map(escape),
             ..Owner::default()
         };
@@ -298,7 +297,10 @@ impl Owner {
 
     fn is_of(&self, database: &Database) -> bool {
         let path = database.path.as_deref().map(escape);
+        // With several recordings, the label has the recording's name behind it.
+        let process = self.process.as_deref();
         self.tgid == Some(database.tgid.into())
+            && process.is_some_and(|label| label.starts_with(&database.process()))
             && self.database == path
             && *self.bundle == *database.bundle
     }

@@ -12,7 +12,7 @@ use super::commits::Commits;
 use super::count::Count;
 use super::reader::{Found, Reader};
 use super::threads::Tie;
-use crate::attribute::{HashMap, HashSet, Names};
+use crate::attribute::{HashMap, HashSet, Names, ProcessNames, Task, called};
 use crate::causes::asks;
 use crate::tally::{Tally, sum, tallied_by_field};
 
@@ -34,7 +34,7 @@ pub struct Database {
     pub bundle: Box<str>,
     /// Process ID.
     pub tgid: u32,
-    /// Name of the thread that called first; raw bytes without NULs.
+    /// Name of the process when it called; raw bytes without NULs, empty if it is not known. A process has an entry for each name.
     pub comm: Box<[u8]>,
     /// Path of the database; None for all files that belong to no database.
     pub path: Option<Box<[u8]>>,
@@ -52,6 +52,11 @@ tallied_by_field! {
 }
 
 impl Database {
+    /// Returns the label of the process, `name:tgid`.
+    pub fn process(&self) -> String {
+        format!("{}:{}", called(Some(&self.comm)), self.tgid)
+    }
+
     /// Returns the sum over all roles.
     pub fn total(&self) -> Asked {
         sum(self.asked.iter().map(|(_, asked)| *asked))
@@ -80,7 +85,11 @@ pub(super) fn together(databases: &[Database]) -> Count {
 ///
 /// # Errors
 /// Returns an error if the table cannot be read.
-pub fn read<R: Read>(calls: &mut TableReader<R>, names: &Names) -> Result<Vec<Database>, Error> {
+pub fn read<R: Read>(
+    calls: &mut TableReader<R>,
+    names: &Names,
+    process_names: &ProcessNames,
+) -> Result<Vec<Database>, Error> {
     let mut reader = Reader::new(&names.files);
     let mut list = List::default();
     while let Some(entry) = calls.next_if(|_| true)? {
@@ -90,7 +99,10 @@ pub fn read<R: Read>(calls: &mut TableReader<R>, names: &Names) -> Result<Vec<Da
         }
         let seen = reader.see(raw);
         let place = seen.place;
-        let at = list.of_call(raw, place.map(|place| place.database));
+        let task = Task::from(raw);
+        let name = process_names.of_task(&task, raw.head.time_ns.get());
+        let database = place.map(|place| place.database);
+        let at = list.of_call(task.tgid, name.unwrap_or_default(), database);
         let database = &mut list.found[at].1;
         count(database, place.map_or(Role::Other, |place| place.role), raw);
         database.has_doubt |= seen.doubt;
@@ -107,29 +119,33 @@ pub fn read<R: Read>(calls: &mut TableReader<R>, names: &Names) -> Result<Vec<Da
 struct List {
     /// The databases, each with its number in the reader; None for other files.
     found: Vec<(Option<usize>, Database)>,
-    by: HashMap<(u32, Option<usize>), usize>,
+    by: HashMap<(u32, Option<usize>, Box<[u8]>), usize>,
+    /// The latest of each process and database.
+    latest: HashMap<(u32, Option<usize>), usize>,
 }
 
 impl List {
-    fn of_call(&mut self, raw: &RawCall, database: Option<usize>) -> usize {
-        let tgid = raw.tgid.get();
-        let List { found, by } = self;
-        *by.entry((tgid, database)).or_insert_with(|| {
-            let comm = raw.comm.split(|&b| b == 0).next().unwrap_or_default();
-            let new = Database {
-                tgid,
-                comm: comm.into(),
-                ..Database::default()
-            };
-            let at = found.len();
-            found.push((database, new));
-            at
-        })
+    fn of_call(&mut self, tgid: u32, name: &[u8], database: Option<usize>) -> usize {
+        let List { found, by, latest } = self;
+        let latest = latest.entry((tgid, database)).or_insert(usize::MAX);
+        if found.get(*latest).is_none_or(|(_, of)| *of.comm != *name) {
+            *latest = *by.entry((tgid, database, name.into())).or_insert_with(|| {
+                let new = Database {
+                    tgid,
+                    comm: name.into(),
+                    ..Database::default()
+                };
+                let at = found.len();
+                found.push((database, new));
+                at
+            });
+        }
+        *latest
     }
 
     /// Counts a commit; the committing process has made a call before.
     fn commit(&mut self, of: &Found) {
-        let Some(&at) = self.by.get(&(of.commit.who.tgid, Some(of.database))) else {
+        let Some(&at) = self.latest.get(&(of.commit.who.tgid, Some(of.database))) else {
             return;
         };
         let commits = &mut self.found[at].1.commits;

@@ -13,15 +13,15 @@ use mostrace_map::class::Role;
 
 use super::reader::{Found, Reader};
 use super::threads::Tie;
-use crate::attribute::{File, HashMap};
+use crate::attribute::{File, HashMap, Task};
 use crate::causes::is_sync;
 use crate::tally::Tally;
 
 /// A transaction and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Process ID.
-    pub tgid: u32,
+    /// The thread of its process that called last before it was found.
+    pub task: Task,
     /// Inode and generation of the file whose call committed it.
     pub file: (u64, u32),
     /// Its start, CLOCK_MONOTONIC in ns.
@@ -73,6 +73,7 @@ pub fn spans<R: Read>(calls: &mut TableReader<R>, files: &[File]) -> Result<Vec<
     let mut states: HashMap<(u32, usize), State> = HashMap::default();
     // The database in which each process committed last: a directory's fsync follows the deletion of a journal.
     let mut latest: HashMap<u32, usize> = HashMap::default();
+    let mut tasks: HashMap<u32, Task> = HashMap::default();
     while let Some(entry) = calls.next_if(|_| true)? {
         let EntryRef::Call(raw) = entry else { continue };
         if raw.result.get() < 0 {
@@ -80,6 +81,7 @@ pub fn spans<R: Read>(calls: &mut TableReader<R>, files: &[File]) -> Result<Vec<
         }
         let seen = reader.see(raw);
         let tgid = raw.tgid.get();
+        tasks.insert(tgid, Task::from(raw));
         let end_ns = raw.head.time_ns.get();
         let kind = CallKind::of(raw.kind.get());
         let database = seen.place.map(|place| place.database);
@@ -105,23 +107,31 @@ pub fn spans<R: Read>(calls: &mut TableReader<R>, files: &[File]) -> Result<Vec<
         for found in &seen.found {
             let state = states.entry((tgid, found.database)).or_default();
             latest.insert(tgid, found.database);
-            add(found, state, &mut spans);
+            add(found, &tasks, state, &mut spans);
         }
     }
     for found in reader.finish() {
-        add(&found, &mut State::default(), &mut spans);
+        add(&found, &tasks, &mut State::default(), &mut spans);
     }
     spans.retain(|(database, _)| reader.is_sqlites(*database));
     Ok(spans.into_iter().map(|(_, span)| span).collect())
 }
 
 /// Adds a commit; a part of an existing transaction extends that one.
-fn add(found: &Found, state: &mut State, spans: &mut Vec<(usize, Span)>) {
+fn add(
+    found: &Found,
+    tasks: &HashMap<u32, Task>,
+    state: &mut State,
+    spans: &mut Vec<(usize, Span)>,
+) {
     let commit = &found.commit;
+    let Some(&task) = tasks.get(&commit.who.tgid) else {
+        return;
+    };
     let began_ns = state.began_ns.take().unwrap_or(commit.start_ns);
     if found.tie == Tie::Part
         && let Some((_, span)) = spans.last_mut()
-        && span.tgid == commit.who.tgid
+        && span.task.tgid == commit.who.tgid
     {
         span.start_ns = span.start_ns.min(began_ns);
         span.end_ns = span.end_ns.max(commit.end_ns);
@@ -129,7 +139,7 @@ fn add(found: &Found, state: &mut State, spans: &mut Vec<(usize, Span)>) {
     }
     state.last = Some(spans.len());
     let span = Span {
-        tgid: commit.who.tgid,
+        task,
         file: commit.file,
         start_ns: began_ns,
         end_ns: commit.end_ns,
@@ -184,5 +194,5 @@ pub fn called<R: Read>(
 
 fn is_in(span: &Span, raw: &RawCall) -> bool {
     let (from, to) = (raw.start_ns.get(), raw.head.time_ns.get());
-    raw.tgid.get() == span.tgid && from >= span.start_ns && to <= span.end_ns
+    raw.tgid.get() == span.task.tgid && from >= span.start_ns && to <= span.end_ns
 }

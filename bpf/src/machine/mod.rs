@@ -21,6 +21,7 @@ pub(crate) mod mountinfo;
 pub(crate) mod mounts;
 pub(crate) mod openers;
 mod paths;
+pub(crate) mod processes;
 pub(crate) mod queue;
 mod session;
 pub(crate) mod tool;

@@ -14,7 +14,7 @@ use crate::source::blktrace::{self, Blktrace};
 use crate::source::bpf::{BpfSource, Parts, process1};
 use crate::source::ftrace::Ftrace;
 use crate::source::recorder::Recorder;
-use crate::source::tracefs::{TracefsEntries, TracefsEvents};
+use crate::source::tracefs::{ProcessNames, TracefsEntries, TracefsEvents};
 use crate::source::{Provides, Remark, Source};
 
 /// The number of times that process 1 is waited for; it is small, because a recording should start at once.
@@ -29,6 +29,8 @@ pub(super) struct Selection<'a, 'o> {
     bpf: BpfSource<'o>,
     /// The source of entries, if that is not the probes.
     entries: Option<Box<dyn Source + 'o>>,
+    /// The source of the names of processes, if the probes do not make the entries.
+    names: Option<Result<ProcessNames>>,
     /// The source of events, if that is not the probes.
     events: Option<Box<dyn Source + 'o>>,
 }
@@ -51,6 +53,7 @@ pub(super) fn start_sources<'o>(
         sink,
         bpf,
         entries: None,
+        names: None,
         events: None,
     };
     selection.start_entries_and_causes(manifest)?;
@@ -64,6 +67,7 @@ pub(super) fn start_sources<'o>(
     let Selection {
         bpf,
         entries,
+        names,
         events,
         ..
     } = selection;
@@ -73,6 +77,9 @@ pub(super) fn start_sources<'o>(
     sources.extend(events);
     sources.push(Box::new(bpf));
     sources.extend(entries);
+    if let Some(Ok(names)) = names {
+        sources.push(Box::new(names));
+    }
     Ok(sources)
 }
 
@@ -141,6 +148,11 @@ impl Selection<'_, '_> {
             }
             entries => self.start_entries_by(entries, with_causes)?,
         }
+        self.names = self.names.take().filter(|_| self.entries.is_some());
+        if let Some(Err(why)) = &self.names {
+            let note = format!("processes that begin or are renamed meanwhile have no name: {why}");
+            manifest.notes.push(note);
+        }
         let source: &dyn Source = self.entries.as_deref().unwrap_or(&self.bpf);
         let limits = source
             .remarks()
@@ -155,6 +167,10 @@ impl Selection<'_, '_> {
 
     fn start_entries_by(&mut self, entries: Entries, with_causes: bool) -> Result<()> {
         let device = &self.subject.device;
+        // Names are listened to before those that processes have already are read.
+        if matches!(entries, Entries::Kernel | Entries::Tracefs) && self.names.is_none() {
+            self.names = Some(ProcessNames::start());
+        }
         match entries {
             Entries::Bpf => self.bpf.start_entries(device, self.sink)?,
             Entries::Kernel => {

@@ -36,9 +36,10 @@ struct Before {
 }
 
 /// The parts of a recording, in the order in which they are stopped, each with the note of a failure.
-const PARTS: [(Provides, &str); 4] = [
+const PARTS: [(Provides, &str); 5] = [
     (Provides::EVENTS, "events are missing at the end"),
     (Provides::ENTRIES, "entries are missing at the end"),
+    (Provides::NAMES, "names of processes are missing at the end"),
     (Provides::CAUSES, "causes are missing at the end"),
     (Provides::OPERATIONS, "operations are missing at the end"),
 ];

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::mem::offset_of;
 
 use mostrace_bundle::entry::{
-    EntryRef, RawDirtier, RawFreed, RawHead, RawProcess, TYPE_CGROUP, TYPE_DIRTIER, TYPE_FILE,
-    TYPE_FREED, TYPE_PROCESS,
+    EntryRef, RawComm, RawDirtier, RawFreed, RawHead, RawProcess, TYPE_CGROUP, TYPE_COMM,
+    TYPE_DIRTIER, TYPE_FILE, TYPE_FREED, TYPE_PROCESS,
 };
 use mostrace_bundle::{Folder, layout};
 use zerocopy::FromBytes;
@@ -14,6 +14,7 @@ use zerocopy::FromBytes;
 use super::completions::{Completions, RequestRecord};
 use super::file_names::FileNames;
 use super::held_back::HeldBack;
+use super::process_names::ProcessNames;
 use super::recent::Recent;
 use super::tables::{Counts, Spec, TableSet, entries, kind_of, u16_at};
 use super::{NameFilter, Retention};
@@ -22,18 +23,20 @@ use crate::error::{Error, Result};
 /// The room for the latest entries, bytes; half of it is enough for those of some 10,000 bios.
 const RECENT: usize = 8 << 20;
 
-const TABLES: [Spec; 5] = [
+const TABLES: [Spec; 6] = [
     (TYPE_PROCESS, layout::PROCESS),
     (TYPE_FILE, layout::FILE),
     (TYPE_DIRTIER, layout::DIRTIER),
     (TYPE_FREED, layout::FREED),
     (TYPE_CGROUP, layout::CGROUP),
+    (TYPE_COMM, layout::COMM),
 ];
 
 /// The tables of one recording.
 pub(super) struct EntryTables {
     tables: TableSet,
     names: FileNames,
+    processes: ProcessNames,
     /// The source of the entries, for messages.
     from: String,
     recent: Recent,
@@ -54,6 +57,7 @@ impl EntryTables {
         Ok(EntryTables {
             tables: TableSet::create(folder, &TABLES)?,
             names: FileNames::new(names),
+            processes: ProcessNames::default(),
             from: from.to_owned(),
             recent: Recent::new(retention.room(RECENT)),
             held: HeldBack::default(),
@@ -73,15 +77,33 @@ impl EntryTables {
             TYPE_DIRTIER => fixed::<RawDirtier>(entry),
             TYPE_FREED => fixed::<RawFreed>(entry),
             TYPE_CGROUP => EntryRef::decode(entry).ok().map(|_| entry),
+            TYPE_COMM => fixed::<RawComm>(entry),
             _ => return Ok(false),
         };
         let record = record.ok_or_else(malformed)?;
+        if kind == TYPE_COMM && !self.processes.learn(record) {
+            return Ok(true);
+        }
         if self.held.holds(time_of(record)) {
             self.held.push(record.to_vec());
         } else {
             put(&mut self.tables, &mut self.recent, kind, record)?;
+            self.name_process(entry)?;
         }
         Ok(true)
+    }
+
+    /// Writes the names of an entry's process if they are needed and not yet in the table.
+    ///
+    /// # Errors
+    /// Returns an error if the bundle cannot be written.
+    #[inline]
+    pub fn name_process(&mut self, entry: &[u8]) -> Result<()> {
+        let needed = self.processes.needed(entry).into_iter().flatten();
+        for name in needed {
+            self.tables.push_kind(TYPE_COMM, name)?;
+        }
+        Ok(())
     }
 
     /// From now on, holds back records of `at_ns` or later until [`EntryTables::begin_segment`].
@@ -89,8 +111,8 @@ impl EntryTables {
         self.held.begin(at_ns);
     }
 
-    /// Continues into `folder`. The new tables begin with the entries for which no completion was claimed, which are also in the
-    /// tables before, and with what was held back. Returns where the tables' own records begin.
+    /// Continues into `folder`. The new tables begin with the entries for which no completion was claimed and the names of processes,
+    /// which are also in the tables before, and with what was held back. Returns where the tables' own records begin.
     ///
     /// # Errors
     /// Returns an error if the bundle cannot be written.
@@ -104,10 +126,12 @@ impl EntryTables {
         for record in &repeated {
             self.recent.push(time_of(record), record);
         }
-        let own_from = self.tables.begin_segment(folder, repeated.into_iter())?;
+        let repeated = repeated.into_iter().chain(self.processes.told());
+        let own_from = self.tables.begin_segment(folder, repeated)?;
         for record in self.held.take() {
             let kind = kind_of(&record).unwrap_or_default();
             put(&mut self.tables, &mut self.recent, kind, &record)?;
+            self.name_process(&record)?;
         }
         Ok(own_from)
     }
@@ -128,8 +152,8 @@ impl EntryTables {
 
 #[inline]
 fn put(tables: &mut TableSet, recent: &mut Recent, kind: u16, record: &[u8]) -> Result<()> {
-    // Freed blocks and cgroups belong to no request.
-    if !matches!(kind, TYPE_FREED | TYPE_CGROUP) {
+    // Freed blocks, cgroups and names of processes belong to no request.
+    if !matches!(kind, TYPE_FREED | TYPE_CGROUP | TYPE_COMM) {
         recent.push(time_of(record), record);
     }
     tables.push_kind(kind, record)
@@ -208,6 +232,6 @@ mod tests {
         }
         assert!(!tables.push(&entry(99, 40)).unwrap());
         let kept: Vec<u64> = tables.counts().iter().map(|(_, kept)| *kept).collect();
-        assert_eq!(kept, [1, 1, 1, 1, 0]);
+        assert_eq!(kept, [1, 1, 1, 1, 0, 0]);
     }
 }

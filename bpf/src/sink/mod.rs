@@ -29,6 +29,7 @@ mod held_back;
 mod in_flight;
 mod latest_causes;
 mod name_filter;
+mod process_names;
 mod process_tree;
 mod recent;
 mod stacks;
@@ -182,7 +183,11 @@ impl Sink {
         let Some(tables) = &mut self.causes else {
             return Ok(false);
         };
-        tables.push(entry).map(|()| true)
+        tables.push(entry)?;
+        if let Some(entries) = &mut self.entries {
+            entries.name_process(entry)?;
+        }
+        Ok(true)
     }
 
     /// Returns true if the stack of this number need not be told again.

@@ -17,6 +17,7 @@ use crate::sink::Sink;
 pub(crate) mod blktrace;
 pub(crate) mod bpf;
 pub(crate) mod ftrace;
+mod process_names;
 pub(crate) mod recorder;
 pub(crate) mod tracefs;
 
@@ -41,6 +42,8 @@ impl Provides {
     pub const CAUSES: Provides = Provides(4);
     /// Operations, for a replay.
     pub const OPERATIONS: Provides = Provides(16);
+    /// Names of processes.
+    pub const NAMES: Provides = Provides(32);
     /// Recordings that can go to segments.
     pub const SEGMENTS: Provides = Provides(8);
 

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use mostrace_bundle::entry::stack::{RawStack, TYPE_STACK};
 use mostrace_bundle::entry::{
-    CallKind, Flags, NONE, Origin, RawCall, RawCgroup, RawDirtied, RawDirtier, RawF2fs, RawFile,
-    RawFork, RawFreed, RawHandle, RawHead, RawProcess, Stage, Step, TYPE_CALL, TYPE_CGROUP,
-    TYPE_DIRTIED, TYPE_DIRTIER, TYPE_F2FS, TYPE_FILE, TYPE_FORK, TYPE_FREED, TYPE_HANDLE,
-    TYPE_PROCESS, What, cp, fork_flags,
+    CallKind, Flags, NONE, Origin, RawCall, RawCgroup, RawComm, RawDirtied, RawDirtier, RawF2fs,
+    RawFile, RawFork, RawFreed, RawHandle, RawHead, RawProcess, Stage, Step, TYPE_CALL,
+    TYPE_CGROUP, TYPE_COMM, TYPE_DIRTIED, TYPE_DIRTIER, TYPE_F2FS, TYPE_FILE, TYPE_FORK,
+    TYPE_FREED, TYPE_HANDLE, TYPE_PROCESS, What, comm_flags, cp, fork_flags,
 };
 use mostrace_bundle::manifest::{SCHEMA, State};
 use mostrace_bundle::operation::{OperationKind, OperationRef, RawOperation, TYPE_OPERATION};
@@ -198,6 +198,20 @@ pub fn cgroup() -> Vec<u8> {
     record.extend(path);
     record.resize(64, 0);
     record
+}
+
+/// The entry of a process's name.
+pub fn comm() -> Vec<u8> {
+    let raw = RawComm {
+        head: RawHead {
+            flags: comm_flags::CHANGED,
+            ..head(TYPE_COMM, 56, NONE)
+        },
+        tgid: 8.into(),
+        pad: 0.into(),
+        comm: *b"java\0\0\0\0\0\0\0\0\0\0\0\0",
+    };
+    raw.as_bytes().to_vec()
 }
 
 /// The entry of a stack with a frame of the kernel and two of a program.

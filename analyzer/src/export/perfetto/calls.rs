@@ -9,6 +9,8 @@ use mostrace_bundle::Error;
 use mostrace_bundle::entry::{CallKind, EntryRef};
 use mostrace_bundle::table::TableReader;
 
+use crate::attribute::Task;
+
 /// Bytes of a page, in which calls and requests are compared.
 const PAGE: u64 = 4096;
 /// The number of sizes of runs of pages by which calls are indexed: powers of two, up to the largest file.
@@ -33,9 +35,7 @@ impl FileKey {
 #[derive(Clone, Debug)]
 pub struct Call {
     pub kind: CallKind,
-    pub pid: u32,
-    pub tgid: u32,
-    pub comm: Box<[u8]>,
+    pub task: Task,
     pub file: FileKey,
     pub start_ns: u64,
     pub end_ns: u64,
@@ -88,14 +88,7 @@ impl Calls {
             calls.by_thread.entry(thread).or_default().push(at);
             calls.list.push(Call {
                 kind,
-                pid: raw.pid.get(),
-                tgid: raw.tgid.get(),
-                comm: raw
-                    .comm
-                    .split(|&b| b == 0)
-                    .next()
-                    .unwrap_or_default()
-                    .into(),
+                task: Task::from(raw),
                 file,
                 start_ns: raw.start_ns.get(),
                 end_ns: raw.head.time_ns.get(),

@@ -21,7 +21,7 @@ use crate::analysis::Analysis;
 use crate::facts::{Column, Facts};
 use crate::tally::Tally;
 use crate::text::escape;
-use calls::{Calls, FileKey};
+use calls::{Call, Calls, FileKey};
 use names::Names;
 use proto::{
     CounterDescriptor, DebugAnnotation, ProcessDescriptor, ThreadDescriptor, Trace, TracePacket,
@@ -316,25 +316,28 @@ impl Writer {
     fn calls(&mut self, calls: &Calls, facts: &Facts, names: &Names) {
         let mut processes: HashMap<u32, u64> = HashMap::new();
         let mut threads: HashMap<u32, u64> = HashMap::new();
+        // A track has one name: the last one.
+        let name = |call: &Call| (call.task.tgid, facts.called(0, &call.task, call.end_ns));
+        let called: HashMap<u32, String> = calls.list.iter().map(name).collect();
         for (at, call) in calls.list.iter().enumerate() {
             let id = |id: u32| i32::try_from(id).ok();
-            let comm = Some(escape(&facts.shown(&call.comm)));
-            let process = *processes.entry(call.tgid).or_insert_with(|| {
+            let task = &call.task;
+            let process = *processes.entry(task.tgid).or_insert_with(|| {
                 self.track(TrackDescriptor {
                     process: Some(ProcessDescriptor {
-                        pid: id(call.tgid),
-                        process_name: comm.clone(),
+                        pid: id(task.tgid),
+                        process_name: called.get(&task.tgid).cloned(),
                     }),
                     ..TrackDescriptor::default()
                 })
             });
-            let thread = *threads.entry(call.pid).or_insert_with(|| {
+            let thread = *threads.entry(task.pid).or_insert_with(|| {
                 self.track(TrackDescriptor {
                     parent_uuid: Some(process),
                     thread: Some(ThreadDescriptor {
-                        pid: id(call.tgid),
-                        tid: id(call.pid),
-                        thread_name: comm,
+                        pid: id(task.tgid),
+                        tid: id(task.pid),
+                        thread_name: Some(escape(&facts.shown(task.comm()))),
                     }),
                     ..TrackDescriptor::default()
                 })

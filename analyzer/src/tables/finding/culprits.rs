@@ -32,7 +32,7 @@ pub(super) struct Culprits<'a> {
 
 /// A process, or all processes of one name.
 pub(super) struct Culprit<'a> {
-    /// Their labels, `comm:tgid`.
+    /// Their labels, `name:tgid`.
     pub processes: Vec<&'a str>,
     pub bytes: u64,
 }

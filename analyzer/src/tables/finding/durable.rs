@@ -58,9 +58,10 @@ pub(super) fn words(
 
 /// Returns the number of these processes' calls for durability on any file.
 fn calls_of(culprit: &Culprit<'_>, databases: &[Database]) -> u64 {
-    let tgid = |label: &&str| label.rsplit_once(':')?.1.parse().ok();
-    let tgids: HashSet<u32> = culprit.processes.iter().filter_map(tgid).collect();
-    let its = databases.iter().filter(|of| tgids.contains(&of.tgid));
+    let labels: HashSet<&str> = culprit.processes.iter().copied().collect();
+    let its = databases
+        .iter()
+        .filter(|of| labels.contains(&*of.process()));
     sum(its.map(|of| of.total().syncs))
 }
 
@@ -116,6 +117,7 @@ mod tests {
         };
         let app = Database {
             tgid: 7,
+            comm: b"app"[..].into(),
             asked: vec![(Role::Other, asked)],
             ..Database::default()
         };

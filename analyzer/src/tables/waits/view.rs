@@ -10,7 +10,7 @@ use mostrace_bundle::table::TableReader;
 use polars::prelude::PolarsResult;
 
 use super::{Parts, Wait, Waits};
-use crate::attribute::File;
+use crate::attribute::{File, Task};
 use crate::facts::Facts;
 use crate::tables::calls::{Error, Files};
 use crate::tables::{Table, numbers, texts};
@@ -63,7 +63,7 @@ impl<'c> Sums<'c> {
         while let Some(entry) = calls.next_if(|_| true)? {
             let EntryRef::Call(raw) = entry else { continue };
             if super::Ask::of(raw).is_some() {
-                let labels = self.labels(facts, &files, raw);
+                let labels = self.labels(facts, nth, &files, raw);
                 let parts = waits.of(raw)?;
                 self.groups.entry(labels).or_default().add(parts);
             }
@@ -71,13 +71,22 @@ impl<'c> Sums<'c> {
         Ok(())
     }
 
-    fn labels(&self, facts: &Facts, files: &Files<'_>, raw: &RawCall) -> Vec<Option<String>> {
+    fn labels(
+        &self,
+        facts: &Facts,
+        nth: usize,
+        files: &Files<'_>,
+        raw: &RawCall,
+    ) -> Vec<Option<String>> {
         let comm = raw.comm.split(|&b| b == 0).next().unwrap_or_default();
         let comm = || escape(&facts.shown(comm));
         let file = files.of(raw);
         let call: &str = CallKind::of(raw.kind.get()).into();
         let label = |by: &&str| match *by {
-            "process" => Some(format!("{}:{}", comm(), raw.tgid.get())),
+            "process" => {
+                let name = facts.called(nth, &Task::from(raw), raw.head.time_ns.get());
+                Some(format!("{name}:{}", raw.tgid.get()))
+            }
             "comm" => Some(comm()),
             "file" => match file.and_then(|file| file.path.as_deref()) {
                 Some(path) => Some(escape(path)),

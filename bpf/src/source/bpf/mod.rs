@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::time::Duration;
 
+use super::process_names::open_entries;
 use super::{Losses, Provides, Remark, Source, remarks};
 use crate::choice::{self, Events};
 use crate::error::{At, Result};
@@ -117,7 +118,7 @@ impl<'o> BpfSource<'o> {
         let forwarder = probes.forwarder()?;
         self.limits.extend(probes.limits().iter().cloned());
         begin(&mut stream, self.defers, &self.wait, sink)?;
-        sink.open_entries("BPF probes")?;
+        open_entries(sink, "BPF probes")?;
         self.forwarder = Some(forwarder);
         self.shared = Some(stream);
         self.has_entries = true;

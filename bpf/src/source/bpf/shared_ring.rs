@@ -58,7 +58,7 @@ mod tests {
         let queued = [part(TYPE_BLOCK, 48), part(1, 88)].concat();
         put(&queued, Some(&events), &mut sink).unwrap();
         let kept: Vec<u64> = sink.entry_counts().iter().map(|(_, kept)| *kept).collect();
-        assert_eq!(kept, [2, 1, 1, 0, 0]);
+        assert_eq!(kept, [2, 1, 1, 0, 0, 0]);
         assert_eq!(sink.event_count(), 1);
         assert!(put(&queued, None, &mut sink).is_err(), "no events");
         let longer = [&entries[..], &[0; 4]].concat();

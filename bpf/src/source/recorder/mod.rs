@@ -6,6 +6,7 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use super::process_names::open_entries;
 use super::{Losses, Provides, Remark, Source, remarks};
 use crate::error::{At, Error, Result, read_line};
 use crate::machine::guard::Guard;
@@ -93,7 +94,7 @@ impl Recorder {
         if self.has_causes {
             sink.open_causes(false)?;
         }
-        sink.open_entries(&self.paths.device.display().to_string())?;
+        open_entries(sink, &self.paths.device.display().to_string())?;
         let polled = self.poll(sink);
         if polled.is_err() && self.has_causes {
             sink.close_causes();

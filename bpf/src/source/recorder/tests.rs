@@ -136,6 +136,7 @@ fn entries_go_into_their_tables_and_settings_back() {
         ("dirtier_entries", 1),
         ("freed_entries", 0),
         ("cgroup_entries", 0),
+        ("comm_entries", 0),
     ];
     let counts = counts.map(|(name, count)| (name.to_owned(), count));
     assert_eq!(source.counts(), counts);

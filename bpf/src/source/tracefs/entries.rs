@@ -30,6 +30,7 @@ use super::volume::{Piece, Volume};
 use crate::error::Result;
 use crate::machine::device::Device;
 use crate::sink::Sink;
+use crate::source::process_names::open_entries;
 use crate::source::{Losses, Provides, Remark, Source, remarks};
 
 /// The running tracepoints.
@@ -77,7 +78,7 @@ impl TracefsEntries {
             })
             .collect();
         let instance = Instance::start("entries", &listened)?;
-        sink.open_entries("tracefs")?;
+        open_entries(sink, "tracefs")?;
         let by_id = found.into_iter().map(|(_, event)| (event.format.id, event));
         let events: BTreeMap<_, _> = by_id.collect();
         let limits = limits(&events);
