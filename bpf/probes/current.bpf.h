@@ -11,17 +11,19 @@
 
 struct call {
 	struct mostrace_call entry;
+	bool is_ours;		/* the call involves the traced filesystem; the recorder reads it in calls that have not returned */
+	bool asks;		/* the filesystem said that the call asks for durability */
+	bool is_filesystems;	/* no call, but what the filesystem said about a sync that is part of none */
+	__u32 rwf;		/* flags RWF_… of a pwritev2 */
 	struct file *file;	/* of its descriptor */
 	struct inode *below;	/* the file that a filesystem told, if it is not the descriptor's */
 	void *buffer;		/* written buffer in the program's memory; NULL: several */
 	struct kiocb *iocb;	/* of a write that is recorded by functions: its position, until the write ends */
 	__u64 written_to;	/* the end of what the filesystem said that the call wrote, or 0 */
-	__u32 rwf;		/* flags RWF_… of a pwritev2 */
-	bool asks;		/* the filesystem said that the call asks for durability */
-	bool is_filesystems;	/* no call, but what the filesystem said about a sync that is part of none */
 	struct called_file replaced;	/* the file that the call, a rename, replaced */
-	bool is_ours;		/* the call involves the traced filesystem */
 };
+
+_Static_assert(__builtin_offsetof(struct call, is_ours) == sizeof(struct mostrace_call), "call");
 
 /*
  * The call that each thread is in; its kind is OTHER if the thread is in none that is recorded. An entry stays as long

@@ -288,7 +288,7 @@ mod tests {
     }
 
     impl Fold for Written {
-        fn call(&mut self, _: &RawCall, _: Option<&[u8]>) {}
+        fn call(&mut self, _: &RawCall, _: &Registry<'_>) {}
 
         fn push(&mut self, step: &Step<'_, '_>) {
             self.bytes += step

@@ -70,6 +70,7 @@ impl Captured {
                     | Entry::Fork(_)
                     | Entry::Cgroup(..)
                     | Entry::Stack(..)
+                    | Entry::Comm(_)
                     | Entry::Operation(_) => {
                         unreachable!()
                     }

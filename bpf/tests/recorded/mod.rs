@@ -77,6 +77,7 @@ pub fn recording_with_losses(device: &Path, causes: Causes, script: &str) -> Rec
                 | Entry::F2fs(_)
                 | Entry::Fork(_)
                 | Entry::Cgroup(..)
+                | Entry::Comm(_)
                 | Entry::Stack(..)
                 | Entry::Operation(_) => {}
             }

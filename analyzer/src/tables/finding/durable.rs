@@ -158,7 +158,7 @@ mod tests {
             ("jbd2/loop0-8 (submitter)", 100_000, 2),
         ];
         assert_eq!(
-            said(&rows, 100, 0).words,
+            said(&rows, 100).words,
             "; 100 calls for durability by app: at least 10.0 KB and at least 1 flush each"
         );
         let rows = [
@@ -166,7 +166,7 @@ mod tests {
             ("jbd2/loop0-8 (submitter)", 10_000, 0),
         ];
         assert_eq!(
-            said(&rows, 100, 0).words,
+            said(&rows, 100).words,
             "; 100 calls for durability: 10.0 KB and 1 flush each"
         );
     }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tells the calls that were in progress when the recording ended: the probes make the entry of a call when it returns.
 
-use std::mem::offset_of;
-
 use libbpf_rs::{MapCore, MapFlags};
 use mostrace_bundle::entry::{CallKind, NONE, RawCall, RawHead, TYPE_CALL, call_flags};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -13,21 +11,13 @@ use crate::machine::clock;
 /// Number of calls that are read from the kernel at once.
 const BATCH: u32 = 256;
 
-/// `struct call` of current.bpf.h.
+/// The beginning of `struct call` of current.bpf.h.
 #[derive(FromBytes, KnownLayout, Immutable)]
 #[repr(C)]
 struct Call {
     entry: RawCall,
-    file: u64,
-    buffer: u64,
-    iocb: u64,
-    written_to: u64,
-    replaced: [u8; 16],
     is_ours: u8,
-    pad: [u8; 7],
 }
-
-const _: () = assert!(offset_of!(Call, is_ours) == 168);
 
 /// Returns the entries of those calls of a table that change contents and involve the traced filesystem.
 ///
@@ -38,8 +28,8 @@ pub(super) fn entries(calls: &dyn MapCore) -> Result<Vec<Vec<u8>>> {
     let mut entries = Vec::new();
     let all = calls.lookup_batch(BATCH, MapFlags::ANY, MapFlags::ANY);
     for (_, call) in all.map_err(Error::bpf)? {
-        let call =
-            Call::read_from_bytes(&call).map_err(|_| Error::bpf("a call of another size"))?;
+        let (call, _) =
+            Call::read_from_prefix(&call).map_err(|_| Error::bpf("a call of another size"))?;
         let entry = (call.is_ours != 0).then(|| in_progress(&call.entry, now_ns));
         entries.extend(entry.flatten().map(|entry| entry.as_bytes().to_vec()));
     }
