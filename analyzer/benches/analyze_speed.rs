@@ -224,7 +224,8 @@ fn make_map(folder: &Path) -> Result<usize, Box<dyn Error>> {
     let filled = fill(&mount);
     sh(&["umount", &mount.display().to_string()])?;
     filled?;
-    let map = mostrace::analysis::map_of(&image, 0, &|_| {})?;
+    let image = mostrace_map::fs::Image::open(&image)?;
+    let map = mostrace::analysis::map_of(&image, 0, Default::default(), &|_| {})?;
     Ok(map.extents().len())
 }
 

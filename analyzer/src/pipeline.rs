@@ -129,7 +129,7 @@ impl<'a, R: Read> Pipeline<'a, R> {
     /// Returns the number of processes, files and causes that are remembered.
     pub fn named(&self) -> usize {
         let causes = self.causer.as_ref().map_or(0, Causer::count);
-        self.registry().len().saturating_add(causes)
+        self.registry().named().saturating_add(causes)
     }
 
     /// Returns a cause by its number; the unknown one if causes are not wanted.

@@ -446,7 +446,7 @@ fn what_there_is_no_room_for_is_counted_and_not_exact() {
     }
     assert_eq!(written(&s, &[]), ["regular sqlite3 write 12 first 1"]);
     let (_tmp, path) = saved(&s);
-    let said = say(program().args(["analyze", &path])).err;
+    let said = say(program().args(["analyze", &path])).out;
     let line = "changes to contents: no room for 1; what they touched is not said to be exact";
     assert!(said.contains(line), "{said}");
 }

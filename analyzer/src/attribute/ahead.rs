@@ -50,10 +50,8 @@ impl<T> Ahead<T> {
         if let Some(late) = late.filter(|late| next.is_none_or(|next_ns| late.key().0 < next_ns)) {
             return (late.key().0 <= time_ns).then(|| late.remove());
         }
-        let front = self
-            .in_order
-            .pop_front_if(|(next_ns, _)| *next_ns <= time_ns);
-        front.map(|(_, item)| item)
+        next.filter(|next_ns| *next_ns <= time_ns)?;
+        self.in_order.pop_front().map(|(_, item)| item)
     }
 }
 

@@ -32,7 +32,7 @@ impl<'a> Registry<'a> {
     }
 
     /// Returns the number of processes and files that are remembered.
-    pub fn len(&self) -> usize {
+    pub fn named(&self) -> usize {
         self.processes.len().saturating_add(self.files.len())
     }
 

@@ -178,7 +178,7 @@ mod tests {
             prop_assert_eq!(&changed, &expected);
             kept.drop_before(from_ns);
             let left: Vec<_> = std::iter::from_fn(|| kept.pop(to_ns)).collect();
-            let mut expected: Vec<_> = all.iter().copied().collect();
+            let mut expected: Vec<_> = all.to_vec();
             expected.retain(|span| (from_ns..=to_ns).contains(&span.1));
             expected.sort_by_key(|span| span.1);
             let ends = |spans: &[(u64, u64)]| spans.iter().map(|span| span.1).collect::<Vec<_>>();

@@ -176,7 +176,7 @@ impl Waiting {
         let passed = passed.map_or(0, |(this, before)| this.saturating_sub(before));
         if passed > 1 {
             let lost = self.manifest.losses.entry(LEFT_OUT.to_owned()).or_default();
-            *lost = lost.saturating_add(u64::from(passed) - 1);
+            *lost = lost.saturating_add(u64::from(passed).saturating_sub(1));
         }
     }
 }

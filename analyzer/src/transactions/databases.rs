@@ -114,12 +114,15 @@ pub fn read<R: Read>(
     Ok(list.finish(&reader))
 }
 
+/// A process's number, its database and its name at the time.
+type Place = (u32, Option<usize>, Box<[u8]>);
+
 /// Each process with each of its databases.
 #[derive(Default)]
 struct List {
     /// The databases, each with its number in the reader; None for other files.
     found: Vec<(Option<usize>, Database)>,
-    by: HashMap<(u32, Option<usize>, Box<[u8]>), usize>,
+    by: HashMap<Place, usize>,
     /// The latest of each process and database.
     latest: HashMap<(u32, Option<usize>), usize>,
 }

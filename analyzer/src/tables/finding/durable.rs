@@ -159,7 +159,7 @@ mod tests {
         ];
         assert_eq!(
             said(&rows, 100).words,
-            "; 100 calls for durability by app: at least 10.0 KB and at least 1 flush each"
+            "; 100 calls for durability: at least 10.0 KB and at least 1 flush each"
         );
         let rows = [
             ("app:7", 1_000_000, 100),

@@ -88,7 +88,8 @@ impl Checkpoints {
     pub fn during(&self, ask: &Ask) -> Option<usize> {
         let (from, to) = (ask.start_ns, ask.end_ns);
         let is_whole = self.done.has_all_since(from) && self.asked.has_all_since(from);
-        let number = || self.done.during(from, to).len() + self.asked.during(from, to).len();
+        let asked = self.asked.during(from, to).len();
+        let number = || self.done.during(from, to).len().saturating_add(asked);
         is_whole.then(number)
     }
 
