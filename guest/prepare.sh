@@ -7,6 +7,9 @@ set -eu
 
 for tool in perl setpriv; do "$(dirname "$0")/add.sh" "$3" "$tool"; done
 cp "$(dirname "$0")/ways.pl" "$3/lib/"
+perl -Mstrict -Mwarnings -MFcntl -MDynaLoader -e 'print "$_\n" for values %INC, @DynaLoader::dl_shared_objects' | while read -r module; do
+	install -D -m 644 "$module" "$3$module"
+done
 
 # glibc loads libgcc_s when it unwinds; linked to it, the program has it beside it.
 gcc -O1 -fno-omit-frame-pointer -fno-optimize-sibling-calls -rdynamic -Wl,--build-id,--no-as-needed -o "$3/tmp/two-ways" \

@@ -382,7 +382,7 @@ fn a_killed_guard() {
     let _before = Settings::change();
     let as_before = settings(&disk);
     assert_eq!(as_before[2], "global");
-    for (source, of_instances) in [("ftrace", 1), ("tracefs", 2), ("bpf", 1)] {
+    for (source, of_instances) in [("ftrace", 2), ("tracefs", 3), ("bpf", 2)] {
         let bundle = dir.path().join(format!("{source}.most"));
         let recorder = started(&disk, &bundle, source);
         assert_eq!(instances(recorder.id()), of_instances);
@@ -413,7 +413,7 @@ fn a_guard_killed_with_its_recorder() {
         recorder.kill().unwrap();
         recorder.wait().unwrap();
         assert_is_traced(&disk);
-        assert_eq!(instances(recorder.id()), 1);
+        assert_eq!(instances(recorder.id()), 2);
         // A change to another recorder's instance would be reported there.
         let other = started(
             &disk,
@@ -426,12 +426,12 @@ fn a_guard_killed_with_its_recorder() {
         again.args(["--no-snapshot", "--entries=none", "--source", next]);
         let said = succeeds(again.args(["--", "true"])).err;
         assert_are(&disk, &as_before, next);
-        assert_eq!((instances(recorder.id()), instances(other.id())), (0, 2));
+        assert_eq!((instances(recorder.id()), instances(other.id())), (0, 3));
         stop(other);
         let first = notes(&dir.path().join(format!("{next}-other.most")));
         for says in [
             "a recorder that was killed had left ftrace's settings changed: they were put back",
-            "instances of tracefs that killed recorders had left were removed before this recording: 1",
+            "instances of tracefs that killed recorders had left were removed before this recording: 2",
         ] {
             assert!(first.iter().any(|note| note.contains(says)), "{first:?}");
         }

@@ -103,8 +103,8 @@ fn whatever_the_command_leaves_as_its_payload() {
         ),
         ("printf '{' >$P", "not a payload's JSON, line 1, column 1"),
         ("truncate -s 1T $P", "longer than 1048576 bytes"),
-        ("mkfifo $P", "not a file"),
-        ("mkdir $P", "not a file"),
+        ("mkfifo $P", "is not a regular file"),
+        ("mkdir $P", "is not a regular file"),
         ("ln -s /dev/zero $P", "Too many levels of symbolic links"),
         ("ln -s $P $P", "Too many levels of symbolic links"),
     ] {
