@@ -7,13 +7,13 @@ loop_ext4() {
 	shift
 	[ "$(id -u)" -eq 0 ] || { why="capturing needs root"; return 1; }
 	work=$(mktemp -d "${TMPDIR:-/tmp}/mostrace-loop.XXXXXX")
-	loop= mnt=$work/mnt
+	loop='' mnt=$work/mnt
 	trap loop_ext4_clean EXIT
 	trap 'exit 130' INT TERM
 	truncate -s "${size}M" "$work/disk.img"
 	mkfs.ext4 -q -F "$@" "$work/disk.img" || { why="mkfs.ext4 failed"; return 1; }
 	loop=$(losetup --find --show "$work/disk.img" 2>"$work/why") ||
-		{ loop= why="no loop device: $(cat "$work/why")"; return 1; }
+		{ loop='' why="no loop device: $(cat "$work/why")"; return 1; }
 	mkdir "$mnt"
 	# These are a phone's options. With noinit_itable, no background initialisation of inode tables disturbs a
 	# measurement.

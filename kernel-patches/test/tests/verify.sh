@@ -34,8 +34,9 @@ check_filesystem() {
 	run_fio $(ways recorded)
 	record_stop
 	check_nothing_lost
-	[ "$(count verify.stream)" = "$(cat $class/entries)" ] && [ "$(count verify.stream)" -gt 1000 ] ||
+	if [ "$(count verify.stream)" != "$(cat $class/entries)" ] || [ "$(count verify.stream)" -le 1000 ]; then
 		fail "$(count verify.stream) of $(cat $class/entries) entries"
+	fi
 
 	step "$type, in turns"
 	: >turns
@@ -55,7 +56,8 @@ check_filesystem() {
 	# shellcheck disable=SC2046
 	run_fio --verify_only --verify_state_load=0 $(ways recorded) $(ways turns1) $(ways turns2) $(ways turns3)
 	unmount
-	"$@" disk.img >fsck.log 2>&1 && ! grep -E '\[Fail\]|ASSERT' fsck.log || fail "$*: $(cat fsck.log)"
+	"$@" disk.img >fsck.log 2>&1 || fail "$*: $(cat fsck.log)"
+	! grep -E '\[Fail\]|ASSERT' fsck.log || fail "$*: $(cat fsck.log)"
 	info "$type: 16 files verified, twice; $(wc -l <turns) recordings beside the whole one"
 	rm disk.img
 	unload

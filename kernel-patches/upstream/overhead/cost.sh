@@ -92,7 +92,7 @@ modes=off
 for repetition in $(seq $repetitions); do
 	for load in $loads; do
 		for mode in $modes; do
-			result=$(measure $load $mode)
+			result=$(measure "$load" "$mode")
 			echo "$load $mode $result" >>results.txt
 			step "$repetition $load $mode $result"
 		done
@@ -101,9 +101,9 @@ done
 cp results.txt /tmp/out/
 for load in $loads; do
 	for mode in $modes; do
-		if [ -e $tracing/events/"$(events $load | cut -d' ' -f1)" ] || [ $mode = off ]; then
-			awk -v l=$load -v m=$mode '$1 == l && $2 == m { print $3, $4 }' results.txt | sort -n |
-				awk -v l=$load -v m=$mode '{ n[NR] = $1; e[NR] = $2 } END { i = int((NR + 1) / 2); print l ", " m ": median " n[i] ", from " n[1] " to " n[NR] " instructions an operation; " e[i] " events" }'
+		if [ -e $tracing/events/"$(events "$load" | cut -d' ' -f1)" ] || [ "$mode" = off ]; then
+			awk -v l="$load" -v m="$mode" '$1 == l && $2 == m { print $3, $4 }' results.txt | sort -n |
+				awk -v l="$load" -v m="$mode" '{ n[NR] = $1; e[NR] = $2 } END { i = int((NR + 1) / 2); print l ", " m ": median " n[i] ", from " n[1] " to " n[NR] " instructions an operation; " e[i] " events" }'
 		fi
 	done
 done | while read -r line; do info "$line"; done
