@@ -27,9 +27,13 @@ set_of() {
 user="/usr/local/bin/setpriv --clear-groups --reuid"
 record before 1001 "$user 1002 sh -c 'echo >$mnt/before-by-1002'; sync"
 [ "$(set_of)" = "0? " ] || fail "dirtied before the recording: $(cat dirtiers)"
-# All of these names are in the same block.
-touch "$mnt/a" "$mnt/b"
-record both 1001 "sync; $user 1003 mv $mnt/a $mnt/c; $user 1004 mv $mnt/b $mnt/d; sync"
+# All of these names are in the same block. If the kernel has written everything out before the recording, it is made again.
+for try in 1 2 3; do
+	touch "$mnt/a" "$mnt/b"
+	record both 1001 "sync; $user 1003 mv $mnt/a $mnt/c; $user 1004 mv $mnt/b $mnt/d; sync"
+	case $(set_of) in 0?*) break ;; esac
+	info "try $try: nothing was dirty before the recording"
+done
 [ "$(set_of)" = "0? 1003 " ] || fail "dirtied by two: $(cat dirtiers)"
 echo "$interval" >/proc/sys/vm/dirty_writeback_centisecs
 remove
