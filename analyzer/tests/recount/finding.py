@@ -84,7 +84,10 @@ class Rows:
         self.calls = ask("SELECT call, tgid, bytes, error, wait_data_ns FROM calls")
         self.transactions = len(ask("SELECT start_ns FROM transactions"))
         labels = ask("SELECT tgid, process FROM processes")
-        self.labels = {row["tgid"]: row["process"] for row in labels if row["tgid"]}
+        self.labels = collections.defaultdict(set)
+        for row in labels:
+            # A process that no entry described has its number in its label alone.
+            self.labels[row["tgid"] or row["process"].rpartition(":")[2]].add(row["process"])
         files = ask("SELECT inode, path, database FROM files")
         self.databases = {(row["inode"], row["path"]): row["database"] for row in files}
         recording = ask("SELECT filesystem FROM recordings")
@@ -123,7 +126,7 @@ class Rows:
     def share(self, event, part, parts, is_counted):
         process, file, database = (event[name] for name in ("cause_or_submitter", "cause_or_file", "cause_database"))
         if parts > 1:
-            process = self.labels.get(part["cause_tgid"]) if part["cause_tgid"] else self.submitter(event)
+            process = self.process(part["cause_tgid"]) if part["cause_tgid"] else self.submitter(event)
             file = part["cause_path"] or (f"(inode {part['cause_inode']}" if part["cause_inode"] else "")
             if not part["cause_tgid"]:
                 file = event["file"]
@@ -131,6 +134,12 @@ class Rows:
         layer = tuple(event[name] for name in ("class", "kind", "role", "home_kind"))
         return Share(event["op"], number(part["bytes"]), process, event["cause_process_known"], file, database,
                      part["cause_op"], part["cause_role"], layer, int(is_counted))
+
+    def process(self, tgid):
+        """The name of a process; the table of causes has only its number."""
+        if len(self.labels[tgid]) > 1:
+            raise Unclear("a process that had several names")
+        return next(iter(self.labels[tgid]), None)
 
     def submitter(self, event):
         """The name of the row's submitter, which stands for a cause that is not known."""
