@@ -183,8 +183,8 @@ fn plain_tracepoints_tell_the_same() {
         );
         let rows = json(&["query", bundle.to_str().unwrap(), &select, "--json"]);
         for row in rows.as_array().unwrap() {
-            // /proc is read a moment later: a process may be gone, and is not known then.
-            if !row["tgid"].is_null() {
+            // /proc is read a moment later, in two steps: a process that is gone by then is not known, or has no name.
+            if !row["tgid"].is_null() && !row["process_comm"].is_null() {
                 assert_eq!(row["process_comm"], *name, "{row}");
                 names.insert(name.to_owned());
             }

@@ -195,7 +195,10 @@ fn an_image_cut_short_gives_what_is_left() {
         volume.bytes.truncate(300);
         assert_eq!(line(&volume), "first blocks: no filesystem recognised");
         volume.bytes.truncate(0);
-        assert_eq!(line(&volume), "first blocks: no filesystem recognised");
+        assert_eq!(
+            line(&volume),
+            "first blocks: no filesystem recognised: this is an empty file"
+        );
     }
 }
 
