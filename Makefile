@@ -15,7 +15,7 @@ GUEST_PACKAGES = qemu-system-x86 busybox-static cpio kmod xz-utils zstd attr e2f
 KERNEL_PACKAGES = build-essential flex bison bc libelf-dev libssl-dev git xz-utils pahole
 
 # The recorder in the kernel: its tests, in the guests too.
-RECORDER = env GUEST_SCRIPTS=kernel-patches/test/tests guest/run.sh $(MOSTRACE)
+RECORDER = env GUEST_SCRIPTS=kernel-patches/test/tests tests/guest/run.sh $(MOSTRACE)
 
 # One profile for demo, tests and lints.
 CARGO = cargo
@@ -25,10 +25,10 @@ PROFILE = --release --locked
 STEP = scripts/step.sh
 # One failure does not hide the rest.
 TESTS = $(CARGO) test $(PROFILE) --workspace --no-fail-fast
-GUESTS = guest/able.sh "$(GUEST_PACKAGES)"
+GUESTS = tests/guest/able.sh "$(GUEST_PACKAGES)"
 MODULE = kernel-patches/test/able.sh
 
-.PHONY: demo build install deb dist check test tests tests-of-truth tests-in-guests test-all truth truth-guest test-guest test-disks test-module test-kernels test-patched bench-events lint features book bench bench-record kills soak bench-beside bench-overhead bench-tax \
+.PHONY: demo build install deb dist check test tests tests-of-truth tests-in-guests test-all truth truth-guest test-guest test-disks test-module test-kernels test-patched bench-events lint book bench bench-record kills soak bench-beside bench-overhead bench-tax \
 	bench-accuracy report-check test-python wheel test-fleet phone phone-armv7 phone-x86_64 test-arm64 test-arm64-analysis bench-phone samples samples-guest setup setup-test clean
 
 demo: build
@@ -72,33 +72,32 @@ check: lint
 # What a change can break in an ordinary way: loop devices and live captures too, and one kernel in qemu. The comparison of
 # filesystems, more than a third of a guest's time, is left to test-all.
 KERNELS = test
-ORDINARY = $(filter-out compare,$(basename $(notdir $(wildcard guest/tests/*.sh))))
+ORDINARY = $(filter-out compare,$(basename $(notdir $(wildcard tests/guest/tests/*.sh))))
 test: setup-test
 	@$(MAKE) --no-print-directory --keep-going tests tests-of-truth tests-in-guests
 tests:
 	@$(STEP) "tests" $(TESTS)
 tests-of-truth: build
-	@$(STEP) "truth" truth/run.sh $(MOSTRACE)
+	@$(STEP) "truth" tests/truth/run.sh $(MOSTRACE)
 tests-in-guests: build
-	@$(STEP) "guests: $(KERNELS)" $(GUESTS) env GUEST_TESTS="$(ORDINARY)" guest/run.sh $(MOSTRACE) $(KERNELS)
+	@$(STEP) "guests: $(KERNELS)" $(GUESTS) env GUEST_TESTS="$(ORDINARY)" tests/guest/run.sh $(MOSTRACE) $(KERNELS)
 
 # Every sector that is written says whose it is, and every row is held against that: see docs/ACCURACY.md.
 truth: build
-	truth/run.sh $(MOSTRACE) all
+	tests/truth/run.sh $(MOSTRACE) all
 	@$(MAKE) --no-print-directory truth-guest
 
 # The same of f2fs, FAT and ext4 in a guest, by the probes and by the kernel's recorder; and the causes of ext4's metadata.
 TRUTH = $(CARGO_TARGET_DIR)/truth/release/mostrace-truth
 truth-guest: build
-	$(CARGO) build $(PROFILE) --quiet --manifest-path truth/Cargo.toml --target-dir $(CARGO_TARGET_DIR)/truth
-	$(GUESTS) $(MODULE) env TRUTH=$(TRUTH) GUEST_SCRIPTS=guest/truth/tests guest/run.sh $(MOSTRACE) $(KERNELS)
-	$(GUESTS) env MOSTRACE=$(MOSTRACE) GUEST_TESTS=ext4 GUEST_SCRIPTS=guest/accuracy/tests guest/run.sh $(MOSTRACE) $(KERNELS)
+	$(CARGO) build $(PROFILE) --quiet --manifest-path tests/truth/Cargo.toml --target-dir $(CARGO_TARGET_DIR)/truth
+	$(GUESTS) $(MODULE) env TRUTH=$(TRUTH) GUEST_SCRIPTS=tests/guest/truth/tests tests/guest/run.sh $(MOSTRACE) $(KERNELS)
+	$(GUESTS) env MOSTRACE=$(MOSTRACE) GUEST_TESTS=ext4 GUEST_SCRIPTS=tests/guest/accuracy/tests tests/guest/run.sh $(MOSTRACE) $(KERNELS)
 
 # All that there is but test-kernels: both kernels, the module on them, the patched kernels, the tests that take minutes.
 test-all: lint
 	@$(STEP) "tests, the long ones too" env MOSTRACE_LONG=1 $(TESTS)
-	@$(STEP) "features" $(MAKE) --no-print-directory features
-	@$(STEP) "truth" truth/run.sh $(MOSTRACE) all
+	@$(STEP) "truth" tests/truth/run.sh $(MOSTRACE) all
 	@$(STEP) "truth in a guest" $(MAKE) --no-print-directory truth-guest
 	@$(STEP) "guests" $(MAKE) --no-print-directory test-guest
 	@$(STEP) "disks" $(MAKE) --no-print-directory test-disks
@@ -113,7 +112,7 @@ test-python: build
 	@scripts/setup.sh python3 python3-venv
 	python3 -m venv --clear $(PYTHON)
 	$(PYTHON)/bin/pip install --quiet './python[test]'
-	MOSTRACE=$(MOSTRACE) $(PYTHON)/bin/python -m unittest discover python/tests
+	MOSTRACE=$(MOSTRACE) $(PYTHON)/bin/python -m unittest discover analyzer/python/tests
 	scripts/test-wheel.sh $(MOSTRACE)
 
 # A wheel that has the program inside, in dist/. See docs/PYTHON.md.
@@ -128,80 +127,71 @@ test-fleet: build
 	@scripts/setup.sh python3 python3-venv $(JAVA)
 	python3 -m venv $(FLEET)
 	$(FLEET)/bin/pip install --quiet './fleet[spark]'
-	MOSTRACE=$(MOSTRACE) $(FLEET)/bin/python -m unittest discover fleet/tests
+	MOSTRACE=$(MOSTRACE) $(FLEET)/bin/python -m unittest discover lab/fleet/tests
 
 # On Debian's 6.1 and 6.12 in qemu, with real f2fs, vfat and blktrace.
 test-guest: build
-	$(GUESTS) guest/run.sh $(MOSTRACE) test all
+	$(GUESTS) tests/guest/run.sh $(MOSTRACE) test all
 
 # On the same, with disks that other machines have: NVMe drives, namespaces with several paths, RAID 0, thin volumes and volumes that delay,
 # and with filesystems on several devices.
 test-disks: build
-	guest/able.sh "$(GUEST_PACKAGES) nvme-cli mdadm btrfs-progs" guest/disks/run.sh $(MOSTRACE) test all
+	tests/guest/able.sh "$(GUEST_PACKAGES) nvme-cli mdadm btrfs-progs" tests/guest/disks/run.sh $(MOSTRACE) test all
 
 # The kernel module on the same.
 test-module: build
 	$(GUESTS) $(MODULE) $(RECORDER) test all
 
-# All on every kernel of Debian in guest/kernels, 5.10 to 7.2.
+# All on every kernel of Debian in tests/guest/kernels, 5.10 to 7.2.
 test-kernels: build
-	$(GUESTS) guest/run.sh $(MOSTRACE) test all kernels
-	$(GUESTS) $(MODULE) env MOSTRACE=$(MOSTRACE) GUEST_SCRIPTS=guest/phone/tests guest/run.sh $(MOSTRACE) 5.10
+	$(GUESTS) tests/guest/run.sh $(MOSTRACE) test all kernels
+	$(GUESTS) $(MODULE) env MOSTRACE=$(MOSTRACE) GUEST_SCRIPTS=tests/guest/phone/tests tests/guest/run.sh $(MOSTRACE) 5.10
 	$(GUESTS) $(MODULE) $(RECORDER) test all kernels
 
 # The phone's recorder on Debian's 6.1 and 6.12 for arm64, and on 6.12 with pages of 16 KiB, and what it recorded analysed here.
 test-arm64: build phone
-	guest/able.sh "$(GUEST_PACKAGES) qemu-system-arm" $(MODULE) env MOSTRACE=$(MOSTRACE) GUEST_SCRIPTS=guest/phone/tests \
-		guest/run.sh $(CARGO_TARGET_DIR)/mostrace-aarch64 arm64
-	guest/able.sh "$(GUEST_PACKAGES) qemu-system-arm" $(MODULE) env MOSTRACE=$(MOSTRACE) GUEST_SCRIPTS=guest/phone/tests \
-		guest/run.sh $(CARGO_TARGET_DIR)/mostrace-aarch64 arm64-16k
+	tests/guest/able.sh "$(GUEST_PACKAGES) qemu-system-arm" $(MODULE) env MOSTRACE=$(MOSTRACE) GUEST_SCRIPTS=tests/guest/phone/tests \
+		tests/guest/run.sh $(CARGO_TARGET_DIR)/mostrace-aarch64 arm64
+	tests/guest/able.sh "$(GUEST_PACKAGES) qemu-system-arm" $(MODULE) env MOSTRACE=$(MOSTRACE) GUEST_SCRIPTS=tests/guest/phone/tests \
+		tests/guest/run.sh $(CARGO_TARGET_DIR)/mostrace-aarch64 arm64-16k
 
 # What the analyser says there of a recording that was made there, and what it says here of the same. Builds the analyser for arm64, polars too: a
 # quarter of an hour and more.
 test-arm64-analysis: build phone
 	scripts/analyzer.sh
-	guest/able.sh "$(GUEST_PACKAGES) qemu-system-arm" env MOSTRACE=$(MOSTRACE) GUEST_SCRIPTS=guest/phone/analysis/tests \
-		ANALYZER=$(CARGO_TARGET_DIR)/mostrace-analyzer-aarch64 guest/run.sh $(CARGO_TARGET_DIR)/mostrace-aarch64 6.12-arm64
+	tests/guest/able.sh "$(GUEST_PACKAGES) qemu-system-arm" env MOSTRACE=$(MOSTRACE) GUEST_SCRIPTS=tests/guest/phone/analysis/tests \
+		ANALYZER=$(CARGO_TARGET_DIR)/mostrace-analyzer-aarch64 tests/guest/run.sh $(CARGO_TARGET_DIR)/mostrace-aarch64 6.12-arm64
 
 # What recording costs there, by level: instructions a transaction of SQLite, and the recorder's memory.
 bench-phone: build phone
-	guest/able.sh "$(GUEST_PACKAGES) qemu-system-arm" $(MODULE) env GUEST_SCRIPTS=guest/phone/overhead/tests \
-		GUEST_QEMU="-smp 1 -icount shift=0,sleep=off" GUEST_SILENCE=7200 guest/run.sh $(CARGO_TARGET_DIR)/mostrace-aarch64 arm64
+	tests/guest/able.sh "$(GUEST_PACKAGES) qemu-system-arm" $(MODULE) env GUEST_SCRIPTS=tests/guest/phone/overhead/tests \
+		GUEST_QEMU="-smp 1 -icount shift=0,sleep=off" GUEST_SILENCE=7200 tests/guest/run.sh $(CARGO_TARGET_DIR)/mostrace-aarch64 arm64
 
 # On 6.12 and 7.2 with the series and the recorder built in, and on 6.12 with the kernel's own checks: builds three kernels.
 test-patched: build
-	guest/able.sh "$(GUEST_PACKAGES) $(KERNEL_PACKAGES)" $(RECORDER) patched
-	guest/able.sh "$(GUEST_PACKAGES) $(KERNEL_PACKAGES)" env GUEST_SCRIPTS=kernel-patches/series/test guest/run.sh \
+	tests/guest/able.sh "$(GUEST_PACKAGES) $(KERNEL_PACKAGES)" $(RECORDER) patched
+	tests/guest/able.sh "$(GUEST_PACKAGES) $(KERNEL_PACKAGES)" env GUEST_SCRIPTS=kernel-patches/series/test tests/guest/run.sh \
 		$(MOSTRACE) 6.12-plain 7.2-plain
 
 # What the upstream patches' tracepoints cost, off and on, in instructions: builds a 6.12 without and one with them.
 bench-events: build
-	guest/able.sh "$(GUEST_PACKAGES) $(KERNEL_PACKAGES)" env GUEST_SCRIPTS=kernel-patches/upstream/overhead \
-		GUEST_QEMU="-smp 1 -icount shift=0,sleep=off" GUEST_SILENCE=7200 guest/run.sh $(MOSTRACE) events
+	tests/guest/able.sh "$(GUEST_PACKAGES) $(KERNEL_PACKAGES)" env GUEST_SCRIPTS=kernel-patches/upstream/overhead \
+		GUEST_QEMU="-smp 1 -icount shift=0,sleep=off" GUEST_SILENCE=7200 tests/guest/run.sh $(MOSTRACE) events
 
-# Capture and analysis each build and pass their tests without the other; the maps need neither. Always of the whole
-# workspace: of one crate alone, cargo gives the dependencies other features, and compiles polars once more.
-FEATURES = --workspace --no-default-features --features
-features: setup-test
-	$(CARGO) test $(PROFILE) --workspace --no-default-features --lib --bins --test 'cli_*'
-	$(CARGO) test $(PROFILE) $(FEATURES) mostrace/record --lib --bins --test 'cli_*' --test record
-	$(CARGO) test $(PROFILE) $(FEATURES) mostrace/analyze --lib --bins --test 'cli_*' --test samples
-
+TEST_FILES = $(wildcard */tests/*.rs */*/tests/*.rs)
 CLIPPY = $(CARGO) clippy $(PROFILE) --all-targets --workspace
 lint: setup-test
 	@$(STEP) "format" $(CARGO) fmt --all --check
-	@$(STEP) "format, truth" $(CARGO) fmt --manifest-path truth/Cargo.toml --check
+	@$(STEP) "format, truth" $(CARGO) fmt --manifest-path tests/truth/Cargo.toml --check
 	@$(STEP) "links" scripts/links.sh
 	@$(STEP) "shell scripts" scripts/shellcheck.sh
 	@$(STEP) "clippy" $(CLIPPY) -- -D warnings
-	@$(STEP) "clippy without features" $(CLIPPY) --no-default-features -- -D warnings
-	@$(STEP) "clippy, record alone" $(CLIPPY) --no-default-features --features mostrace/record -- -D warnings
-	@$(STEP) "clippy, analyze alone" $(CLIPPY) --no-default-features --features mostrace/analyze -- -D warnings
+	@$(STEP) "without tables" $(CARGO) check $(PROFILE) --package mostrace --no-default-features
 	@# In a file with a main of its own, cargo passes over them without a word.
-	@! grep -n '#\[test\]' $$(grep -l '^fn main()' */tests/*.rs) || { echo "lint: these tests do not run" >&2; exit 1; }
+	@! grep -n '#\[test\]' $$(grep -l '^fn main()' $(TEST_FILES)) || { echo "lint: these tests do not run" >&2; exit 1; }
 	@# Without `harness = false` such a file's own main is passed over as silently.
-	@for file in $$(grep -l '^fn main()' */tests/*.rs); do \
-		grep -A1 "^name = \"$$(basename $$file .rs)\"" $${file%%/*}/Cargo.toml | grep -q '^harness = false' || \
+	@for file in $$(grep -l '^fn main()' $(TEST_FILES)); do \
+		grep -A1 "^name = \"$$(basename $$file .rs)\"" $${file%/tests/*}/Cargo.toml | grep -q '^harness = false' || \
 			{ echo "lint: $$file does not run: its Cargo.toml lacks harness = false" >&2; exit 1; }; done
 	@$(STEP) "analyser for macOS" scripts/check-macos.sh $(CARGO) $(PROFILE)
 	@$(STEP) "series" kernel-patches/series/generate.sh --check
@@ -216,7 +206,7 @@ bench: setup-test
 
 # What recording with our probes costs on this machine (root): IOPS, p99, ns per write, wakeups. PARTS= is of scripts/bench-record.sh.
 bench-record: build
-	guest/able.sh "bpftool fio" scripts/bench-record.sh $(MOSTRACE) $(PARTS)
+	tests/guest/able.sh "bpftool fio" scripts/bench-record.sh $(MOSTRACE) $(PARTS)
 
 # The recorder, its guard or both killed at moments of chance (root): nothing may be left behind. The same SEED is the same again.
 KILLS = 50
@@ -237,18 +227,18 @@ bench-beside: build
 # What recording costs, in instructions: one emulated CPU whose clock counts them.
 bench-overhead: build
 	$(GUESTS) env GUEST_SCRIPTS=kernel-patches/test/overhead GUEST_QEMU="-smp 1 -icount shift=0,sleep=off" \
-		GUEST_SILENCE=7200 guest/run.sh $(MOSTRACE) test all
+		GUEST_SILENCE=7200 tests/guest/run.sh $(MOSTRACE) test all
 
 # What a recording costs calls that have nothing to do with it: here (root), and in the guests, where a nanosecond is an instruction.
 bench-tax: build
 	scripts/bench-tax.sh $(MOSTRACE)
-	$(GUESTS) env GUEST_SCRIPTS=guest/tax/tests GUEST_QEMU="-smp 1 -icount shift=0,sleep=off" GUEST_SILENCE=7200 \
-		guest/run.sh $(MOSTRACE) test all
+	$(GUESTS) env GUEST_SCRIPTS=tests/guest/tax/tests GUEST_QEMU="-smp 1 -icount shift=0,sleep=off" GUEST_SILENCE=7200 \
+		tests/guest/run.sh $(MOSTRACE) test all
 
 # How right causes are, in the guests: those of ext4's blocks against a trace of every modification by the kernel's kprobe events; those of f2fs
 # and FAT against writers' folders and a trace of every buffer.
 bench-accuracy: build
-	$(GUESTS) env MOSTRACE=$(MOSTRACE) GUEST_SCRIPTS=guest/accuracy/tests guest/run.sh $(MOSTRACE) test all
+	$(GUESTS) env MOSTRACE=$(MOSTRACE) GUEST_SCRIPTS=tests/guest/accuracy/tests tests/guest/run.sh $(MOSTRACE) test all
 
 # Pages of the samples in Chromium, light and dark, wide and narrow: needs chromium, node and npm, and takes two packages of npm's.
 report-check: build
@@ -260,7 +250,7 @@ samples: build
 
 # Those of f2fs and FAT, on Debian's 6.12 in qemu.
 samples-guest: build
-	$(GUESTS) env GUEST_SCRIPTS=sample-traces/guest guest/run.sh $(MOSTRACE) 6.12
+	$(GUESTS) env GUEST_SCRIPTS=sample-traces/guest tests/guest/run.sh $(MOSTRACE) 6.12
 	cp $(CACHE)/guest/6.12/sample-traces/guest/out/*.most.tar.zst sample-traces/
 
 clean:

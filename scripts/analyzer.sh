@@ -15,5 +15,5 @@ target=aarch64-unknown-linux-gnu
 env CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
 	CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc \
 	CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_OPT_LEVEL=1 CARGO_PROFILE_DEV_DEBUG=false CARGO_PROFILE_DEV_DEBUG_ASSERTIONS=false \
-	cargo build --locked --manifest-path "$here/Cargo.toml" --target "$target" -p mostrace --no-default-features --features analyze
+	cargo build --locked --manifest-path "$here/Cargo.toml" --target "$target" -p mostrace --features mostrace-capture/vendored
 aarch64-linux-gnu-strip -o "$folder/mostrace-analyzer-aarch64" "$folder/$target/debug/mostrace"

@@ -12,4 +12,4 @@ fi
 export CC_aarch64_apple_darwin=true AR_aarch64_apple_darwin=true
 cargo=$1
 shift
-exec "$cargo" check "$@" --package mostrace --no-default-features --features analyze --lib --bins --target $target
+exec "$cargo" check "$@" --package mostrace --bins --target $target

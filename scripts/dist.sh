@@ -31,7 +31,7 @@ build() {
 	scripts/setup.sh "gcc-$(debian_of "$1" dashes)" "libc6-dev-$(debian_of "$1")-cross" autoconf automake autopoint bison flex gawk make
 	! command -v rustup >/dev/null || rustup target add "$triple"
 	env "CARGO_TARGET_${upper}_LINKER=$1-linux-gnu-gcc" "CC_$(echo "$triple" | tr - _)=$1-linux-gnu-gcc" \
-		cargo build --release --locked --target "$triple" -p mostrace --features vendored
+		cargo build --release --locked --target "$triple" -p mostrace --features mostrace-capture/vendored
 	program=$target_dir/$triple/release/mostrace
 }
 
@@ -102,8 +102,8 @@ done
 
 [ -z "$only_deb" ] || { ls -l dist; exit 0; }
 command -v cargo-cyclonedx >/dev/null || cargo install --locked cargo-cyclonedx
-cargo cyclonedx --format json --manifest-path analyzer/Cargo.toml --override-filename mostrace.cdx >/dev/null
-mv analyzer/mostrace.cdx.json "dist/mostrace-$version.cdx.json"
+cargo cyclonedx --format json --manifest-path analyzer/cli/Cargo.toml --override-filename mostrace.cdx >/dev/null
+mv analyzer/cli/mostrace.cdx.json "dist/mostrace-$version.cdx.json"
 find . -name mostrace.cdx.json -not -path './dist/*' -delete
 
 (cd dist && sha256sum -- * >SHA256SUMS)

@@ -36,7 +36,7 @@ upper=$(echo "$target" | tr 'a-z-' 'A-Z_')
 lower=$(echo "$target" | tr - _)
 env "CARGO_TARGET_${upper}_LINKER=$compiler" "CARGO_TARGET_${upper}_RUSTFLAGS=-C target-feature=+crt-static" \
 	"CC_$lower=$compiler" cargo build --locked --profile phone --manifest-path "$here/Cargo.toml" --target "$target" \
-	-p mostrace --no-default-features --features record,workload,vendored
+	-p mostrace --no-default-features --features mostrace-capture/vendored
 
 built=$folder/$target/phone/mostrace
 # A program that is linked statically has no interpreter.

@@ -14,8 +14,8 @@ for sample in sample-traces/*.most.tar.zst; do
 	"$mostrace" report "$sample" -o "$pages/$(basename "$sample" .most.tar.zst).html"
 done
 "$mostrace" report sample-traces/delete.most.tar.zst sample-traces/wal.most.tar.zst -o "$pages/two.html"
-for script in analyzer/src/report/page/js/*.js scripts/report-*.cjs; do node --check "$script"; done
-(cd analyzer/src/report/page/test && node --test .)
+for script in analyzer/report/src/page/js/*.js scripts/report-*.cjs; do node --check "$script"; done
+(cd analyzer/report/src/page/test && node --test .)
 export NODE_PATH="$pages/node_modules"
 for sample in delete wal f2fs-wal; do
 	node scripts/report-sums.cjs "$mostrace" "$pages/$sample.html" "sample-traces/$sample.most.tar.zst" "${2:-17}"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The entries that a kernel-side probe hands to user space. They are shared by the BPF probes and
- * the kernel module; bundle/src/entry.rs declares the same structures with the same sizes, and each
+ * the kernel module; analyzer/bundle/src/entry.rs declares the same structures with the same sizes, and each
  * side asserts the sizes.
  *
  * All integers are in the byte order of the machine that captured. A sector is 512 bytes and

@@ -8,7 +8,7 @@ set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 patch=0003-block-mostrace-record-who-writes-which-file.patch
-kernels=$(awk '!/^#/ && $1 ~ /^[0-9.]+$/ { print $1 }' "$here/../../guest/kernels")
+kernels=$(awk '!/^#/ && $1 ~ /^[0-9.]+$/ { print $1 }' "$here/../../tests/guest/kernels")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 # The user's settings may change git's output.

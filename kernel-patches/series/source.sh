@@ -1,17 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Fetches Debian's newest source of a kernel in guest/kernels, as a git repository with one commit, tagged `debian`.
+# Fetches Debian's newest source of a kernel in tests/guest/kernels, as a git repository with one commit, tagged `debian`.
 # usage: source.sh KERNEL DIR
 # Leaves DIR/source, and the package's version in DIR/version.
 set -eu
 
 kernel=$1 dir=$2
-guest=$(cd "$(dirname "$0")/../../guest" && pwd)
+guest=$(cd "$(dirname "$0")/../../tests/guest" && pwd)
 suite=$(awk -v k="$kernel" '$1 == k { print $2 }' "$guest/kernels")
-[ -n "$suite" ] || { echo "source: guest/kernels has no $kernel" >&2; exit 1; }
+[ -n "$suite" ] || { echo "source: tests/guest/kernels has no $kernel" >&2; exit 1; }
 package=linux-source-$kernel
 apt=$dir/apt
-# shellcheck source=guest/apt.sh
+# shellcheck source=tests/guest/apt.sh
 . "$guest/apt.sh"
 
 # The package's file is a tar of one folder.

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Runs a command if the module can be built for the guests; otherwise behaves as guest/able.sh does.
+# Runs a command if the module can be built for the guests; otherwise behaves as tests/guest/able.sh does.
 # usage: able.sh COMMAND…
 set -eu
 

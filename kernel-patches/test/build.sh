@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Builds the module for a kernel in guest/kernels with Debian's headers and compiler (for another architecture the cross
-# compiler) in a folder of their own: nothing is installed. Needs root for chroot, and that guest/kernel.sh has fetched
+# Builds the module for a kernel in tests/guest/kernels with Debian's headers and compiler (for another architecture the cross
+# compiler) in a folder of their own: nothing is installed. Needs root for chroot, and that tests/guest/kernel.sh has fetched
 # that kernel.
 # usage: build.sh KERNEL DIR [MAKE-ARGUMENT…]     (W=1 or C=2 CF=-D__CHECK_ENDIAN__ for checks)
 # Leaves DIR/mostrace.ko.
@@ -13,10 +13,10 @@ here=$(cd "$(dirname "$0")" && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/mostrace
 root=$cache/guest-headers/$kernel
 apt=$root.apt
-. "$here/../../guest/apt.sh"
+. "$here/../../tests/guest/apt.sh"
 package=$(cat "$cache/guest/$kernel/package")
 headers=linux-headers-${package#linux-image-}
-suite=$(awk -v k="$kernel" '$1 == k { print $2 }' "$here/../../guest/kernels")
+suite=$(awk -v k="$kernel" '$1 == k { print $2 }' "$here/../../tests/guest/kernels")
 case $package in *-arm64 | *-arm64-16k) target=arm64 ;; *) target=amd64 ;; esac
 base=${suite%-security}
 case $kernel in 5.10*) gcc=10 ;; 6.1 | 6.1-*) gcc=12 ;; 6.12*) gcc=14 ;; *) gcc=16 ;; esac

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Called by guest/run.sh: checks what tests left that cannot check it in the guest, OUT/TEST-NAME.stream and
+# Called by tests/guest/run.sh: checks what tests left that cannot check it in the guest, OUT/TEST-NAME.stream and
 # OUT/TEST-NAME.module.csv, each with the program of the test's name.
 # usage: check.sh OUT
 set -eu

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Added to every test of the recorder (a module or built in) in the guest, after guest/lib.sh.
+# Added to every test of the recorder (a module or built in) in the guest, after tests/guest/lib.sh.
 sys=/sys/module/mostrace/parameters
 class=/sys/class/misc/mostrace
 

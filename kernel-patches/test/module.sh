@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Provides the module for a kernel in guest/kernels. It is rebuilt only if the module, its build or the kernel has
+# Provides the module for a kernel in tests/guest/kernels. It is rebuilt only if the module, its build or the kernel has
 # changed.
 # usage: module.sh KERNEL TO
 # Leaves TO/mostrace.ko.

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Called by guest/run.sh: copies into a guest's root what these tests need: the module for that kernel (unless the
+# Called by tests/guest/run.sh: copies into a guest's root what these tests need: the module for that kernel (unless the
 # recorder is built in), their programs, and their part of the library.
 # usage: prepare.sh KERNEL SUITE ROOT
 set -eu
@@ -10,7 +10,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 PATH=$PATH:/usr/sbin:/sbin
 
 [ "$suite" = series ] || "$here/module.sh" "$kernel" "$root/lib"
-for tool in fio setpriv e2fsck fsck.f2fs; do "$here/../../guest/add.sh" "$root" "$tool"; done
+for tool in fio setpriv e2fsck fsck.f2fs; do "$here/../../tests/guest/add.sh" "$root" "$tool"; done
 for program in probe share count programs; do
 	cc -O1 -Wall -Werror -static -I"$here/../module" -o "$root/usr/local/bin/$program" "$here/$program.c"
 done

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# In a guest of guest/: captures the samples of filesystems that the host may not have, with blktrace.
+# In a guest of tests/guest/: captures the samples of filesystems that the host may not have, with blktrace.
 # sample NAME TYPE MODE
 sample() {
 	"fresh_$2" 256

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `mostrace analyze`: the tables.
+
+use std::time::Duration;
+
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use mostrace_bundle::units;
+use mostrace_tables::analysis::Analysis;
+use mostrace_tables::export::{Format, Output, to_text, to_value};
+use mostrace_tables::facts::{Column, Filter, catalogue};
+use mostrace_tables::tables::summary::{Summary, Trace};
+use mostrace_tables::tables::{Grouping, Groups, Table, about, percentiles, waits};
+use mostrace_trace::recording::Recording;
+use mostrace_trace::transactions::Transactions;
+use serde_json::{Map, Value, json};
+
+use super::brief;
+use super::out::{self, OutArgs};
+use super::source::{SourceArgs, WhereArgs};
+use super::{tree, tree_json};
+use crate::shell;
+use crate::usage;
+
+/// The most columns to group by at a time.
+const MOST_BY: usize = 4;
+
+/// Sum up what reached the storage: by class, kind, role, process, file …
+///
+/// Without --by, prints the finding in one sentence, whether the trace is complete, and the largest
+/// programs, files and layers; with --full, or as JSON, everything. With --by, prints one table:
+///
+///   X, requests, bytes, writes, write_bytes, reads, read_bytes, flushes, discards, …
+///
+/// bytes = write_bytes + read_bytes of completed requests; discards and write-zeroes are counted
+/// separately. `requests` are those with a part in the group: a request that spans several groups counts
+/// in each of them, and once in the total. `flushes` are the requests that asked for a cache flush,
+/// `device_flushes` the flushes that the device executed. `process` is the submitter, `dirtier` the
+/// process that dirtied the pages; `cause_process`, `cause_op`, `cause_file` and `cause_known` say who
+/// caused it, by which operation on which file, and how certain that is. If bytes have several causers,
+/// each group gets its share of them, and a request counts where its largest share is.
+///
+/// Examples:
+///   mostrace analyze run.most
+///   mostrace analyze run.most --full
+///   mostrace analyze run.most --by class
+///   mostrace analyze run.most --by process,class --top 10
+///   mostrace analyze run.most --by dirtier,file
+///   mostrace analyze run.most --by cause_process,cause_op
+///   mostrace analyze 'day-*.most' --every 1h --by process
+///   mostrace analyze run.most --tree
+///   mostrace analyze monday.most tuesday.most --by bundle,process
+///   mostrace analyze 'day-*.most' --by file                        (equal paths are added up)
+///   mostrace analyze run.most --by file --where "op = 'write'" --columns file,writes,write_bytes
+///   mostrace analyze run.most --by class --percentiles
+///   mostrace analyze run.most --waits                              (what each fsync waited for)
+///   mostrace analyze run.most --waits --by process,file
+///   mostrace analyze run.most --by file --format csv -o files.csv
+///   mostrace analyze sda --image /dev/sda1 --start-sector 2048     (sda.blktrace.0 …)
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct Analyze {
+    #[command(flatten)]
+    source: SourceArgs,
+    #[command(flatten)]
+    rows: WhereArgs,
+    /// All tables
+    #[arg(long, conflicts_with_all = ["by", "percentiles", "tree"])]
+    full: bool,
+    /// Group by these columns
+    #[arg(long, value_name = "COLUMN", value_delimiter = ',', hide_possible_values = true,
+          value_parser = PossibleValuesParser::new(groupable()))]
+    by: Vec<String>,
+    /// Show the N groups with the most bytes (for percentiles: requests), and the others as one
+    #[arg(long, value_name = "N", requires = "by")]
+    top: Option<usize>,
+    /// Sum up each interval of this length by itself, such as 10s, 1m, 1h; --by divides each further
+    #[arg(long, value_name = "TIME", value_parser = interval, conflicts_with_all = ["top", "percentiles", "tree"])]
+    every: Option<Duration>,
+    /// Show p50, p90, p99 and max of times and sizes instead of sums
+    #[arg(long, requires = "by")]
+    percentiles: bool,
+    /// Show what was stored and what reached the device, by process and database and by the layers between
+    #[arg(long, conflicts_with_all = ["by", "percentiles"])]
+    tree: bool,
+    /// Show what calls for durability (fsync …) waited for: data, metadata, the commit's beginning, the commit, flushes and
+    /// the rest, which sum to their time; --by process, comm, file or role divides them further
+    #[arg(long, conflicts_with_all = ["full", "percentiles", "tree", "every", "condition"])]
+    waits: bool,
+    /// The columns of the table, in this order
+    #[arg(long, value_name = "COLUMN", value_delimiter = ',', requires = "by")]
+    columns: Vec<String>,
+    #[command(flatten)]
+    out: OutArgs,
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    match units::time(text)? {
+        time if time < Duration::from_millis(1) => Err("an interval is at least 1ms long".into()),
+        time => Ok(time),
+    }
+}
+
+/// Returns the columns that rows can be grouped by.
+fn groupable() -> impl Iterator<Item = PossibleValue> {
+    let columns = catalogue::ALL
+        .iter()
+        .filter(|c| c.ty != catalogue::Type::Time);
+    columns.map(|column| PossibleValue::new(column.name).help(column.doc))
+}
+
+impl Analyze {
+    /// Runs the command.
+    pub fn run(self) -> anyhow::Result<()> {
+        let format = self.out.format();
+        let is_one_table = self.every.is_some() || !self.by.is_empty() || self.waits;
+        if !is_one_table && matches!(format, Format::Csv | Format::CsvSafe | Format::Parquet) {
+            usage!("csv and parquet hold one table: choose it with --by");
+        }
+        if self.by.len() > MOST_BY {
+            usage!("--by takes at most {MOST_BY} columns");
+        }
+        if self.waits {
+            return self.waits();
+        }
+        let filter = self.rows.filter()?;
+        let filter = filter.as_ref();
+        let names: Vec<&str> = self.by.iter().map(String::as_str).collect();
+        let by = Column::all_of(&names);
+        let mut out = self.out.create()?;
+        if is_one_table {
+            let asked = filter.map(Filter::columns).unwrap_or_default();
+            let facts = self.source.read_for(by.iter().chain(asked))?.facts;
+            let table = match self.percentiles {
+                true => percentiles::table(&facts, &by, self.top, filter)?,
+                false => {
+                    let (top, every) = (self.top, self.every);
+                    Groups::new(&facts, Grouping { by, top, every }, filter)?.table()?
+                }
+            };
+            return self.put(table, &mut out);
+        }
+        if self.tree {
+            return self.tree(filter, format, &mut out);
+        }
+        if !self.full && format != Format::Json {
+            let analysis = self.source.read(false, true)?;
+            let text = brief::text(&analysis, filter, out.width(), &self.next())?;
+            return Ok(out.text(&text)?);
+        }
+        let analysis = self.source.read(true, true)?;
+        let trace = Trace {
+            databases: analysis.databases()?,
+            ..analysis.trace()
+        };
+        let summary = Summary::new(&analysis.facts, filter, trace)?;
+        match format {
+            Format::Json => out.json(&self.json(&summary, &analysis))?,
+            _ => out.text(&self.text(&summary, &analysis, out.width()))?,
+        }
+        Ok(())
+    }
+
+    /// Returns the commands to suggest next.
+    fn next(&self) -> String {
+        let paths = self.source.paths().iter();
+        let paths: Vec<String> = paths
+            .map(|path| shell::plain(&path.display().to_string()))
+            .collect();
+        let path = paths.join(" ");
+        format!("mostrace analyze {path} --full; mostrace report {path} -o report.html")
+    }
+
+    /// Prints what calls for durability waited for.
+    fn waits(&self) -> anyhow::Result<()> {
+        let names: Vec<&str> = self.by.iter().map(String::as_str).collect();
+        if let Some(name) = names.iter().find(|name| !waits::BY.contains(name)) {
+            let known = waits::BY.join(", ");
+            usage!("--waits --by {name}: it goes by {known}");
+        }
+        let mut out = self.out.create()?;
+        let analysis = self.source.read(false, false)?;
+        let mut sums = waits::Sums::new(names);
+        let mut has_calls = false;
+        for (nth, recording) in analysis.recordings().iter().enumerate() {
+            if let Some(mut calls) = recording.calls()? {
+                has_calls = true;
+                sums.add(&analysis.facts, nth, &mut calls, analysis.waits(nth)?)?;
+            }
+        }
+        if !has_calls {
+            log::warn!("no calls: record with causes, which tell them");
+        }
+        self.put(sums.table(self.top)?, &mut out)
+    }
+
+    /// Writes a table, or the columns of it that were asked for.
+    fn put(&self, table: Table, out: &mut Output) -> anyhow::Result<()> {
+        let table = out::chosen(&self.columns, table)?;
+        let format = self.out.format();
+        if format == Format::Table && self.columns.is_empty() {
+            let width = out.width();
+            return Ok(out.text(&to_text(&table, width))?);
+        }
+        Ok(format.write_one(out, table)?)
+    }
+
+    /// Prints the tree as text or JSON.
+    fn tree(
+        &self,
+        filter: Option<&Filter>,
+        format: Format,
+        out: &mut Output,
+    ) -> anyhow::Result<()> {
+        let analysis = self.source.read(false, true)?;
+        let tree = tree::of(&analysis, filter)?;
+        match format {
+            Format::Json => {
+                let manifest = analysis.manifest();
+                let payload = manifest.and_then(|m| m.payload.as_ref());
+                let transactions = Transactions::new(manifest, &analysis.databases()?);
+                out.json(&tree_json::value(&tree, payload, &transactions))?
+            }
+            _ => out.text(&tree::text(
+                &analysis,
+                &tree,
+                tree::MOST_OWNERS,
+                out.width(),
+            )?)?,
+        }
+        Ok(())
+    }
+
+    fn text(&self, summary: &Summary, analysis: &Analysis, width: Option<usize>) -> String {
+        let mut text = String::new();
+        let mut line = |line: &str| {
+            text.push_str(line);
+            text.push('\n');
+        };
+        for first in summary.warnings.iter().chain(&summary.finding) {
+            line(first);
+        }
+        let manifest = analysis.manifest();
+        let about = match analysis.recordings() {
+            [one] => about::lines(one.path(), manifest, summary.duration_ns, &summary.total),
+            several => {
+                let each = several.iter().map(|one| (one.path(), one.manifest()));
+                about::lines_of_several(each, summary.duration_ns, &summary.total)
+            }
+        };
+        for (name, value) in about {
+            line(&format!("{name:<11} {value}"));
+        }
+        for notice in &summary.notices {
+            line(&format!("{:<11} {notice}", "note"));
+        }
+        for section in summary.sections.iter().filter(|s| s.table.says_something()) {
+            line(&format!("\n{}", section.title));
+            if let Some(note) = section.note {
+                line(&format!("({note})"));
+            }
+            line(to_text(&section.table, width).trim_end_matches('\n'));
+        }
+        text
+    }
+
+    fn json(&self, summary: &Summary, analysis: &Analysis) -> Value {
+        let manifest = analysis.manifest();
+        let mut object = Map::new();
+        let mut put = |name: &str, value: Value| object.insert(name.to_owned(), value);
+        put("schema", json!(catalogue::SCHEMA));
+        let shown = |one: &Recording| one.path().display().to_string();
+        let manifest = manifest.filter(|_| !analysis.is_of_several());
+        match analysis.recordings() {
+            [one] => put("trace", json!(shown(one))),
+            several => put("traces", several.iter().map(shown).collect()),
+        };
+        put("warnings", json!(summary.warnings));
+        put("finding", json!(summary.finding));
+        put("notices", json!(summary.notices));
+        put("duration_ns", json!(summary.duration_ns));
+        put("manifest", json!(manifest));
+        put(
+            "total",
+            summary
+                .total
+                .fields()
+                .map(|(name, value)| (name.to_owned(), json!(value)))
+                .collect::<Map<_, _>>()
+                .into(),
+        );
+        for section in &summary.sections {
+            put(section.name, to_value(&section.table));
+        }
+        Value::Object(object)
+    }
+}

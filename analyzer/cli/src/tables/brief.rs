@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The short output of `analyze` and `measure`: about ten lines, of which the last suggests the next command.
+
+use mostrace_tables::analysis::Analysis;
+use mostrace_tables::facts::Filter;
+use mostrace_tables::tables::brief::{Brief, Part};
+use mostrace_tables::tables::{about, finding, summary};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Number of programs, files and layers that are shown.
+const PARTS: usize = 6;
+/// Number of notes that are shown.
+const NOTES: usize = 3;
+/// The width for an output that is not a terminal, or a terminal of unknown width.
+const WIDTH: usize = 100;
+/// Names are not cut to fewer characters than this.
+const SHORTEST: usize = 16;
+const BAR: usize = 20;
+
+/// Returns the lines, as wide as the terminal. The analysis must have causes.
+///
+/// # Errors
+/// Returns an error if a temporary file cannot be read or the filter does not fit its columns.
+pub fn text(
+    analysis: &Analysis,
+    filter: Option<&Filter>,
+    width: Option<usize>,
+    next: &str,
+) -> anyhow::Result<String> {
+    let manifest = analysis.manifest();
+    let mut lines = analysis.warnings.clone();
+    if filter.is_none() {
+        let databases = analysis.databases()?;
+        lines.push(finding::sentence(&analysis.facts, manifest, &databases)?);
+    }
+    lines.extend(about::whole(analysis.recordings(), &analysis.warnings));
+    let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
+    let filesystem = filesystem.map_or("the filesystem", |f| f.kind.as_str());
+    let brief = Brief::new(&analysis.facts, filesystem, filter, PARTS)?;
+    lines.extend(brief.certainty);
+    lines.extend(notes(analysis));
+    if !brief.parts.is_empty() {
+        lines.push(String::new());
+    }
+    let mut is_last = Vec::new();
+    for part in &brief.parts {
+        is_last.truncate(part.depth);
+        is_last.push(part.is_last);
+        lines.push(line(part, &is_last, brief.total, width.unwrap_or(WIDTH)));
+    }
+    lines.push(String::new());
+    lines.push(format!("next: {next}"));
+    Ok(lines.into_iter().map(|line| line + "\n").collect())
+}
+
+/// Returns the first notes, and how many more there are.
+fn notes(analysis: &Analysis) -> Vec<String> {
+    let all = summary::notices(&analysis.facts, &analysis.trace());
+    let (shown, more) = all.split_at(all.len().min(NOTES));
+    let mut lines: Vec<String> = shown.iter().map(|note| format!("note: {note}")).collect();
+    if !more.is_empty() {
+        lines.push(format!("note: {} more, with --full", more.len()));
+    }
+    lines
+}
+
+/// Formats a part as `  2.9 MB  49 % ██████████           │  └─ ext4's journal`.
+fn line(part: &Part, is_last: &[bool], total: u64, width: usize) -> String {
+    let (of, whole) = (u128::from(part.bytes), u128::from(total.max(1)));
+    let filled = usize::try_from((of * BAR as u128).div_ceil(whole)).unwrap_or(BAR);
+    let bar = "█".repeat(filled.min(BAR));
+    let size = finding::size(part.bytes as f64);
+    let percent = (of * 100 + whole / 2) / whole;
+    let before = format!("{size:>10} {percent:>3} % {bar:<BAR$} {}", branch(is_last));
+    let times = match part.processes {
+        many @ 2.. if part.depth == 0 => format!(" ×{many}"),
+        _ => String::new(),
+    };
+    let room = width.saturating_sub(before.width() + times.width());
+    format!("{before}{}{times}", cut(&part.name, room.max(SHORTEST)))
+}
+
+/// Returns the branches before a part; `is_last` says for each level above it, and for itself, whether it is the last one.
+fn branch(is_last: &[bool]) -> String {
+    let Some((own, above)) = is_last.split_last().filter(|(_, above)| !above.is_empty()) else {
+        return String::new();
+    };
+    let passing = above.iter().skip(1);
+    let passing = passing.map(|last| if *last { "   " } else { "│  " });
+    let own = if *own { "└─ " } else { "├─ " };
+    passing.chain([own]).collect()
+}
+
+/// Cuts a name to `room` columns. A longer name keeps its end, which distinguishes files in a directory.
+fn cut(name: &str, room: usize) -> String {
+    if name.width() <= room {
+        return name.to_owned();
+    }
+    let mut left = room.saturating_sub(1);
+    let fits = |c: &char| {
+        let width = c.width().unwrap_or(0);
+        let is_fitting = width <= left;
+        left = left.saturating_sub(width);
+        is_fitting
+    };
+    let end: Vec<char> = name.chars().rev().take_while(fits).collect();
+    std::iter::once('…').chain(end.into_iter().rev()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(depth: usize, name: &str, is_last: bool) -> Part {
+        Part {
+            depth,
+            name: name.into(),
+            processes: 3,
+            bytes: 500_000,
+            is_last,
+        }
+    }
+
+    #[test]
+    fn a_line_has_its_size_its_part_and_its_place() {
+        let of = |part: &Part, is_last: &[bool]| line(part, is_last, 1_000_000, 80);
+        assert_eq!(
+            of(&part(0, "app", false), &[false]),
+            "  500.0 KB  50 % ██████████           app ×3"
+        );
+        assert_eq!(
+            of(&part(2, "ext4's journal", true), &[false, false, true]),
+            "  500.0 KB  50 % ██████████           │  └─ ext4's journal"
+        );
+    }
+
+    #[test]
+    fn a_long_name_keeps_its_end_and_the_line_its_width() {
+        let path = "/a/folder/".repeat(20) + "app.db-journal";
+        let line = line(&part(1, &path, true), &[true, true], 1_000_000, 80);
+        assert_eq!(line.width(), 80);
+        assert!(line.contains("└─ …") && line.ends_with("/app.db-journal"));
+        // A name is not cut further, whatever the terminal's width.
+        assert_eq!(cut(&path, SHORTEST).width(), SHORTEST);
+        assert_eq!(cut("数据数据", 5), "…数据");
+    }
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `mostrace diff`: compares traces.
+
+use std::path::{Path, PathBuf};
+
+use mostrace_tables::export::{Output, to_text, to_value};
+use mostrace_tables::facts::catalogue;
+use mostrace_tables::tables::about;
+use mostrace_tables::tables::diff::{Diff as Differences, Side, letter};
+use mostrace_trace::causes::Sharing;
+use mostrace_trace::text::escape;
+use serde_json::{Map, Value, json};
+
+use super::{budget, names};
+
+/// Show what changed from one recording to others: bytes, writes and flushes, by layer, class, role and cause
+///
+/// The first line says it in one sentence. With more than two recordings, there is a line for each that is
+/// compared with the first, and the tables have a column for each. If the number of committed transactions
+/// is known for all recordings (from the workload, or from SQLite's calls), figures are per transaction.
+///
+/// Examples:
+///   mostrace diff delete.most wal.most
+///   mostrace diff before.most.tar.zst after.most.tar.zst --json
+///   mostrace diff delete.most truncate.most persist.most wal.most
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct Diff {
+    /// The recording that the others are compared with
+    #[arg(value_name = "A")]
+    a: PathBuf,
+    /// The others: bundles, globs, or names of recordings in segments, each of which is one
+    #[arg(value_name = "B", required = true)]
+    others: Vec<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// The file to write to; - is the standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// A trace, with what makes it incomplete.
+struct Read {
+    path: PathBuf,
+    side: Side,
+    warnings: Vec<String>,
+}
+
+impl Diff {
+    /// Runs the command.
+    pub fn run(self) -> anyhow::Result<()> {
+        let mut out = Output::create(self.output.as_deref())?;
+        let paths = names::expand(&[vec![self.a], self.others].concat());
+        let mut sides: Vec<Read> = paths
+            .iter()
+            .map(|path| read(path))
+            .collect::<Result<_, _>>()?;
+        name_apart(&mut sides);
+        let of_all: Vec<&Side> = sides.iter().map(|read| &read.side).collect();
+        let diff = Differences::new(&of_all)?;
+        match self.json {
+            true => out.json(&json(&sides, &diff))?,
+            false => out.text(&text(&sides, &diff, out.width()))?,
+        }
+        Ok(())
+    }
+}
+
+/// Names recordings of equal names by their paths.
+fn name_apart(sides: &mut [Read]) {
+    let names: Vec<String> = sides.iter().map(|read| read.side.name.clone()).collect();
+    for (read, name) in sides.iter_mut().zip(&names) {
+        if names.iter().filter(|other| *other == name).count() > 1 {
+            read.side.name = escape(read.path.as_os_str().as_encoded_bytes());
+        }
+    }
+}
+
+fn json(sides: &[Read], diff: &Differences) -> Value {
+    let mut object = Map::new();
+    object.insert("schema".into(), json!(catalogue::SCHEMA));
+    object.insert("sentence".into(), json!(diff.sentence));
+    for (nth, read) in sides.iter().enumerate() {
+        let side = json!({
+            "trace": read.path.display().to_string(),
+            "name": read.side.name,
+            "warnings": read.warnings,
+            "transactions": read.side.transactions.divisor(),
+            "transactions_sure": read.side.transactions.sure,
+            "not_counted": read.side.counted.value(),
+        });
+        object.insert(letter(nth), side);
+    }
+    for section in &diff.sections {
+        object.insert(section.name.into(), to_value(&section.table));
+    }
+    Value::Object(object)
+}
+
+fn read(path: &Path) -> anyhow::Result<Read> {
+    let analysis = budget::read(path, Some(Sharing::default()))?;
+    let manifest = analysis.manifest();
+    let name = about::name(path, manifest);
+    let databases = analysis.databases()?;
+    Ok(Read {
+        path: path.to_owned(),
+        side: Side::new(
+            name,
+            &analysis.facts,
+            manifest,
+            &databases,
+            &analysis.warnings,
+        )?,
+        warnings: analysis.warnings,
+    })
+}
+
+fn text(sides: &[Read], diff: &Differences, width: Option<usize>) -> String {
+    let mut text = String::new();
+    for read in sides {
+        for warning in &read.warnings {
+            text += &format!("{}: {warning}\n", read.side.name);
+        }
+    }
+    text += &format!("{}\n", diff.sentence);
+    text.extend(diff.notes.iter().map(|note| note.clone() + "\n"));
+    text += "\n";
+    for (nth, read) in sides.iter().enumerate() {
+        text += &format!("{}: {}\n", letter(nth), read.side.name);
+    }
+    for section in diff.sections.iter().filter(|s| s.table.says_something()) {
+        text += &format!("\n{}\n{}", section.title, to_text(&section.table, width));
+    }
+    text
+}

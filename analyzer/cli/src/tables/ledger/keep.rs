@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `mostrace ledger start`: records, sums up, and forgets.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, bail};
+use mostrace_bundle::temporary::TempFolder;
+use mostrace_bundle::{Packages, units};
+use mostrace_capture::{
+    Device, Drive, Options, Progress, Segments, Size, check, give_back, record, share_heap,
+};
+use mostrace_tables::ledger::{self, Days, Hour, Keeper, Reading, UidIo};
+use mostrace_trace::live::follow;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::low_level::raise;
+
+use super::lock::Lock;
+use crate::segments::Arriving;
+use crate::{say, usage};
+
+/// Android's list of apps.
+const PACKAGES: &str = "/data/system/packages.list";
+const DAY: u64 = 86_400;
+/// The most hours that wait to be written.
+const MOST_WAITING: usize = 24;
+/// The bytes of a segment that ends it before its time, so that little waits to be summed up when much is recorded.
+const SEGMENT: u64 = 32 << 20;
+/// The number of checks, in the time of a segment, whether one has ended.
+const LOOKS: u32 = 10;
+
+/// Record until a signal ends it (SIGTERM, SIGINT), and add an hour to the ledger whenever one is over
+///
+/// Needs root. An hour is added when it is over, or as far as it has come when the recording ends; `ledger show
+/// --hours` shows what a crash took away. Only one ledger can be kept in a folder at a time.
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct Start {
+    /// The folder of the ledger; it is created if it is missing
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// The whole disk or partition to watch, or a mount point or a file for the device that it is on
+    #[arg(short, long, value_name = "DEV|PATH")]
+    device: PathBuf,
+    /// The length of an hour of the ledger, such as 1h, 10m
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = units::time)]
+    every: Duration,
+    /// Remove days that are older
+    #[arg(long, value_name = "TIME", value_parser = units::time)]
+    keep: Option<Duration>,
+    /// The longest time of a segment of the recording, which is held in memory until it is summed up
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = units::time)]
+    segment: Duration,
+    /// Stop after this time, such as 60, 10m, 1h
+    #[arg(short = 'w', long = "wait", value_name = "TIME", value_parser = units::time)]
+    wait: Option<Duration>,
+}
+
+impl Start {
+    /// Runs the command.
+    pub fn run(&self) -> anyhow::Result<()> {
+        if self.every.as_secs() == 0 || !DAY.is_multiple_of(self.every.as_secs()) {
+            usage!("--every: an hour must be whole seconds of which a day is a multiple");
+        }
+        share_heap();
+        // What cannot be recorded leaves no folder.
+        check(&Options {
+            device: self.device.clone(),
+            snapshot: false,
+            ..Options::default()
+        })?;
+        let days = Days::create(&self.folder)?;
+        let Some(_lock) = Lock::take(days.folder())? else {
+            bail!(
+                "{}: another process keeps a ledger here",
+                self.folder.display()
+            );
+        };
+        let before = days.sound_ends(&mut |line| say(&line))?;
+        // The recording is kept in memory if possible, because writes to the device itself would be recorded.
+        let temporary = TempFolder::in_memory()?;
+        let output = temporary.path().join("ledger.most");
+        let options = Options {
+            device: self.device.clone(),
+            output: output.clone(),
+            limit: self.wait,
+            segments: Some(Segments {
+                each: Size::TimeOrBytes(self.segment, SEGMENT),
+                keep: None,
+            }),
+            snapshot: false,
+            progress: Progress::Never,
+            ..Options::default()
+        };
+        // The last hour is written after the recorder no longer takes signals.
+        let ended = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
+            signal_hook::flag::register(signal, Arc::clone(&ended))?;
+        }
+        let recorder = thread::spawn(move || record(&options));
+        let kept = self.follow(&days, before, output, &recorder);
+        match recorder.join() {
+            Ok(recorded) => recorded.map(drop).map_err(anyhow::Error::from).and(kept),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+
+    fn follow<T: Send>(
+        &self,
+        days: &Days,
+        before: Vec<Reading>,
+        output: PathBuf,
+        recorder: &JoinHandle<T>,
+    ) -> anyhow::Result<()> {
+        let (tell, hours) = channel();
+        thread::scope(|scope| {
+            let follower = scope.spawn(move || {
+                let tell = move |hour| drop(tell.send(hour));
+                let mut keeper = Keeper::new(
+                    self.every.as_secs(),
+                    packages(),
+                    UidIo::default(),
+                    drive(&self.device),
+                    before,
+                    tell,
+                );
+                let mut arriving = Arriving::new(output, false, recorder, self.segment / LOOKS);
+                // The next segment is asked for when the one before is summed up.
+                let segments = std::iter::from_fn(|| {
+                    give_back();
+                    arriving.next()
+                });
+                let followed = follow(segments, &mut keeper);
+                keeper.finish();
+                if followed.is_err() {
+                    // The recorder must end too.
+                    raise(SIGINT)?;
+                }
+                Ok(followed?)
+            });
+            let kept = self.add(days, &hours);
+            match follower.join() {
+                Ok(followed) => followed.and(kept),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        })
+    }
+
+    /// Adds the hours as they come. An hour that cannot be added, for example because the disk is full, is tried again with the
+    /// next one.
+    fn add(&self, days: &Days, hours: &Receiver<Hour>) -> anyhow::Result<()> {
+        let mut waiting: Vec<Hour> = Vec::new();
+        let mut failed = None;
+        for hour in hours {
+            let is_full = waiting.len() >= MOST_WAITING;
+            match waiting.last_mut().filter(|_| is_full) {
+                // It lasts longer then.
+                Some(last) => last.absorb(hour),
+                None => waiting.push(hour),
+            }
+            failed = None;
+            while let (Some(hour), None) = (waiting.first(), &failed) {
+                match days.add(hour, &mut |line| say(&line)) {
+                    Ok(()) => drop(waiting.remove(0)),
+                    Err(why) => failed = Some(why),
+                }
+            }
+            if let Some(why) = &failed {
+                say(&format!(
+                    "{why}; {} hours wait to be written",
+                    waiting.len()
+                ));
+            }
+            if let Some(keep) = self.keep {
+                let now = SystemTime::now()
+                    .duration_since(UNIX_EPOCH)
+                    .unwrap_or_default();
+                days.forget(keep.as_secs() / DAY, now.as_secs())?;
+            }
+        }
+        failed.map_or(Ok(()), |why| Err(why).context("hours are lost"))
+    }
+}
+
+fn packages() -> Packages {
+    let list = fs::read(Path::new(PACKAGES)).unwrap_or_default();
+    Packages::parse(&list)
+}
+
+/// Returns a reader of the counters of the drive below a device.
+fn drive(device: &Path) -> ledger::Drive {
+    let drive = Device::open(device).ok().as_ref().and_then(Drive::below);
+    Box::new(move || drive.as_ref().and_then(Drive::read).unwrap_or_default())
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The verbs that need tables.
+
+mod analyze;
+mod bar;
+mod brief;
+mod budget;
+mod diff;
+mod events;
+#[cfg(target_os = "linux")]
+mod experiment;
+mod export;
+#[cfg(target_os = "linux")]
+mod ground;
+#[cfg(target_os = "linux")]
+mod guest;
+mod hide;
+mod keep;
+mod ledger;
+mod map;
+#[cfg(target_os = "linux")]
+mod measure;
+mod names;
+mod out;
+mod query;
+#[cfg(target_os = "linux")]
+mod replay;
+mod report;
+mod source;
+mod tree;
+mod tree_json;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+/// A verb and its arguments.
+#[derive(clap::Subcommand)]
+pub enum Verb {
+    #[cfg(target_os = "linux")]
+    Measure(measure::Measure),
+    #[cfg(target_os = "linux")]
+    Replay(replay::Replay),
+    #[cfg(target_os = "linux")]
+    Experiment(experiment::Experiment),
+    Analyze(analyze::Analyze),
+    Report(report::Report),
+    Diff(diff::Diff),
+    Events(events::Events),
+    Export(export::Export),
+    Check(budget::Check),
+    Query(query::Query),
+    Ledger(ledger::Ledger),
+    Map(map::Map),
+    /// Describe the tables and their columns, as Markdown
+    Schema,
+}
+
+impl Verb {
+    /// Runs the verb.
+    ///
+    /// # Errors
+    /// Returns what the verb could not do.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        match self {
+            #[cfg(target_os = "linux")]
+            Verb::Measure(args) => return Ok(ExitCode::from(measure::run(&args)?)),
+            #[cfg(target_os = "linux")]
+            Verb::Replay(args) => return Ok(ExitCode::from(args.run()?)),
+            #[cfg(target_os = "linux")]
+            Verb::Experiment(args) => args.run()?,
+            Verb::Check(args) => return Ok(ExitCode::from(args.run()?)),
+            Verb::Analyze(args) => args.run()?,
+            Verb::Report(args) => args.run()?,
+            Verb::Diff(args) => args.run()?,
+            Verb::Export(args) => args.run()?,
+            Verb::Events(args) => args.run()?,
+            Verb::Query(args) => args.run()?,
+            Verb::Ledger(args) => return Ok(ExitCode::from(args.run()?)),
+            Verb::Map(args) => args.run()?,
+            Verb::Schema => {
+                std::io::stdout().write_all(mostrace_tables::tables::markdown().as_bytes())?;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `mostrace report`: makes an HTML page.
+
+use std::path::PathBuf;
+
+use mostrace_report::{Sheet, page};
+use mostrace_tables::analysis::{Analysis, Options, shown};
+use mostrace_tables::export::Output;
+use mostrace_trace::causes::Sharing;
+
+use super::bar::Bar;
+use super::hide::HideArgs;
+use super::names;
+use crate::usage;
+
+/// Make a page about one or more recordings, to look at in a browser
+///
+/// The page is one file that needs no network. It has the rows of the trace, and one selection for all that it
+/// shows: an interval of time, programs, files, layers, operations. What it shows is whether anything is missing,
+/// the finding in one sentence, programs over time, where the bytes went, files, SQLite's transactions with what each
+/// waited for, latencies, calls for durability, sizes, and places on the disk. The rows of a long trace are summed up,
+/// so that the page has at most some 5 MB.
+///
+/// Examples:
+///   mostrace report run.most -o run.html
+///   mostrace report run.most.tar.zst > run.html
+///   mostrace report run.most --anonymize -o run.html
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct Report {
+    /// Bundles (folders or .tar.zst), or bare blktraces; globs; or the name of a recording in segments: run.most for
+    /// run.0001.most and those after it. Segments that follow one another are one recording
+    #[arg(required = true, value_name = "BUNDLE")]
+    bundles: Vec<PathBuf>,
+    /// The file to write to; - is the standard output
+    #[arg(short, long, value_name = "FILE.html")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    hide: HideArgs,
+}
+
+impl Report {
+    /// Runs the command.
+    pub fn run(self) -> anyhow::Result<()> {
+        let mut out = Output::create(self.output.as_deref())?;
+        if out.is_terminal() {
+            usage!("a page is not for terminals: write it to a file (-o FILE.html) or a pipe");
+        }
+        let options = Options {
+            locality: true,
+            causes: Some(Sharing::default()),
+            ..Options::default()
+        };
+        let key = self.hide.key()?;
+        let mut sheets = Vec::new();
+        let recordings = names::open(&self.bundles, false)?;
+        let is_compared = recordings.len() > 1;
+        for recording in recordings {
+            let bar = Bar::new();
+            let path = recording.path().to_owned();
+            let watcher = |progress| bar.at(progress);
+            let mut analysis = Analysis::of(vec![recording], &options, &watcher)?;
+            drop(bar);
+            for line in &analysis.warnings {
+                log::warn!("{}: {line}", path.display());
+            }
+            if let Some(key) = &key {
+                analysis.anonymize(key);
+            }
+            sheets.push(Sheet::new(
+                &shown(&path, key.as_ref()),
+                &analysis,
+                is_compared,
+            )?);
+        }
+        Ok(out.page(&page(&sheets)?)?)
+    }
+}

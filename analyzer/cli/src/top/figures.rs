@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Formats figures for both kinds of views.
+
+use std::time::Duration;
+
+use indicatif::HumanBytes;
+use mostrace_map::class::Class;
+use mostrace_trace::live::{Amount, Latency};
+
+/// Formats bytes.
+pub fn bytes(bytes: u64) -> String {
+    HumanBytes(bytes).to_string()
+}
+
+/// Formats bytes per second.
+pub fn rate(bytes: u64, lasted: Duration) -> String {
+    format!("{}/s", HumanBytes(per_second(bytes, lasted)))
+}
+
+/// Returns a count per second.
+pub fn per_second(count: u64, lasted: Duration) -> u64 {
+    let millis = lasted.as_millis().max(1);
+    u64::try_from(u128::from(count) * 1000 / millis).unwrap_or(u64::MAX)
+}
+
+/// Returns whole per cent; 0 if `whole` is 0.
+pub fn percent(part: u64, whole: u64) -> u64 {
+    let percent = u128::from(part) * 100 / u128::from(whole.max(1));
+    u64::try_from(percent).unwrap_or(u64::MAX)
+}
+
+/// Formats an amplification; empty if it is unknown.
+pub fn times(amplification: Option<f64>) -> String {
+    match amplification {
+        Some(times) if times >= 100.0 => format!("{times:.0} ×"),
+        Some(times) => format!("{times:.1} ×"),
+        None => String::new(),
+    }
+}
+
+/// Formats the latency of requests, to follow their number; empty without requests.
+pub fn latency(latency: &Latency) -> String {
+    let Some(mean) = latency.mean() else {
+        return String::new();
+    };
+    let millis = |time: Duration| format!("{:.1} ms", time.as_secs_f64() * 1e3);
+    format!(", {} each, {} at most", millis(mean), millis(latency.most))
+}
+
+/// Returns the bytes of one class.
+pub fn of_class(amount: &Amount, class: Class) -> u64 {
+    amount.classes[class as usize]
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The shares of a trace's rows as columns. Beyond a limit they are summed up: see [`cube`](super::cube).
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+
+use super::pack::{Coding, Column, Table};
+use super::scan::{Cell, Seen};
+use mostrace_trace::tally::tallied_by_field;
+
+/// The most shares that a page has one by one.
+pub(super) const MOST: usize = 600_000;
+
+/// The bits of the column `flags`.
+mod flag {
+    /// The first share of a request.
+    pub const FIRST: u32 = 1;
+    pub const SEQUENTIAL: u32 = 2;
+    pub const FUA: u32 = 4;
+    /// `wait` begins at D, because Q is not known.
+    pub const NO_Q: u32 = 8;
+}
+
+/// Different cells, numbered.
+#[derive(Default)]
+pub(super) struct Cells {
+    list: Vec<Cell>,
+    by: HashMap<Cell, u32, RandomState>,
+}
+
+impl Cells {
+    pub fn number(&mut self, cell: Cell) -> u32 {
+        let Cells { list, by } = self;
+        *by.entry(cell).or_insert_with(|| {
+            list.push(cell);
+            (list.len() as u32).saturating_sub(1)
+        })
+    }
+
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Returns the table of the cells.
+    pub fn table(&self, name: &'static str) -> Table {
+        let column = |name, of: fn(&Cell) -> u32| {
+            let mut column = Column::new(name, Coding::Plain);
+            self.list.iter().for_each(|cell| column.push(of(cell)));
+            column
+        };
+        let columns = vec![
+            column("op", |cell| cell.op.into()),
+            column("known", |cell| cell.known.into()),
+            column("who", |cell| cell.who),
+            column("file", |cell| cell.file),
+            column("own", |cell| cell.own),
+            column("layer", |cell| cell.layer),
+            column("why", |cell| cell.why),
+        ];
+        (name, columns)
+    }
+}
+
+/// Returns a time in µs after the start, rounded down, so that an interval of whole µs has the same rows here as in ns.
+pub(super) fn micros(time_ns: u64, start_ns: u64) -> i64 {
+    let after = i128::from(time_ns).saturating_sub(start_ns.into());
+    i64::try_from(after.div_euclid(1000)).unwrap_or(i64::MAX)
+}
+
+/// Returns a length of time in µs, rounded.
+pub(super) fn length(ns: u64) -> u64 {
+    ns.saturating_add(500) / 1000
+}
+
+/// The columns.
+pub(super) struct Shares {
+    start_ns: u64,
+    request: Option<u32>,
+    flags: Column,
+    time: Column,
+    cell: Column,
+    bytes: Column,
+    wait: Column,
+    queue: Column,
+    sector: Column,
+    pub cells: Cells,
+}
+
+impl Shares {
+    pub fn new(start_ns: u64) -> Shares {
+        let plain = |name| Column::new(name, Coding::Plain);
+        Shares {
+            start_ns,
+            request: None,
+            flags: plain("flags"),
+            time: Column::new("time", Coding::Delta),
+            cell: plain("cell"),
+            bytes: plain("bytes"),
+            wait: plain("wait"),
+            queue: plain("queue"),
+            sector: Column::new("sector", Coding::Delta),
+            cells: Cells::default(),
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.time.len()
+    }
+
+    pub fn see(&mut self, row: &Seen) {
+        let mut flags = 0;
+        let mut set = |flag: u32, is: bool| flags |= if is { flag } else { 0 };
+        set(
+            flag::FIRST,
+            self.request.replace(row.request) != Some(row.request),
+        );
+        set(flag::SEQUENTIAL, row.sequential);
+        set(flag::FUA, row.fua);
+        set(flag::NO_Q, row.q_ns.is_none());
+        self.flags.push(flags);
+        self.time.push(micros(row.time_ns, self.start_ns));
+        self.cell.push(self.cells.number(row.cell));
+        self.bytes.push(row.bytes);
+        // 0 is unknown.
+        let since = |from: Option<u64>, to: Option<u64>| {
+            let ns = to?.checked_sub(from?);
+            ns.map(|ns| length(ns).saturating_add(1))
+        };
+        let wait = since(row.q_ns.or(row.d_ns), Some(row.time_ns));
+        self.wait.push(wait.unwrap_or(0));
+        self.queue.push(since(row.q_ns, row.d_ns).unwrap_or(0));
+        self.sector
+            .push(row.sector.map_or(0, |sector| sector.saturating_add(1)));
+    }
+
+    /// Returns the tables: the shares and their cells.
+    pub fn tables(self) -> Vec<Table> {
+        let columns = vec![
+            self.flags,
+            self.time,
+            self.cell,
+            self.bytes,
+            self.wait,
+            self.queue,
+            self.sector,
+        ];
+        vec![("rows", columns), self.cells.table("cells")]
+    }
+}
+
+/// Bytes, and the number of requests whose first share they have.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sum {
+    pub bytes: u64,
+    pub requests: u32,
+}
+
+tallied_by_field! {
+    Sum: bytes, requests
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_of_whole_micros_has_the_same_rows() {
+        let times = [5_000, 5_999, 6_000, 4_999, 4_000, 3_999];
+        assert_eq!(times.map(|t| micros(t, 5_000)), [0, 0, 1, -1, -1, -2]);
+        assert_eq!(
+            [0, 499, 500, u64::MAX].map(length),
+            [0, 0, 1, u64::MAX / 1000]
+        );
+    }
+}

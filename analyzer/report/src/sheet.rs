@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Everything that the page shows of one trace.
+
+use std::path::Path;
+
+use mostrace_bundle::{Counters, Manifest};
+use serde::Serialize;
+
+use super::data::{Data, data};
+use super::grid::Grid;
+use mostrace_tables::analysis::Analysis;
+use mostrace_tables::facts::Column;
+use mostrace_tables::tables::calls;
+use mostrace_tables::tables::diff::Side;
+use mostrace_tables::tables::sizes::{self, Sizes};
+use mostrace_tables::tables::summary;
+use mostrace_tables::tables::{Grouping, Groups, about, finding, locality};
+use mostrace_tables::tables::{Table, numbers, texts};
+use mostrace_trace::transactions::Transactions;
+
+/// A page cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The rows cannot be read.
+    #[error("temporary files: {0}")]
+    Rows(#[from] polars::prelude::PolarsError),
+    /// A table of the bundle cannot be read.
+    #[error(transparent)]
+    Bundle(#[from] mostrace_bundle::Error),
+    /// The calls cannot be read.
+    #[error(transparent)]
+    Analysis(#[from] mostrace_tables::analysis::Error),
+    /// The template is invalid.
+    #[error("the page: {0}")]
+    Page(#[from] minijinja::Error),
+    /// A figure cannot be represented in JSON.
+    #[error("the page's data: {0}")]
+    Data(#[from] serde_json::Error),
+    /// The data cannot be compressed.
+    #[error("the page's data: {0}")]
+    Compression(#[from] std::io::Error),
+}
+
+impl From<calls::Error> for Error {
+    fn from(error: calls::Error) -> Error {
+        match error {
+            calls::Error::Bundle(error) => Error::Bundle(error),
+            calls::Error::Rows(error) => Error::Rows(error),
+        }
+    }
+}
+
+type Result<T> = std::result::Result<T, Error>;
+
+/// The trace's completeness.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Trust {
+    /// Nothing was lost, and the kernel's counters agree.
+    Whole,
+    /// Something is missing.
+    Incomplete,
+    /// Nothing is known to be missing, but the trace was not compared with the kernel's counters.
+    Unchecked,
+}
+
+/// The contents of the page for one trace: what the template writes, and what the scripts draw.
+#[derive(Debug, Serialize)]
+pub struct Sheet {
+    /// The trace's label or file name.
+    pub(super) name: String,
+    pub(super) finding: String,
+    pub(super) trust: Trust,
+    /// The evidence for that, or what is missing.
+    pub(super) trust_why: Vec<String>,
+    /// Name and value of the lines that describe the trace.
+    pub(super) about: Vec<(&'static str, String)>,
+    pub(super) notices: Vec<String>,
+    /// True if the trace shows nothing.
+    pub(super) is_empty: bool,
+    #[serde(skip)]
+    pub(super) side: Option<Side>,
+    /// The rows, see [`pack`](super::pack).
+    #[serde(skip)]
+    pub(super) packed: String,
+    #[serde(skip)]
+    pub(super) drawn: Drawn,
+}
+
+/// What the scripts draw beside the rows.
+#[derive(Debug, Serialize)]
+pub(super) struct Drawn {
+    name: String,
+    /// The path by which the user named it.
+    path: String,
+    is_empty: bool,
+    /// The number of transactions, if it is known exactly.
+    transactions: Option<u64>,
+    counters: Option<Grid>,
+    /// The sizes of the whole trace, if its rows are summed up; otherwise the scripts compute them.
+    sizes: Option<Grid>,
+    order: Option<Grid>,
+    rewrites: Option<Grid>,
+    hottest: Option<Grid>,
+}
+
+impl Sheet {
+    /// Sums up a trace that was read with its causes and with locality. `is_compared` says whether the page has another one.
+    ///
+    /// # Errors
+    /// Returns an error if a file cannot be read.
+    pub fn new(path: &Path, analysis: &Analysis, is_compared: bool) -> Result<Sheet> {
+        let facts = &analysis.facts;
+        let manifest = analysis.manifest();
+        let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
+        let filesystem = filesystem.map_or("the filesystem", |f| f.kind.as_str());
+        let filesystem = mostrace_trace::text::escape(filesystem.as_bytes());
+        let databases = analysis.databases()?;
+        let total = Groups::new(facts, Grouping::by(&[]), None)?.total;
+        let Data { packed, is_summed } = data(analysis, &filesystem)?;
+        let sizes = is_summed.then(|| Sizes::new(facts, None)).transpose()?;
+        let transactions = Transactions::new(manifest, &databases);
+        let (trust, trust_why) = trust(analysis, manifest);
+        let of_sizes = |title: &str, note, table: Option<Table>| {
+            table.map(|table| Grid::new(title, note, table))
+        };
+        let some = |grid: Table, title: &str, note| {
+            grid.says_something().then(|| Grid::new(title, note, grid))
+        };
+        let side = || {
+            let name = about::name(path, manifest);
+            Side::new(name, facts, manifest, &databases, &analysis.warnings)
+        };
+        let rewrites = Column::all_of(&["class", "role"]);
+        let name = about::name(path, manifest);
+        let is_empty = facts.requests() == 0;
+        Ok(Sheet {
+            name: name.clone(),
+            side: is_compared.then(side).transpose()?,
+            finding: finding::sentence(facts, manifest, &databases)?,
+            trust,
+            trust_why,
+            about: about::lines(path, manifest, facts.duration_ns(), &total),
+            notices: summary::notices(facts, &analysis.trace()),
+            is_empty,
+            packed,
+            drawn: Drawn {
+                name,
+                path: mostrace_trace::text::escape(path.as_os_str().as_encoded_bytes()),
+                is_empty,
+                transactions: transactions
+                    .count
+                    .divisor()
+                    .filter(|_| transactions.count.is_exact()),
+                counters: manifest
+                    .and_then(|m| m.counters.as_ref())
+                    .and_then(counters),
+                sizes: of_sizes(
+                    "Sizes of requests",
+                    None,
+                    sizes.as_ref().map(Sizes::by_size).transpose()?,
+                ),
+                order: of_sizes(
+                    "Order of requests",
+                    Some(sizes::ORDER),
+                    sizes.as_ref().map(Sizes::by_order).transpose()?,
+                ),
+                rewrites: some(
+                    locality::table(facts, &rewrites, None)?,
+                    "Rewrites",
+                    Some(locality::DEFINITION),
+                ),
+                hottest: some(locality::hottest(facts)?, "Hottest ranges", None),
+            },
+        })
+    }
+}
+
+fn trust(analysis: &Analysis, manifest: Option<&Manifest>) -> (Trust, Vec<String>) {
+    if !analysis.warnings.is_empty() {
+        return (Trust::Incomplete, analysis.warnings.clone());
+    }
+    let Some(manifest) = manifest else {
+        let why = "a bare trace, which does not say what was lost";
+        return (Trust::Unchecked, vec![why.into()]);
+    };
+    let counted = format!(
+        "none of the {} kinds of loss that are counted has occurred",
+        manifest.losses.len()
+    );
+    match &manifest.counters {
+        Some(counters) if counters.agree() => (Trust::Whole, vec![counters.to_string(), counted]),
+        Some(counters) => {
+            let why = mostrace_trace::text::escape(counters.to_string().as_bytes());
+            (Trust::Unchecked, vec![counted, why])
+        }
+        None => {
+            let why = "the recorder did not compare it with the kernel's counters";
+            (Trust::Unchecked, vec![counted, why.into()])
+        }
+    }
+}
+
+fn counters(counters: &Counters) -> Option<Grid> {
+    let Counters::Compared(compared) = counters else {
+        return None;
+    };
+    let rows = || compared.values();
+    let name =
+        |name: &String| Some(mostrace_trace::text::escape(name.as_bytes()).replace('_', " "));
+    let table = Table::new(vec![
+        texts("counter", compared.keys().map(name)),
+        numbers("traced", rows().map(|c| Some(c.traced))),
+        numbers("at_least", rows().map(|c| Some(c.at_least))),
+        numbers("at_most", rows().map(|c| c.at_most)),
+    ]);
+    let note = "what the kernel counted in /sys/block/…/stat while it was traced; its count is a range, as it is read before and after";
+    Some(Grid::new("The kernel's counters", Some(note), table.ok()?))
+}

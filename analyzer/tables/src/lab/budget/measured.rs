@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The figures of a trace.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use mostrace_bundle::Manifest;
+
+use crate::facts::Facts;
+use crate::tables::charged::{Charged, Counted};
+use crate::tables::{Grouping, Label, Result, Totals};
+use mostrace_trace::tally::{Tally, sum};
+use mostrace_trace::transactions::{Count, Database, Transactions};
+
+/// Bytes written, by name.
+pub type Parts = BTreeMap<String, u64>;
+
+/// The program and the filesystem: runs of different kinds cannot be compared. Unknown fields are None.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kind {
+    /// The command's program, without its directory.
+    pub program: Option<String>,
+    /// The filesystem's type, such as `ext4`.
+    pub filesystem: Option<String>,
+}
+
+impl Kind {
+    fn of(manifest: Option<&Manifest>) -> Kind {
+        let program = manifest.and_then(|m| m.command.as_ref()?.argv.first());
+        let name = |path: &String| path.rsplit('/').next().unwrap_or(path).to_owned();
+        let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
+        Kind {
+            program: program.map(name),
+            filesystem: filesystem.map(|filesystem| filesystem.kind.clone()),
+        }
+    }
+
+    /// Returns the first known field in which the two differ, as this one's and the other's value.
+    #[must_use]
+    pub fn difference<'k>(&'k self, other: &'k Kind) -> Option<(&'k str, &'k str)> {
+        let both = [
+            (&self.program, &other.program),
+            (&self.filesystem, &other.filesystem),
+        ];
+        let known = both
+            .into_iter()
+            .filter_map(|(one, other)| Some((one.as_deref()?, other.as_deref()?)));
+        let mut different = known.filter(|(one, other)| one != other);
+        different.next()
+    }
+}
+
+/// The figures of a trace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Measured {
+    /// The bundle that it was read from; empty if there is none.
+    pub path: PathBuf,
+    /// The program and the filesystem.
+    pub kind: Kind,
+    /// The part of the bytes that counts.
+    pub counted: Counted,
+    /// Bytes of completed writes.
+    pub write_bytes: u64,
+    /// Cache flushes that the device executed.
+    pub flushes: u64,
+    /// Transactions that were committed.
+    pub transactions: Count,
+    /// Bytes that the application stored, if it reported them.
+    pub payload_bytes: Option<u64>,
+    /// Bytes passed to write() and similar calls, if calls were recorded.
+    pub called_bytes: Option<u64>,
+    /// The command's exit status, if there was a command and it ended.
+    pub exit_status: Option<i32>,
+    /// `write_bytes` by what they are: the filesystem's journal, its metadata, or data by role.
+    pub layers: Parts,
+    /// `write_bytes` of files' contents, by path.
+    pub files: Parts,
+}
+
+impl Measured {
+    /// Sums up what is [charged](Charged) to the command.
+    ///
+    /// # Errors
+    /// Returns an error if a temporary file cannot be read.
+    pub fn new(
+        facts: &Facts,
+        manifest: Option<&Manifest>,
+        databases: &[Database],
+    ) -> Result<Measured> {
+        let charged = Charged::new(facts, manifest)?;
+        let groupings = [["class", "role"], ["class", "file"]].map(|names| Grouping::by(&names));
+        let sums = charged.groups(facts, &groupings)?;
+        let [layers, files] = &sums[..] else {
+            return Ok(Measured::default());
+        };
+        Ok(Measured {
+            counted: charged.counted,
+            write_bytes: layers.total.write_bytes,
+            flushes: layers.total.device_flushes,
+            layers: layers_of(&layers.groups),
+            files: files_of(&files.groups),
+            ..Measured::told(manifest, &charged.databases(facts, databases))
+        })
+    }
+
+    /// Fills in the figures that come from the application and its calls.
+    fn told(manifest: Option<&Manifest>, databases: &[Database]) -> Measured {
+        let payload = manifest.and_then(|m| m.payload.as_ref());
+        // A trace may claim any length for a call.
+        let called = sum(databases.iter().map(|d| d.total().bytes));
+        let known = |n: u64| Some(n).filter(|&n| n > 0);
+        Measured {
+            kind: Kind::of(manifest),
+            transactions: Transactions::new(manifest, databases).count,
+            payload_bytes: payload.and_then(|p| known(p.payload_bytes)),
+            called_bytes: known(called),
+            exit_status: manifest
+                .and_then(|m| m.command.as_ref())
+                .and_then(|command| command.exit_status),
+            ..Measured::default()
+        }
+    }
+}
+
+/// The labels of a group, and the sums of its rows.
+type Group = (Vec<Label>, Totals);
+
+fn layers_of(groups: &[Group]) -> Parts {
+    parts(groups, |class, role| match (class, role) {
+        ("data", Some(role)) => Some(format!("data: {}", role.replace('_', " "))),
+        ("journal", _) => Some("the filesystem's journal".into()),
+        ("metadata", _) => Some("the filesystem's metadata".into()),
+        (class, _) => Some(class.into()),
+    })
+}
+
+fn files_of(groups: &[Group]) -> Parts {
+    parts(groups, |class, file| {
+        file.filter(|_| class == "data").map(Into::into)
+    })
+}
+
+/// Sums up the bytes written of groups by class and a second label; `name` names each group, or returns None to leave it
+/// out.
+fn parts(groups: &[Group], name: impl Fn(&str, Option<&str>) -> Option<String>) -> Parts {
+    let mut parts = Parts::new();
+    for (labels, totals) in groups.iter().filter(|(_, t)| t.write_bytes > 0) {
+        let text = |at: usize| labels.get(at).and_then(|label| label.text());
+        let class = text(0).unwrap_or_else(|| "unknown".into());
+        if let Some(name) = name(&class, text(1).as_deref()) {
+            parts.entry(name).or_default().tally(totals.write_bytes);
+        }
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mostrace_bundle::manifest::{Command, Filesystem};
+
+    #[test]
+    fn kinds_differ_by_what_is_known_of_both() {
+        let kind = |program: Option<&str>, filesystem: Option<&str>| {
+            Kind::of(Some(&Manifest {
+                command: program.map(|program| Command {
+                    argv: vec![program.into(), "x".into()],
+                    ..Command::default()
+                }),
+                filesystem: filesystem.map(|kind| Filesystem {
+                    kind: kind.into(),
+                    ..Filesystem::default()
+                }),
+                ..Manifest::default()
+            }))
+        };
+        let one = kind(Some("/a/test"), Some("ext4"));
+        assert_eq!(one.difference(&kind(Some("test"), Some("ext4"))), None);
+        assert_eq!(one.difference(&kind(None, None)), None);
+        assert_eq!(
+            one.difference(&kind(Some("./test"), Some("f2fs"))),
+            Some(("ext4", "f2fs"))
+        );
+        assert_eq!(
+            one.difference(&kind(Some("cp"), Some("f2fs"))),
+            Some(("test", "cp"))
+        );
+    }
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The destinations of most written bytes, as a tree of program, file and layer. Only the largest parts are shown, as
+//! [dust](https://github.com/bootandy/dust) shows the largest directories of a tree.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use super::certainty;
+use super::layer::{COLUMNS, Layer};
+use super::{Grouping, Groups, Label, Result};
+use crate::facts::{Facts, Filter};
+use mostrace_trace::attribute::program;
+use mostrace_trace::tally::Tally;
+
+/// The process and file of the cause; if it is unknown, the submitter and the file that was written.
+const WHO: [&str; 2] = ["cause_or_submitter", "cause_or_file"];
+/// The most groups by process, file and layer that are kept apart.
+const MOST_GROUPS: usize = 1 << 16;
+/// The name of an unknown process.
+const NOBODY: &str = "(nobody known)";
+const NO_FILE: &str = "(no file known)";
+/// The name of all groups beyond [`MOST_GROUPS`].
+const OTHERS: &str = "(others)";
+
+/// A program, one of its files, or a layer that was written for such a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Depth in the tree; 0 for programs.
+    pub depth: usize,
+    /// The name of the program, the path of the file, or the name of the layer.
+    pub name: String,
+    /// The number of different processes that wrote it.
+    pub processes: usize,
+    /// Bytes that were written for it.
+    pub bytes: u64,
+    /// True if it is the last one shown of its parent.
+    pub is_last: bool,
+}
+
+/// The largest parts of the tree.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Brief {
+    /// The parts; each follows its parent.
+    pub parts: Vec<Part>,
+    /// Bytes of all parts.
+    pub total: u64,
+    /// How certain the causes of these bytes are, in one line; None if no cause is known.
+    pub certainty: Option<String>,
+}
+
+impl Brief {
+    /// Returns the `most` largest parts of the rows that pass the filter; the facts must have causes.
+    ///
+    /// # Errors
+    /// Returns an error if a temporary file cannot be read or the filter does not fit its columns.
+    pub fn new(
+        facts: &Facts,
+        filesystem: &str,
+        filter: Option<&Filter>,
+        most: usize,
+    ) -> Result<Brief> {
+        let names: Vec<&str> = WHO.iter().chain(&COLUMNS).copied().collect();
+        let grouping = Grouping::of((&names, Some(MOST_GROUPS)));
+        let groupings = [grouping, Grouping::of((&certainty::COLUMNS, None))];
+        let groups = Groups::several(facts, &groupings, filter)?;
+        let [parts, known] = &groups[..] else {
+            return Ok(Brief::default());
+        };
+        Ok(Brief {
+            certainty: certainty::line(known),
+            ..Brief::of(parts, filesystem, most)
+        })
+    }
+
+    fn of(groups: &Groups, filesystem: &str, most: usize) -> Brief {
+        let mut root = Node::default();
+        for (labels, totals) in groups.groups.iter().filter(|(_, t)| t.write_bytes > 0) {
+            root.add(
+                &path(labels, filesystem),
+                labels.first(),
+                totals.write_bytes,
+            );
+        }
+        root.sort();
+        root.choose(most);
+        let mut parts = Vec::new();
+        root.flatten(0, &mut parts);
+        Brief {
+            parts,
+            total: root.bytes,
+            certainty: None,
+        }
+    }
+}
+
+/// Returns program, file and layer of a group.
+fn path(labels: &[Label], filesystem: &str) -> Vec<String> {
+    let (who, layer) = labels.split_at(WHO.len().min(labels.len()));
+    if labels.iter().any(|label| matches!(label, Label::Rest(_))) {
+        return vec![OTHERS.into()];
+    }
+    let text = |at: usize| who.get(at).and_then(Label::text);
+    let process = text(0);
+    let program = process.as_deref().map_or(NOBODY, program);
+    let file = text(1).unwrap_or_else(|| NO_FILE.into());
+    let mut path = vec![program.to_owned(), file];
+    path.extend(Layer::of(layer).map(|layer| layer.name(filesystem)));
+    path
+}
+
+#[derive(Default)]
+struct Node {
+    name: String,
+    bytes: u64,
+    processes: BTreeSet<Label>,
+    parts: Vec<Node>,
+    is_chosen: bool,
+}
+
+impl Node {
+    fn add(&mut self, path: &[String], process: Option<&Label>, bytes: u64) {
+        self.bytes.tally(bytes);
+        self.processes.extend(process.cloned());
+        let Some((name, rest)) = path.split_first() else {
+            return;
+        };
+        let at = self.parts.iter().position(|part| part.name == *name);
+        let at = at.unwrap_or_else(|| {
+            let at = self.parts.len();
+            let name = name.clone();
+            self.parts.push(Node {
+                name,
+                ..Node::default()
+            });
+            at
+        });
+        self.parts[at].add(rest, process, bytes);
+    }
+
+    fn sort(&mut self) {
+        self.parts.iter_mut().for_each(Node::sort);
+        self.parts.sort_by_key(|part| Reverse(part.bytes));
+    }
+
+    /// Chooses the largest nodes. A part is never larger than its parent, which comes first if they are equal.
+    fn choose(&mut self, most: usize) {
+        let mut open: Vec<&mut Node> = self.parts.iter_mut().collect();
+        for _ in 0..most {
+            // The first one of the largest is taken.
+            let largest = (0..open.len()).rev().max_by_key(|&at| open[at].bytes);
+            let Some(at) = largest else {
+                return;
+            };
+            let node = open.remove(at);
+            node.is_chosen = true;
+            open.extend(node.parts.iter_mut());
+        }
+    }
+
+    fn flatten(&self, depth: usize, out: &mut Vec<Part>) {
+        let chosen = || self.parts.iter().filter(|part| part.is_chosen);
+        let last = chosen().count();
+        for (nth, part) in (1..).zip(chosen()) {
+            out.push(Part {
+                depth,
+                name: part.name.clone(),
+                processes: part.processes.len(),
+                bytes: part.bytes,
+                is_last: nth == last,
+            });
+            part.flatten(depth.saturating_add(1), out);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tables::Totals;
+
+    fn groups(of: &[(&str, &str, &str, u64)]) -> Groups {
+        let mut groups = Groups::default();
+        let text = |word: &str| match word {
+            "" => Label::Empty,
+            word => Label::Text(word.to_owned()),
+        };
+        for &(process, file, class, write_bytes) in of {
+            let kind = match class {
+                "data" => "regular",
+                _ => "commit",
+            };
+            let labels = [process, file, class, kind, "db", ""].map(text);
+            let totals = Totals {
+                write_bytes,
+                ..Totals::default()
+            };
+            groups.groups.push((labels.into(), totals));
+        }
+        groups
+    }
+
+    fn shown(groups: &Groups, most: usize) -> Vec<String> {
+        let brief = Brief::of(groups, "ext4", most);
+        let line = |part: &Part| format!("{} {} {}", part.depth, part.name, part.bytes);
+        brief.parts.iter().map(line).collect()
+    }
+
+    #[test]
+    fn the_largest_are_shown_each_behind_what_it_is_a_part_of() {
+        let groups = groups(&[
+            ("app:1", "/a", "journal", 50),
+            ("app:1", "/a", "data", 30),
+            ("app:2", "/b", "data", 5),
+            ("sh:3", "/c", "data", 10),
+            ("", "", "journal", 5),
+        ]);
+        assert_eq!(
+            shown(&groups, 4),
+            [
+                "0 app 85",
+                "1 /a 80",
+                "2 ext4's journal 50",
+                "2 the database 30"
+            ]
+        );
+        assert_eq!(shown(&groups, 6)[4..], ["0 sh 10", "1 /c 10"]);
+        assert_eq!(shown(&groups, 100).len(), 12);
+        let brief = Brief::of(&groups, "ext4", 4);
+        assert_eq!((brief.total, brief.parts[0].processes), (100, 2));
+        assert!(shown(&groups, 100).contains(&format!("0 {NOBODY} 5")));
+    }
+
+    #[test]
+    fn a_program_may_have_a_colon_in_its_name() {
+        let groups = groups(&[("kworker/0:1:77", "/a", "data", 1)]);
+        assert_eq!(shown(&groups, 1), ["0 kworker/0:1 1"]);
+    }
+}

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The summary that `analyze` prints when it is not asked for a single table.
+
+use mostrace_bundle::Manifest;
+use mostrace_bundle::manifest::State;
+
+use super::charged::Charged;
+use super::groups::{Grouping, Groups, Label};
+use super::sizes::{self, Sizes};
+use super::{Result, Table, Totals, amplification, finding, locality, percent, percentiles, reals};
+use crate::facts::{Column, Facts, Filter};
+use mostrace_trace::attribute::Leftovers;
+use mostrace_trace::transactions::{Database, Transactions};
+
+/// The notice for a trace without a snapshot that could be mapped.
+pub const NO_MAP: &str = "no map of the filesystem: what no probe saw is unmapped";
+/// Number of processes and files that are shown one by one.
+const TOP: usize = 20;
+
+const SPANS: &str = "a request that spans groups counts in each of them, and once in the total; \
+    flushes and discards have no class";
+const DIRTIERS: &str =
+    "who made the pages dirty, whoever submitted them; -: not known, or no pages of the page cache";
+const TIMES: &str = "q2d: from the submission to the device, d2c: from there to the completion; once for each request";
+const CERTAINTY: &str = "exact: all changes of the bytes are of one cause; shared: all of the named causes; first: others may have changed \
+    them too; set: of one of several; proportional: part of a whole transaction or checkpoint";
+const NO_FILE: &str = "-: the filesystem's own blocks, blocks without a known owner, discards, flushes that are of no file";
+
+/// One table of a summary.
+#[derive(Debug)]
+pub struct Section {
+    /// Its key in JSON.
+    pub name: &'static str,
+    /// Its heading.
+    pub title: String,
+    /// A note that is needed to read the table.
+    pub note: Option<&'static str>,
+    /// The figures.
+    pub table: Table,
+}
+
+/// Information about the trace beside its rows.
+#[derive(Debug, Default)]
+pub struct Trace<'a> {
+    /// None for a bare trace.
+    pub manifest: Option<&'a Manifest>,
+    /// Lines that say what makes the figures incomplete.
+    pub warnings: Vec<String>,
+    /// The readers' notices.
+    pub notices: Vec<String>,
+    /// True if there was a map of the filesystem.
+    pub mapped: bool,
+    /// The calls of processes on their files.
+    pub databases: Vec<Database>,
+}
+
+/// The whole summary.
+#[derive(Debug)]
+pub struct Summary {
+    /// Lines that say what makes the figures incomplete; they come first.
+    pub warnings: Vec<String>,
+    /// The finding in one sentence; None if a filter leaves out rows.
+    pub finding: Option<String>,
+    /// Further notices.
+    pub notices: Vec<String>,
+    /// Time from the first completion to the last, ns.
+    pub duration_ns: u64,
+    /// The sums of all rows.
+    pub total: Totals,
+    /// The tables.
+    pub sections: Vec<Section>,
+}
+
+impl Summary {
+    /// Sums up the rows that pass the filter.
+    ///
+    /// # Errors
+    /// Returns an error if a temporary file cannot be read or the filter does not fit its columns.
+    pub fn new(facts: &Facts, filter: Option<&Filter>, trace: Trace<'_>) -> Result<Summary> {
+        let groupings = GROUPINGS.into_iter().chain(finding::GROUPINGS);
+        let groupings: Vec<Grouping> = groupings.map(Grouping::of).collect();
+        let groups = Groups::several(facts, &groupings, filter)?;
+        let sizes = Sizes::new(facts, filter)?;
+        let mut sections = vec![
+            section("by_class", "Classes", Some(SPANS), traffic(&groups[CLASS])?),
+            section("by_kind", "Kinds", None, traffic(&groups[KIND])?),
+            section(
+                "by_role",
+                "Roles of regular files",
+                Some(NO_FILE),
+                traffic(&groups[ROLE])?,
+            ),
+            section("by_process", "Processes", None, traffic(&groups[PROCESS])?),
+        ];
+        let known = |(labels, _): &(Vec<Label>, Totals)| labels[0] != Label::Empty;
+        if groups[DIRTIER].groups.iter().any(known) {
+            let table = traffic(&groups[DIRTIER])?;
+            sections.push(section("by_dirtier", "Dirtiers", Some(DIRTIERS), table));
+        }
+        sections.extend([
+            section("by_file", "Files", Some(NO_FILE), traffic(&groups[FILE])?),
+            section(
+                "journal_homes",
+                "What the journal holds copies of",
+                None,
+                homes(&groups[HOME])?,
+            ),
+            section(
+                "sizes",
+                "Sizes of completed requests",
+                None,
+                sizes.by_size()?,
+            ),
+            section("order", "Order", Some(sizes::ORDER), sizes.by_order()?),
+            section(
+                "by_provenance",
+                "How owners are known",
+                None,
+                traffic(&groups[PROVENANCE])?,
+            ),
+            section(
+                "by_cause_known",
+                "How causes are known",
+                Some(CERTAINTY),
+                traffic(&groups[KNOWN])?,
+            ),
+            section(
+                "percentiles",
+                "Times and sizes of requests",
+                Some(TIMES),
+                percentiles::table(facts, &Column::all_of(&["op"]), None, filter)?,
+            ),
+        ]);
+        if facts.locality().is_some() {
+            let by_role = locality::table(facts, &Column::all_of(&["class", "role"]), filter)?;
+            sections.extend([
+                section("rewrites", "Rewrites", Some(locality::DEFINITION), by_role),
+                section("hottest", "Hottest ranges", None, locality::hottest(facts)?),
+            ]);
+        }
+        if let Some(payload) = trace.manifest.and_then(|m| m.payload.as_ref()) {
+            let workload = mostrace_trace::text::escape(payload.workload.as_bytes());
+            // The figures per transaction are those that `check` compares with limits.
+            let charged = Charged::new(facts, trace.manifest)?;
+            let databases = charged.databases(facts, &trace.databases);
+            let count = Transactions::new(trace.manifest, &databases).count;
+            let of = [CLASS, ROLE].map(|at| Grouping::of(GROUPINGS[at]));
+            let sums = match filter {
+                None => charged.groups(facts, &of)?,
+                Some(_) => [CLASS, ROLE].map(|at| groups[at].clone()).into(),
+            };
+            let title = match count.divisor() {
+                Some(_) => format!("Amplification: {workload}, {count} transactions"),
+                None => format!("Amplification: {workload}"),
+            };
+            let media = trace.manifest.and_then(amplification::media);
+            let (class, role) = ("Amplification by class", "Amplification by role");
+            let shares = |sums: &Groups| amplification::shares(payload, count, sums);
+            sections.extend([
+                section(
+                    "amplification",
+                    &title,
+                    media.map(|_| amplification::MEDIA),
+                    amplification::levels(payload, count, &sums[0].total, media)?,
+                ),
+                section("amplification_by_class", class, None, shares(&sums[0])?),
+                section(
+                    "amplification_by_role",
+                    role,
+                    Some(NO_FILE),
+                    shares(&sums[1])?,
+                ),
+            ]);
+        }
+        let of_all = || finding::of(&groups[GROUPINGS.len()..], trace.manifest, &trace.databases);
+        let finding = filter.is_none().then(of_all);
+        Ok(Summary {
+            finding,
+            warnings: trace.warnings.clone(),
+            notices: notices(facts, &trace),
+            duration_ns: facts.duration_ns(),
+            total: groups[CLASS].total,
+            sections,
+        })
+    }
+
+    /// Returns what makes the figures of a bundle incomplete: losses, a capture without an end, interference of others, and
+    /// differences from the kernel's counters.
+    pub fn warnings(manifest: Option<&Manifest>) -> Vec<String> {
+        let Some(manifest) = manifest else {
+            return Vec::new();
+        };
+        let mut warnings = Vec::new();
+        if manifest.state == State::Recording {
+            warnings.push(
+                "CUT SHORT: the recorder did not come to its end; its last records may be missing"
+                    .into(),
+            );
+        }
+        let lost: Vec<String> = manifest
+            .losses
+            .iter()
+            .filter(|(_, count)| **count > 0)
+            .map(|(stage, count)| {
+                format!("{} {count}", mostrace_trace::text::escape(stage.as_bytes()))
+            })
+            .collect();
+        if !lost.is_empty() {
+            let lost = lost.join(", ");
+            warnings.push(format!(
+                "LOSSY: records were lost during the capture ({lost})"
+            ));
+        }
+        if !manifest.interference.is_empty() {
+            let what = mostrace_trace::text::escape(manifest.interference.join("; ").as_bytes());
+            warnings.push(format!(
+                "INTERFERED: others changed the tracing while it ran ({what})"
+            ));
+        }
+        if let Some(counters) = &manifest.counters
+            && counters.differences().next().is_some()
+        {
+            let what = mostrace_trace::text::escape(counters.to_string().as_bytes());
+            warnings.push(format!("DIFFERS: {what}"));
+        }
+        warnings
+    }
+}
+
+/// The groupings of a summary; the constants below are their indices. The finding's groupings follow them.
+const GROUPINGS: [(&[&str], Option<usize>); 9] = [
+    (&["class"], None),
+    (&["class", "kind"], None),
+    (&["role"], None),
+    (&["process"], Some(TOP)),
+    (&["dirtier"], Some(TOP)),
+    (&["file"], Some(TOP)),
+    (&["kind", "home_kind"], None),
+    (&["provenance"], None),
+    (&["cause_known"], None),
+];
+const CLASS: usize = 0;
+const KIND: usize = 1;
+const ROLE: usize = 2;
+const PROCESS: usize = 3;
+const DIRTIER: usize = 4;
+const FILE: usize = 5;
+const HOME: usize = 6;
+const PROVENANCE: usize = 7;
+const KNOWN: usize = 8;
+
+pub(super) fn section(
+    name: &'static str,
+    title: &str,
+    note: Option<&'static str>,
+    table: Table,
+) -> Section {
+    Section {
+        name,
+        title: title.to_owned(),
+        note,
+        table,
+    }
+}
+
+/// Totals that the sections' tables leave out; `--by` has them.
+const APART: [&str; 8] = [
+    "bytes",
+    "sync_writes",
+    "fua_writes",
+    "write_zeroes",
+    "write_zeroes_bytes",
+    "others",
+    "other_bytes",
+    "failed",
+];
+
+/// Returns the columns of a section; the last row is the total.
+fn traffic(groups: &Groups) -> Result<Table> {
+    let total = &groups.total;
+    let share = |name: &str, f: fn(&Totals) -> u64| {
+        reals(name, groups.sums().map(|t| percent(f(t), f(total))))
+    };
+    let mut columns = Vec::new();
+    for column in groups.table()?.frame.columns() {
+        let name = column.name().as_str();
+        if APART.contains(&name) {
+            continue;
+        }
+        columns.push(column.clone());
+        match name {
+            "write_bytes" => columns.push(share("write_percent", |t| t.write_bytes)),
+            "read_bytes" => columns.push(share("read_percent", |t| t.read_bytes)),
+            _ => {}
+        }
+    }
+    Table::with_total(columns)
+}
+
+/// Returns those groups by kind and home that have a home.
+fn homes(groups: &Groups) -> Result<Table> {
+    let all = groups.table()?.without_total().frame;
+    let with_home = all.column("home_kind")?.is_not_null();
+    let homes = all.filter(&with_home)?;
+    Ok(homes.select(["kind", "home_kind", "write_bytes"])?.into())
+}
+
+/// Returns further notices: those of the readers and the recorder, and of entries without a completion.
+pub fn notices(facts: &Facts, trace: &Trace<'_>) -> Vec<String> {
+    let mut notices = trace.notices.clone();
+    if let Some(manifest) = trace.manifest {
+        let text = |note: &String| mostrace_trace::text::escape(note.as_bytes());
+        notices.extend(manifest.notes.iter().map(text));
+    }
+    if !trace.mapped {
+        notices.push(NO_MAP.into());
+    }
+    // At the ends of a complete trace some requests are in flight, whose entries have no completion in it.
+    let left = match trace.warnings.is_empty() {
+        true => Leftovers::default(),
+        false => facts.names().leftovers,
+    };
+    let left = [
+        ("process", left.process_entries),
+        ("file", left.file_entries),
+        ("dirtier", left.dirtier_entries),
+    ];
+    for (table, entries) in left.into_iter().filter(|(_, entries)| *entries > 0) {
+        notices.push(format!("{entries} {table} entries found no completion"));
+    }
+    if let Some(missed) = facts
+        .locality()
+        .map(|l| l.missed)
+        .filter(|&missed| missed > 0)
+    {
+        notices.push(format!(
+            "rewrites: {missed} writes were not tracked, because they are too long or too far apart"
+        ));
+    }
+    notices
+}
