@@ -10,10 +10,16 @@ use proptest::prelude::*;
 use super::totals::Sort;
 use super::{Grouping, Groups, Label, Totals, percentiles};
 use crate::facts::{Builder, Column, Facts, Filter};
-use mostrace_trace::attribute::tests::Attributed;
 use mostrace_trace::attribute::{
     File, FileId, JournalBlock, Leftovers, Names, Op, Process, ProcessId, Request, Row,
 };
+
+/// A whole trace in memory, against which tables are checked.
+#[derive(Clone, Debug)]
+struct Attributed {
+    requests: Vec<(Request, Vec<Row>)>,
+    names: Names,
+}
 
 /// Makes three threads of two processes, one thread without a name, and two files with one path.
 fn names() -> Names {
@@ -108,8 +114,8 @@ fn trace() -> impl Strategy<Value = Attributed> {
     );
     prop::collection::vec(request, 0..60).prop_map(|requests| {
         let mut trace = Attributed {
+            requests: Vec::new(),
             names: names(),
-            ..Attributed::default()
         };
         for (at, (op, rows, action, failed)) in (0..).zip(requests) {
             let empty = matches!(op, Op::Flush | Op::DeviceFlush);
@@ -131,7 +137,7 @@ fn trace() -> impl Strategy<Value = Attributed> {
                 op,
                 ..Request::default()
             };
-            trace.push(request, &rows);
+            trace.requests.push((request, rows));
         }
         trace
     })
@@ -140,7 +146,7 @@ fn trace() -> impl Strategy<Value = Attributed> {
 fn facts(trace: &Attributed, batch: usize) -> Facts {
     // Some of the batches go to temporary files.
     let mut builder = Builder::with_batch(true, batch, 5000);
-    for (request, _, rows) in trace.by_request() {
+    for (request, rows) in &trace.requests {
         builder.push(request, rows, None).unwrap();
     }
     builder.finish(trace.names.clone(), None).unwrap()
@@ -173,7 +179,7 @@ fn label(trace: &Attributed, request: &Request, row: &Row, column: &str) -> Labe
         },
         "process" => process(row.process),
         "dirtier" => process(row.dirtier),
-        "pid" => id(trace.process(row).pid),
+        "pid" => id(trace.names.process(row.process).pid),
         "file" => match row.file.0 {
             1 | 2 => Label::Text("/a.db".into()),
             3 => Label::Text("(inode 14, generation 1)".into()),
@@ -197,7 +203,7 @@ fn naive(
     passes: impl Fn(&Row) -> bool,
 ) -> BTreeMap<Vec<Label>, Totals> {
     let mut groups: BTreeMap<Vec<Label>, Totals> = BTreeMap::new();
-    for (request, _, rows) in trace.by_request() {
+    for (request, rows) in &trace.requests {
         let mut seen = BTreeSet::new();
         for row in rows.iter().filter(|row| passes(row)) {
             let key: Vec<Label> = by.iter().map(|c| label(trace, request, row, c)).collect();
@@ -290,7 +296,7 @@ proptest! {
             prop_assert_eq!(&cut.groups[top].0, &rest);
             let shown: BTreeSet<_> = whole.groups[..top].iter().map(|(key, _)| key).collect();
             let mut expected = Totals::default();
-            for (request, _, rows) in trace.by_request() {
+            for (request, rows) in &trace.requests {
                 let key = |row: &Row| -> Vec<Label> {
                     by.iter().map(|c| label(&trace, request, row, c)).collect()
                 };
@@ -308,14 +314,14 @@ proptest! {
     fn percentiles_are_those_of_the_sorted_values(trace in trace(), batch in 1usize..40) {
         let facts = facts(&trace, batch);
         let table = percentiles::table(&facts, &columns(&["op"]), None, None).unwrap();
-        let mut sizes: Vec<u64> = trace.requests.iter().map(|r| r.bytes.into()).collect();
+        let mut sizes: Vec<u64> = trace.requests.iter().map(|(r, _)| r.bytes.into()).collect();
         sizes.sort_unstable();
         let last = table.len() - 1;
         let cell = |name: &str| table.frame.column(name).unwrap().i64().unwrap().get(last);
         prop_assert_eq!(cell("requests"), Some(sizes.len() as i64));
         let Some(&most) = sizes.last() else { return Ok(()) };
         prop_assert_eq!(cell("size_max_bytes"), Some(most as i64));
-        let times = trace.requests.iter().filter_map(|r| r.time_ns.checked_sub(r.d_ns?));
+        let times = trace.requests.iter().filter_map(|(r, _)| r.time_ns.checked_sub(r.d_ns?));
         let mut times: Vec<u64> = times.collect();
         times.sort_unstable();
         let exact = |values: &[u64], part: f64| {
