@@ -213,7 +213,7 @@ mod tests {
                 .map(|(at, mark)| &text[at + mark.len()..]);
             for call in calls {
                 let name: &str = call.split(['"', '$', '*', '/']).next().unwrap();
-                let is_there = folder.path().join("guest").join(name).exists();
+                let is_there = folder.path().join("tests/guest").join(name).exists();
                 assert!(is_there || name.is_empty() || name == "..", "{name}");
             }
         }
