@@ -935,18 +935,33 @@ fn an_analysis_begins_with_what_it_found() {
         let (_tmp, path) = saved(s);
         let path = path.as_str();
         let text = mostrace(&["analyze", path]);
-        let finding = json(&["analyze", path, "--json"])["finding"]
-            .as_str()
-            .unwrap()
-            .to_owned();
-        assert!(text.starts_with(&format!("{finding}\n")), "{text}");
-        finding
+        let finding = json(&["analyze", path, "--json"])["finding"].take();
+        let headline = finding["headline"].as_str().unwrap();
+        let parts = finding["parts"].as_array().unwrap().iter();
+        let part = |part: &Value| {
+            let because = part["because"].as_str().map(|why| format!(", {why}"));
+            let because = because.unwrap_or_default();
+            format!(
+                "{:>5} %  {}{because}",
+                part["percent"],
+                part["layer"].as_str().unwrap()
+            )
+        };
+        let lines: Vec<String> = std::iter::once(headline.to_owned())
+            .chain(parts.map(part))
+            .collect();
+        assert!(text.starts_with(&(lines.join("\n") + "\n")), "{text}");
+        lines
     };
     let mut s = two_databases();
     assert_eq!(
         finding(&s),
-        "16.4 KB were written while 6 of SQLite's transactions were committed (2.7 KB each): 50 % the database, 25 % SQLite's \
-         rollback journal, 25 % SQLite's WAL"
+        [
+            "Each of 6 SQLite transactions wrote 2.7 kB.",
+            "   50 %  the database",
+            "   25 %  SQLite's rollback journal",
+            "   25 %  SQLite's WAL",
+        ]
     );
     s.manifest.payload = Some(mostrace_bundle::manifest::Payload {
         payload_bytes: 300,
@@ -963,8 +978,13 @@ fn an_analysis_begins_with_what_it_found() {
     s.commit(2000, &[8]);
     assert_eq!(
         finding(&s),
-        "6 transactions of 50 bytes wrote 4.8 KB each (96 ×): 43 % ext4's journal of commit blocks, descriptors and copies of \
-         unknown blocks, 29 % the database, 14 % SQLite's rollback journal, 14 % SQLite's WAL"
+        [
+            "Each of 6 transactions stored 50 B and wrote 4.8 kB: 95.6 × what was stored.",
+            "   43 %  ext4's journal",
+            "   29 %  the database",
+            "   14 %  SQLite's rollback journal",
+            "   14 %  others",
+        ]
     );
     // Others have written too, so what the workload stored is not everything.
     let mut busy = two_databases();
@@ -982,19 +1002,22 @@ fn an_analysis_begins_with_what_it_found() {
         });
     }
     busy.manifest.payload.clone_from(&s.manifest.payload);
-    assert!(finding(&busy).starts_with("16.4 KB were written while 26 of SQLite's transactions"));
+    assert_eq!(
+        finding(&busy)[0],
+        "Each of 26 SQLite transactions wrote 630 B."
+    );
     one_number_of_transactions(&busy, 26);
     one_number_of_transactions(&s, 6);
     let mut quiet = Scene::new();
     quiet.owned(READ, 800, 4096, SQLITE, Origin::FILE);
     let (_tmp, path) = saved(&quiet);
     assert_eq!(
-        json(&["analyze", &path, "--json"])["finding"],
-        "Nothing was written, and 4.1 KB were read, 100 % by sqlite3:100"
+        json(&["analyze", &path, "--json"])["finding"]["headline"],
+        "Nothing was written, and 4.1 kB were read, 100 % by sqlite3."
     );
     assert_eq!(
         finding(&Scene::new()),
-        "No IO was seen: was this the device?"
+        ["No IO was seen: was this the device?"]
     );
 }
 

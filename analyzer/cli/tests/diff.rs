@@ -48,9 +48,9 @@ fn changes_are_the_differences_of_what_analyze_says() {
     }
 }
 
-/// Formats KB per transaction of a sample, which has a thousand, as the sentence does.
+/// Formats kB per transaction of a sample, which has a thousand, as the sentence does.
 fn each_kb(bytes: i64) -> String {
-    format!("{:.1} KB", bytes as f64 / 1000.0 / 1000.0)
+    format!("{:.1} kB", bytes as f64 / 1000.0 / 1000.0)
 }
 
 #[test]

@@ -194,7 +194,7 @@ class Html(unittest.TestCase):
     def test_it_has_the_finding_and_every_byte(self):
         run = mostrace.read(WAL)
         page = run._repr_html_()
-        self.assertIn("ext4&#x27;s journal of bitmaps", page)
+        self.assertIn("wrote 30.7 kB: 284 × what was stored", page)
         numbers = [int(text.replace(",", "")) for text in re.findall(r">([\d,]+)</td>", page)]
         # Bytes and writes in turn.
         self.assertEqual(sum(numbers[::2]), run.summary["total"]["write_bytes"])
@@ -204,7 +204,7 @@ class Html(unittest.TestCase):
         run = mostrace.read(WAL)
         hostile = "<script>alert('1')</script>"
         run.summary["warnings"].append(hostile)
-        run.summary["finding"] += hostile
+        run.summary["finding"]["headline"] += hostile
         page = run._repr_html_()
         self.assertEqual(page.count("&lt;script&gt;alert(&#x27;1&#x27;)"), 2)
         self.assertNotIn("<script", page)

@@ -6,7 +6,7 @@
 //! Scan: every share ─┤                            ├─ pack ─┐
 //!                    └─ Cube (a long trace) ──────┘        ├─ Sheet (one trace) ─ page (HTML)
 //! calls ─ calls, transactions ─────────────────────────────┤
-//! tables ─ the finding, what is missing, rewrites ─────────┘
+//! tables ─ the answer, what is missing, rewrites ─────────┘
 //! ```
 //!
 //! The page of a ledger has the same means: groups over time, and tables (`ledger`).

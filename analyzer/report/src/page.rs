@@ -146,7 +146,7 @@ fn compared(sheets: &[Sheet]) -> Result<Vec<Compared>, Error> {
 
 /// Puts a non-breaking space between a number and its unit.
 fn glued(text: &str) -> String {
-    const UNITS: [&str; 7] = ["%", "×", "B", "KB", "MB", "GB", "TB"];
+    const UNITS: [&str; 7] = ["%", "×", "B", "kB", "MB", "GB", "TB"];
     let mut glued = String::with_capacity(text.len());
     for word in text.split(' ') {
         let unit = word.trim_end_matches([')', ':', ';', ',', '.']);
@@ -183,9 +183,9 @@ fn policy(script: &str, style: &str) -> String {
 mod tests {
     #[test]
     fn a_number_and_its_unit_are_on_one_line() {
-        let text = "of 108 bytes wrote 58.6 KB each (543 ×): 57 % the journal, B 7 a";
+        let text = "of 108 bytes wrote 58.6 kB each (543 ×): 57 % the journal, B 7 a";
         let glued =
-            "of 108 bytes wrote 58.6\u{a0}KB each (543\u{a0}×): 57\u{a0}% the journal, B 7 a";
+            "of 108 bytes wrote 58.6\u{a0}kB each (543\u{a0}×): 57\u{a0}% the journal, B 7 a";
         assert_eq!(super::glued(text), glued);
     }
 }

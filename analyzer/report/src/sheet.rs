@@ -10,11 +10,12 @@ use super::data::{Data, data};
 use super::grid::Grid;
 use mostrace_tables::analysis::Analysis;
 use mostrace_tables::facts::Column;
+use mostrace_tables::tables::answer::Answer;
 use mostrace_tables::tables::calls;
 use mostrace_tables::tables::diff::Side;
 use mostrace_tables::tables::sizes::{self, Sizes};
 use mostrace_tables::tables::summary;
-use mostrace_tables::tables::{Grouping, Groups, about, finding, locality};
+use mostrace_tables::tables::{Grouping, Groups, about, locality};
 use mostrace_tables::tables::{Table, numbers, texts};
 use mostrace_trace::transactions::Transactions;
 
@@ -69,7 +70,7 @@ pub(super) enum Trust {
 pub struct Sheet {
     /// The trace's label or file name.
     pub(super) name: String,
-    pub(super) finding: String,
+    pub(super) answer: Answer,
     pub(super) trust: Trust,
     /// The evidence for that, or what is missing.
     pub(super) trust_why: Vec<String>,
@@ -137,7 +138,7 @@ impl Sheet {
         Ok(Sheet {
             name: name.clone(),
             side: is_compared.then(side).transpose()?,
-            finding: finding::sentence(facts, manifest, &databases)?,
+            answer: Answer::new(facts, manifest, &databases, None, 0)?.0,
             trust,
             trust_why,
             about: about::lines(path, manifest, facts.duration_ns(), &total),

@@ -26,8 +26,8 @@ const MOST_BY: usize = 4;
 
 /// Sum up what reached the storage: by class, kind, role, process, file …
 ///
-/// Without --by, prints the finding in one sentence, whether the trace is complete, and the largest
-/// programs, files and layers; with --full, or as JSON, everything. With --by, prints one table:
+/// Without --by, prints what the trace shows in a headline and the largest layers, whether it is complete,
+/// and the largest programs and files; with --full, or as JSON, everything. With --by, prints one table:
 ///
 ///   X, requests, bytes, writes, write_bytes, reads, read_bytes, flushes, discards, …
 ///
@@ -236,8 +236,9 @@ impl Analyze {
             text.push_str(line);
             text.push('\n');
         };
-        for first in summary.warnings.iter().chain(&summary.finding) {
-            line(first);
+        summary.warnings.iter().for_each(|first| line(first));
+        for first in summary.answer.iter().flat_map(|answer| answer.lines(None)) {
+            line(&first);
         }
         let manifest = analysis.manifest();
         let about = match analysis.recordings() {
@@ -275,7 +276,7 @@ impl Analyze {
             several => put("traces", several.iter().map(shown).collect()),
         };
         put("warnings", json!(summary.warnings));
-        put("finding", json!(summary.finding));
+        put("finding", json!(summary.answer));
         put("notices", json!(summary.notices));
         put("duration_ns", json!(summary.duration_ns));
         put("manifest", json!(manifest));

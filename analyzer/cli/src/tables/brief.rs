@@ -3,16 +3,18 @@
 
 use mostrace_tables::analysis::Analysis;
 use mostrace_tables::facts::Filter;
-use mostrace_tables::tables::brief::{Brief, Part};
-use mostrace_tables::tables::{about, finding, summary};
+use mostrace_tables::tables::answer::{Answer, Destination, percent, size};
+use mostrace_tables::tables::{about, summary};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Number of programs, files and layers that are shown.
-const PARTS: usize = 6;
+const MOST: usize = 6;
 /// Number of notes that are shown.
 const NOTES: usize = 3;
 /// The width for an output that is not a terminal, or a terminal of unknown width.
 const WIDTH: usize = 100;
+/// A narrower terminal has no bars.
+const NARROW: usize = 80;
 /// Names are not cut to fewer characters than this.
 const SHORTEST: usize = 16;
 const BAR: usize = 20;
@@ -27,26 +29,35 @@ pub fn text(
     width: Option<usize>,
     next: &str,
 ) -> anyhow::Result<String> {
-    let manifest = analysis.manifest();
+    let width = width.unwrap_or(WIDTH);
     let mut lines = analysis.warnings.clone();
-    if filter.is_none() {
-        let databases = analysis.databases()?;
-        lines.push(finding::sentence(&analysis.facts, manifest, &databases)?);
+    let databases = analysis.databases()?;
+    let (answer, destinations) = Answer::new(
+        &analysis.facts,
+        analysis.manifest(),
+        &databases,
+        filter,
+        MOST,
+    )?;
+    let whole = about::whole(analysis.recordings(), &analysis.warnings);
+    match filter {
+        None => lines.extend(answer.lines(whole.as_deref())),
+        Some(_) => lines.extend(whole.into_iter().chain(answer.certainty)),
     }
-    lines.extend(about::whole(analysis.recordings(), &analysis.warnings));
-    let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
-    let filesystem = filesystem.map_or("the filesystem", |f| f.kind.as_str());
-    let brief = Brief::new(&analysis.facts, filesystem, filter, PARTS)?;
-    lines.extend(brief.certainty);
     lines.extend(notes(analysis));
-    if !brief.parts.is_empty() {
-        lines.push(String::new());
+    if !destinations.parts.is_empty() {
+        let bar = " ".repeat(if width < NARROW { 0 } else { BAR + 1 });
+        let head = "program → file it worked on → where the bytes went";
+        lines.extend([
+            String::new(),
+            format!("{:>10}       {bar}{head}", "written"),
+        ]);
     }
     let mut is_last = Vec::new();
-    for part in &brief.parts {
+    for part in &destinations.parts {
         is_last.truncate(part.depth);
         is_last.push(part.is_last);
-        lines.push(line(part, &is_last, brief.total, width.unwrap_or(WIDTH)));
+        lines.push(line(part, &is_last, destinations.total, width));
     }
     lines.push(String::new());
     lines.push(format!("next: {next}"));
@@ -65,15 +76,17 @@ fn notes(analysis: &Analysis) -> Vec<String> {
 }
 
 /// Formats a part as `  2.9 MB  49 % ██████████           │  └─ ext4's journal`.
-fn line(part: &Part, is_last: &[bool], total: u64, width: usize) -> String {
+fn line(part: &Destination, is_last: &[bool], total: u64, width: usize) -> String {
     let (of, whole) = (u128::from(part.bytes), u128::from(total.max(1)));
     let filled = usize::try_from((of * BAR as u128).div_ceil(whole)).unwrap_or(BAR);
-    let bar = "█".repeat(filled.min(BAR));
-    let size = finding::size(part.bytes as f64);
-    let percent = (of * 100 + whole / 2) / whole;
-    let before = format!("{size:>10} {percent:>3} % {bar:<BAR$} {}", branch(is_last));
+    let bar = match width < NARROW {
+        true => String::new(),
+        false => format!("{:<BAR$} ", "█".repeat(filled.min(BAR))),
+    };
+    let (size, percent) = (size(part.bytes as f64), percent(part.bytes, total));
+    let before = format!("{size:>10} {percent:>3} % {bar}{}", branch(is_last));
     let times = match part.processes {
-        many @ 2.. if part.depth == 0 => format!(" ×{many}"),
+        many @ 2.. if part.depth == 0 => format!(" ({many} processes)"),
         _ => String::new(),
     };
     let room = width.saturating_sub(before.width() + times.width());
@@ -111,8 +124,8 @@ fn cut(name: &str, room: usize) -> String {
 mod tests {
     use super::*;
 
-    fn part(depth: usize, name: &str, is_last: bool) -> Part {
-        Part {
+    fn part(depth: usize, name: &str, is_last: bool) -> Destination {
+        Destination {
             depth,
             name: name.into(),
             processes: 3,
@@ -123,14 +136,14 @@ mod tests {
 
     #[test]
     fn a_line_has_its_size_its_part_and_its_place() {
-        let of = |part: &Part, is_last: &[bool]| line(part, is_last, 1_000_000, 80);
+        let of = |part: &Destination, is_last: &[bool]| line(part, is_last, 1_000_000, 80);
         assert_eq!(
             of(&part(0, "app", false), &[false]),
-            "  500.0 KB  50 % ██████████           app ×3"
+            "  500.0 kB  50 % ██████████           app (3 processes)"
         );
         assert_eq!(
             of(&part(2, "ext4's journal", true), &[false, false, true]),
-            "  500.0 KB  50 % ██████████           │  └─ ext4's journal"
+            "  500.0 kB  50 % ██████████           │  └─ ext4's journal"
         );
     }
 

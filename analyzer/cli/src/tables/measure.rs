@@ -11,7 +11,7 @@ use mostrace_capture::{FreshKind, Operations, Options, User, aside, prepare};
 use mostrace_tables::analysis::Analysis;
 use mostrace_tables::export::Output;
 use mostrace_tables::lab::budget::{Judgement, Limits, Runs, report};
-use mostrace_tables::tables::finding;
+use mostrace_tables::tables::answer::Answer;
 use mostrace_trace::causes::Sharing;
 use mostrace_trace::transactions::Transactions;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ use crate::shell;
 /// of the folder on the fresh filesystem is mounted over it, and what CMD writes there is measured; the
 /// folder itself does not change. The filesystem is on a loop device whose image lies in the folder for
 /// temporary files (TMPDIR, in which nobody else may change what root creates); no other process sees it,
-/// and it is removed at the end. Prints the finding, and where the bytes went. The exit status is CMD's,
+/// and it is removed at the end. Prints what it wrote, and where the bytes went. The exit status is CMD's,
 /// or 3 if a limit was exceeded.
 ///
 /// Examples:
@@ -210,7 +210,7 @@ struct Told {
 }
 
 impl Told {
-    /// Adds the finding, and where the bytes went.
+    /// Adds the answer, and where the bytes went.
     fn text(&mut self, args: &Measure, analysis: &Analysis) -> anyhow::Result<()> {
         let width = Output::create(None)?.width();
         if !args.full {
@@ -219,7 +219,7 @@ impl Told {
         }
         let warnings = analysis.warnings.iter().cloned();
         let lines = warnings
-            .chain([sentence(analysis)?])
+            .chain(answer(analysis)?.lines(None))
             .map(|line| line + "\n");
         self.text.extend(lines);
         let tree = tree::of(analysis, None)?;
@@ -238,7 +238,7 @@ impl Told {
         self.runs.push(json!({
             "recording": args.output.as_ref().map(|_| path.to_string_lossy()),
             "warnings": analysis.warnings,
-            "finding": sentence(analysis)?,
+            "finding": answer(analysis)?,
             "exit_status": manifest.and_then(|m| m.command.as_ref()?.exit_status),
             "tree": tree_json::value(&tree, payload, &transactions),
         }));
@@ -267,10 +267,10 @@ impl Told {
     }
 }
 
-fn sentence(analysis: &Analysis) -> anyhow::Result<String> {
+fn answer(analysis: &Analysis) -> anyhow::Result<Answer> {
     let manifest = analysis.manifest();
     let databases = analysis.databases()?;
-    Ok(finding::sentence(&analysis.facts, manifest, &databases)?)
+    Ok(Answer::new(&analysis.facts, manifest, &databases, None, 0)?.0)
 }
 
 /// Records CMD on the chosen filesystem; returns its exit status.

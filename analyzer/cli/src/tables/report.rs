@@ -17,7 +17,7 @@ use crate::usage;
 ///
 /// The page is one file that needs no network. It has the rows of the trace, and one selection for all that it
 /// shows: an interval of time, programs, files, layers, operations. What it shows is whether anything is missing,
-/// the finding in one sentence, programs over time, where the bytes went, files, SQLite's transactions with what each
+/// what was written and why, programs over time, where the bytes went, files, SQLite's transactions with what each
 /// waited for, latencies, calls for durability, sizes, and places on the disk. The rows of a long trace are summed up,
 /// so that the page has at most some 5 MB.
 ///

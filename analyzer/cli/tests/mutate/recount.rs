@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Has `recount/finding.py` compute the numbers of a bundle's finding from its rows.
+//! Has `recount/answer.py` compute the numbers of a bundle's finding from its rows.
 
 use std::path::Path;
 use std::process::Command;
 
 /// Returns how it ended, in one word: `same`, `refused`, `unclear` or `other`. `fault` gets what differs, and the command.
 pub fn recount(bundle: &Path, fault: impl FnOnce(String, String)) -> String {
-    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recount/finding.py");
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recount/answer.py");
     let words = [
         program.as_path(),
         Path::new(env!("CARGO_BIN_EXE_mostrace")),

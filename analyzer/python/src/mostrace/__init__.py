@@ -4,7 +4,7 @@
 >>> import mostrace
 >>> run = mostrace.read("sample-traces/wal.most.tar.zst")
 >>> print(run.finding)
-1,000 transactions of 108 bytes wrote 30.7 KB each (284 ×): 71 % ext4's journal of ...
+Each of 1,000 transactions stored 108 B and wrote 30.7 kB: 284 × what was stored, 6.6 × what was passed to write().
 >>> written = run.events("class", "bytes", where="op = 'write'")
 >>> written.group_by("class").agg(polars.col("bytes").sum()).sort("bytes").rows()
 [('metadata', 32768), ('data', 8765440), ('journal', 21852160)]
@@ -101,7 +101,7 @@ def diff(a: Run[Any], b: Run[Any], *others: Run[Any]) -> dict[str, Any]:
 
     >>> compared = diff(read("sample-traces/delete.most.tar.zst"), read("sample-traces/wal.most.tar.zst"))
     >>> print(compared["sentence"])
-    wal writes 30.7 KB per transaction, 48 % less than the 58.6 KB of delete: ...
+    wal writes 30.7 kB per transaction, 48 % less than the 58.6 kB of delete: ...
     >>> polars.DataFrame(compared["by_layer"])["layer", "change_bytes"].rows()[0]
     ("SQLite's rollback journal", -16498688)
     """

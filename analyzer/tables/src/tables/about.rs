@@ -98,13 +98,13 @@ fn totals(duration_ns: u64, total: &Totals) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// Returns a line that says that nothing is missing and how that is known; None if there are warnings.
+/// Returns a sentence that says that nothing is missing and how that is known; None if there are warnings.
 pub fn whole(recordings: &[Recording], warnings: &[String]) -> Option<String> {
     if !warnings.is_empty() {
         return None;
     }
     if recordings.iter().any(|one| one.bundles().is_empty()) {
-        return Some("a bare trace, which does not say what was lost".into());
+        return Some("A bare trace does not say what was lost.".into());
     }
     let bundles = recordings.iter().flat_map(Recording::bundles);
     let told = bundles.map(|bundle| match &bundle.manifest().counters {
@@ -113,7 +113,10 @@ pub fn whole(recordings: &[Recording], warnings: &[String]) -> Option<String> {
     });
     let told: BTreeSet<String> = told.collect();
     let told: Vec<String> = told.into_iter().collect();
-    Some(safe(&format!("0 lost; {}", told.join(", and of others "))))
+    Some(safe(&format!(
+        "Nothing was lost; {}.",
+        told.join(", and of others ")
+    )))
 }
 
 fn of_manifest(m: &Manifest) -> Vec<(&'static str, String)> {

@@ -9,7 +9,7 @@ use mostrace_bundle::Manifest;
 use polars::prelude::col;
 use serde_json::{Value, json};
 
-use super::finding::size;
+use super::answer::size;
 use super::{Grouping, Groups, Label, Result};
 use crate::facts::{Column, Facts, Filter, Part, Rows};
 use mostrace_trace::text::grouped;
@@ -210,16 +210,16 @@ mod tests {
         };
         assert_eq!(
             divided(2_800_000, 20, 400_000),
-            "others wrote 2.8 MB and caused 20 flushes of the device: not counted; nobody is known who wrote 400.0 KB: counted"
+            "others wrote 2.8 MB and caused 20 flushes of the device: not counted; nobody is known who wrote 400.0 kB: counted"
         );
-        assert_eq!(divided(5000, 0, 0), "others wrote 5.0 KB: not counted");
+        assert_eq!(divided(5000, 0, 0), "others wrote 5.0 kB: not counted");
         assert_eq!(
             divided(0, 1, 0),
             "others caused 1 flush of the device: not counted"
         );
         assert_eq!(
             divided(0, 0, 5000),
-            "nobody is known who wrote 5.0 KB: counted"
+            "nobody is known who wrote 5.0 kB: counted"
         );
         assert_eq!(divided(0, 0, 0), "");
         assert_eq!(Counted::All.words(), None);

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use mostrace_bundle::Manifest;
 use polars::prelude::{Column as Values, IntoColumn, NamedFrom, Series};
 
+use super::answer::size;
 use super::charged::{Charged, Counted};
-use super::finding::size;
 use super::layer::{self, Layer};
 use super::summary::{Section, section};
 use super::{Grouping, Groups, Label, Result, Table, Totals, numbers, ratio, reals, texts};
@@ -538,8 +538,8 @@ mod tests {
         );
         assert_eq!(
             Diff::new(&[&a, &b]).unwrap().sentence,
-            "wal writes 1.0 KB per transaction, 75 % less than the 4.0 KB of rollback_journal: −4.0 KB SQLite's rollback journal, \
-             +1.0 KB SQLite's WAL; 2.0 writes instead of 8.0, 1.0 device flushes instead of 4.0"
+            "wal writes 1.0 kB per transaction, 75 % less than the 4.0 kB of rollback_journal: −4.0 kB SQLite's rollback journal, \
+             +1.0 kB SQLite's WAL; 2.0 writes instead of 8.0, 1.0 device flushes instead of 4.0"
         );
         let [a, b] = [a, b].map(|side| Side {
             transactions: Count::new(20, false),
@@ -547,7 +547,7 @@ mod tests {
         });
         assert_eq!(
             Diff::new(&[&a, &b]).unwrap().sentence,
-            "wal writes 20.0 KB, 50 % less than the 40.0 KB of rollback_journal: −40.0 KB SQLite's rollback journal, +20.0 KB \
+            "wal writes 20.0 kB, 50 % less than the 40.0 kB of rollback_journal: −40.0 kB SQLite's rollback journal, +20.0 kB \
              SQLite's WAL; 40 writes instead of 80, 20 device flushes instead of 40"
         );
     }
@@ -558,7 +558,7 @@ mod tests {
         let sentence = |a: &Side, b: &Side| Diff::new(&[a, b]).unwrap().sentence;
         let a = side("db", 40_000, 80, Some(10));
         let known = |transactions| side("wal", 20_000, 40, transactions);
-        let begin = "wal wrote 20.0 KB, db 40.0 KB: not compared in one line, because ";
+        let begin = "wal wrote 20.0 kB, db 40.0 kB: not compared in one line, because ";
         assert_eq!(
             sentence(&a, &known(None)),
             format!("{begin}the number of transactions is known only for db")
@@ -589,15 +589,15 @@ mod tests {
             name: "shm".into(),
             ..none.clone()
         };
-        assert!(sentence(&some, &none).starts_with("wal writes nothing, db 4.0 KB: "));
-        assert!(sentence(&none, &some).starts_with("db writes 4.0 KB, wal nothing: "));
+        assert!(sentence(&some, &none).starts_with("wal writes nothing, db 4.0 kB: "));
+        assert!(sentence(&none, &some).starts_with("db writes 4.0 kB, wal nothing: "));
         assert!(sentence(&none, &other).starts_with("neither wal nor shm writes anything; "));
         let mut reads = some.clone();
         reads.total.read_bytes = 9_000;
         reads.total.discard_bytes = 4_096;
         assert!(
             sentence(&some, &reads)
-                .ends_with(", 9.0 KB read instead of 0 bytes, 4.1 KB discarded instead of 0 bytes")
+                .ends_with(", 9.0 kB read instead of 0 bytes, 4.1 kB discarded instead of 0 bytes")
         );
     }
 

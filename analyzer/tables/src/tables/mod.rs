@@ -5,12 +5,10 @@
 
 pub mod about;
 pub mod amplification;
-pub mod brief;
+pub mod answer;
 pub mod calls;
-mod certainty;
 pub mod charged;
 pub mod diff;
-pub mod finding;
 pub mod groups;
 pub mod layer;
 pub mod locality;
@@ -21,6 +19,7 @@ pub mod relations;
 mod schema;
 pub mod sizes;
 pub mod summary;
+mod target;
 mod totals;
 pub mod tree;
 pub mod waits;

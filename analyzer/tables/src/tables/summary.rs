@@ -4,10 +4,11 @@
 use mostrace_bundle::Manifest;
 use mostrace_bundle::manifest::State;
 
+use super::answer::{self, Answer};
 use super::charged::Charged;
 use super::groups::{Grouping, Groups, Label};
 use super::sizes::{self, Sizes};
-use super::{Result, Table, Totals, amplification, finding, locality, percent, percentiles, reals};
+use super::{Result, Table, Totals, amplification, locality, percent, percentiles, reals};
 use crate::facts::{Column, Facts, Filter};
 use mostrace_trace::attribute::Leftovers;
 use mostrace_trace::transactions::{Database, Transactions};
@@ -59,8 +60,8 @@ pub struct Trace<'a> {
 pub struct Summary {
     /// Lines that say what makes the figures incomplete; they come first.
     pub warnings: Vec<String>,
-    /// The finding in one sentence; None if a filter leaves out rows.
-    pub finding: Option<String>,
+    /// What the trace shows; None if a filter leaves out rows.
+    pub answer: Option<Answer>,
     /// Further notices.
     pub notices: Vec<String>,
     /// Time from the first completion to the last, ns.
@@ -77,7 +78,7 @@ impl Summary {
     /// # Errors
     /// Returns an error if a temporary file cannot be read or the filter does not fit its columns.
     pub fn new(facts: &Facts, filter: Option<&Filter>, trace: Trace<'_>) -> Result<Summary> {
-        let groupings = GROUPINGS.into_iter().chain(finding::GROUPINGS);
+        let groupings = GROUPINGS.into_iter().chain(answer::GROUPINGS);
         let groupings: Vec<Grouping> = groupings.map(Grouping::of).collect();
         let groups = Groups::several(facts, &groupings, filter)?;
         let sizes = Sizes::new(facts, filter)?;
@@ -172,10 +173,10 @@ impl Summary {
                 ),
             ]);
         }
-        let of_all = || finding::of(&groups[GROUPINGS.len()..], trace.manifest, &trace.databases);
-        let finding = filter.is_none().then(of_all);
+        let of_all = || Answer::of(&groups[GROUPINGS.len()..], trace.manifest, &trace.databases);
+        let answer = filter.is_none().then(of_all);
         Ok(Summary {
-            finding,
+            answer,
             warnings: trace.warnings.clone(),
             notices: notices(facts, &trace),
             duration_ns: facts.duration_ns(),
@@ -227,7 +228,7 @@ impl Summary {
     }
 }
 
-/// The groupings of a summary; the constants below are their indices. The finding's groupings follow them.
+/// The groupings of a summary; the constants below are their indices. The answer's groupings follow them.
 const GROUPINGS: [(&[&str], Option<usize>); 9] = [
     (&["class"], None),
     (&["class", "kind"], None),

@@ -9,8 +9,8 @@
 
 use std::collections::BTreeMap;
 
-use super::finding::{Base, KNOWN, Targets};
 use super::layer::{COLUMNS, Layer};
+use super::target::Targets;
 use super::{
     Grouping, Groups, Label, Result, Table, Totals, numbers, percent, ratio, reals, texts,
 };
@@ -28,12 +28,7 @@ const OWNER: [&str; 4] = [
     "bundle",
 ];
 /// The columns by which a submitter's files are found.
-const FILES: [&str; 4] = [
-    "cause_or_submitter",
-    "cause_or_file",
-    "cause_database",
-    KNOWN,
-];
+const FILES: [&str; 3] = ["cause_or_submitter", "cause_or_file", "cause_database"];
 /// The most pairs of a process and a file.
 const MOST_FILES: usize = 1 << 16;
 
@@ -290,8 +285,7 @@ impl Owner {
         let process = self.process.as_deref();
         let process = process.filter(|name| name.ends_with(SUBMITTER));
         process.map_or(String::new(), |process| {
-            let files = Base::Likely.rows(files);
-            Targets::new(files, &[process], |t| t.write_bytes).words(self.device.bytes)
+            Targets::new(files, process).words(self.device.bytes)
         })
     }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Formats numbers for people. KB, MB and GB are powers of ten.
+// Formats numbers for people. kB, MB and GB are powers of ten.
 "use strict";
 
 const format = (() => {
-  const UNITS = [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "KB"]];
+  const UNITS = [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "kB"]];
   const TIMES = [[1e6, "s"], [1e3, "ms"]];
   const SPACE = "\u00a0";
 

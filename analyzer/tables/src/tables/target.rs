@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The target of a process: a file, an SQLite database, or the files of a directory.
 
-use super::base::Row;
-use super::culprits::Bytes;
-use super::is_part;
-use crate::tables::Label;
+use super::answer::is_part;
+use super::{Groups, Label};
 use mostrace_trace::attribute::{HashMap, HashSet};
 use mostrace_trace::tally::Tally;
 
@@ -13,19 +11,17 @@ const NEARLY_ALL: u64 = 95;
 const MOST_OF_IT: u64 = 50;
 
 /// Bytes by file; an SQLite database includes its journals.
-pub(in crate::tables) struct Targets<'a>(HashMap<&'a str, u64>);
+pub(super) struct Targets<'a>(HashMap<&'a str, u64>);
 
 impl<'a> Targets<'a> {
-    /// Sums up the files of some processes; the rows are by process, file and SQLite database.
-    pub fn new(files: impl Iterator<Item = Row<'a>>, processes: &[&str], of: Bytes) -> Targets<'a> {
-        let processes: HashSet<&str> = processes.iter().copied().collect();
-        let its = files.filter_map(|row| {
-            let [Label::Text(file), database] = row.labels else {
+    /// Sums up what was written for the files of a process; the groups are by process, file and SQLite database.
+    pub fn new(files: &'a Groups, process: &str) -> Targets<'a> {
+        let its = files.groups.iter().filter_map(|(labels, totals)| {
+            let [Label::Text(of), Label::Text(file), database] = &labels[..] else {
                 return None;
             };
-            let bytes = of(row.totals);
-            let is_its = processes.contains(row.process) && bytes > 0;
-            is_its.then_some((file.as_str(), database, bytes))
+            let bytes = totals.write_bytes;
+            (of == process && bytes > 0).then_some((file.as_str(), database, bytes))
         });
         let its: Vec<(&str, &Label, u64)> = its.collect();
         let all: HashSet<&str> = its.iter().map(|(file, ..)| *file).collect();
@@ -89,8 +85,7 @@ fn largest<'a>(all: impl Iterator<Item = (&'a str, u64)>) -> Option<(&'a str, u6
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tables::finding::base::Base;
-    use crate::tables::{Groups, Totals};
+    use crate::tables::Totals;
 
     fn words(files: &[(&str, &str, u64)], whole: u64) -> String {
         let label = |word: &str| match word {
@@ -105,12 +100,11 @@ mod tests {
                     write_bytes: *bytes,
                     ..Totals::default()
                 };
-                let labels = ["app:7", file, database, "exact"];
+                let labels = ["app:7", file, database];
                 (labels.map(label).to_vec(), totals)
             })
             .collect();
-        let rows = Base::Certain.rows(&groups);
-        Targets::new(rows, &["app:7"], |t| t.write_bytes).words(whole)
+        Targets::new(&groups, "app:7").words(whole)
     }
 
     #[test]

@@ -1,30 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The destinations of most written bytes, as a tree of program, file and layer. Only the largest parts are shown, as
-//! [dust](https://github.com/bootandy/dust) shows the largest directories of a tree.
+//! The destinations of most written bytes, as a tree of program, the file it worked on, and where the bytes went. Only the largest are
+//! shown, as [dust](https://github.com/bootandy/dust) shows the largest directories of a tree; what is left of a shown one is its
+//! `others`, so that children sum to their parent.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use super::certainty;
-use super::layer::{COLUMNS, Layer};
-use super::{Grouping, Groups, Label, Result};
-use crate::facts::{Facts, Filter};
+use super::words::percent;
+use crate::tables::layer::Layer;
+use crate::tables::{Groups, Label};
 use mostrace_trace::attribute::program;
-use mostrace_trace::tally::Tally;
+use mostrace_trace::tally::{Tally, sum};
 
-/// The process and file of the cause; if it is unknown, the submitter and the file that was written.
-const WHO: [&str; 2] = ["cause_or_submitter", "cause_or_file"];
-/// The most groups by process, file and layer that are kept apart.
-const MOST_GROUPS: usize = 1 << 16;
+/// The first labels are the process and the file of the cause; if it is unknown, the submitter and the file that was written.
+const WHO: usize = 2;
 /// The name of an unknown process.
 const NOBODY: &str = "(nobody known)";
 const NO_FILE: &str = "(no file known)";
-/// The name of all groups beyond [`MOST_GROUPS`].
-const OTHERS: &str = "(others)";
+/// The name of what is not shown.
+const OTHERS: &str = "others";
 
 /// A program, one of its files, or a layer that was written for such a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct Destination {
     /// Depth in the tree; 0 for programs.
     pub depth: usize,
     /// The name of the program, the path of the file, or the name of the layer.
@@ -39,40 +37,16 @@ pub struct Part {
 
 /// The largest parts of the tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Brief {
+pub struct Destinations {
     /// The parts; each follows its parent.
-    pub parts: Vec<Part>,
+    pub parts: Vec<Destination>,
     /// Bytes of all parts.
     pub total: u64,
-    /// How certain the causes of these bytes are, in one line; None if no cause is known.
-    pub certainty: Option<String>,
 }
 
-impl Brief {
-    /// Returns the `most` largest parts of the rows that pass the filter; the facts must have causes.
-    ///
-    /// # Errors
-    /// Returns an error if a temporary file cannot be read or the filter does not fit its columns.
-    pub fn new(
-        facts: &Facts,
-        filesystem: &str,
-        filter: Option<&Filter>,
-        most: usize,
-    ) -> Result<Brief> {
-        let names: Vec<&str> = WHO.iter().chain(&COLUMNS).copied().collect();
-        let grouping = Grouping::of((&names, Some(MOST_GROUPS)));
-        let groupings = [grouping, Grouping::of((&certainty::COLUMNS, None))];
-        let groups = Groups::several(facts, &groupings, filter)?;
-        let [parts, known] = &groups[..] else {
-            return Ok(Brief::default());
-        };
-        Ok(Brief {
-            certainty: certainty::line(known),
-            ..Brief::of(parts, filesystem, most)
-        })
-    }
-
-    fn of(groups: &Groups, filesystem: &str, most: usize) -> Brief {
+impl Destinations {
+    /// Returns the `most` largest; the groups are the answer's second.
+    pub(super) fn of(groups: &Groups, filesystem: &str, most: usize) -> Destinations {
         let mut root = Node::default();
         for (labels, totals) in groups.groups.iter().filter(|(_, t)| t.write_bytes > 0) {
             root.add(
@@ -84,18 +58,17 @@ impl Brief {
         root.sort();
         root.choose(most);
         let mut parts = Vec::new();
-        root.flatten(0, &mut parts);
-        Brief {
+        root.flatten(0, root.bytes, &mut parts);
+        Destinations {
             parts,
             total: root.bytes,
-            certainty: None,
         }
     }
 }
 
 /// Returns program, file and layer of a group.
 fn path(labels: &[Label], filesystem: &str) -> Vec<String> {
-    let (who, layer) = labels.split_at(WHO.len().min(labels.len()));
+    let (who, layer) = labels.split_at(WHO.min(labels.len()));
     if labels.iter().any(|label| matches!(label, Label::Rest(_))) {
         return vec![OTHERS.into()];
     }
@@ -157,18 +130,31 @@ impl Node {
         }
     }
 
-    fn flatten(&self, depth: usize, out: &mut Vec<Part>) {
-        let chosen = || self.parts.iter().filter(|part| part.is_chosen);
-        let last = chosen().count();
-        for (nth, part) in (1..).zip(chosen()) {
-            out.push(Part {
+    /// Appends the chosen nodes below this one, and what is left of it, unless that is rounded to nothing in per cent of `total`.
+    /// Of a node of which nothing is chosen, nothing is shown.
+    fn flatten(&self, depth: usize, total: u64, out: &mut Vec<Destination>) {
+        let chosen: Vec<&Node> = self.parts.iter().filter(|part| part.is_chosen).collect();
+        let shown: u64 = sum(chosen.iter().map(|part| part.bytes));
+        let rest = self.bytes.saturating_sub(shown);
+        let has_rest = percent(rest, total) > 0 && !chosen.is_empty();
+        for (nth, part) in (1..).zip(&chosen) {
+            out.push(Destination {
                 depth,
                 name: part.name.clone(),
                 processes: part.processes.len(),
                 bytes: part.bytes,
-                is_last: nth == last,
+                is_last: nth == chosen.len() && !has_rest,
             });
-            part.flatten(depth.saturating_add(1), out);
+            part.flatten(depth.saturating_add(1), total, out);
+        }
+        if has_rest {
+            out.push(Destination {
+                depth,
+                name: OTHERS.into(),
+                processes: 0,
+                bytes: rest,
+                is_last: true,
+            });
         }
     }
 }
@@ -200,8 +186,8 @@ mod tests {
     }
 
     fn shown(groups: &Groups, most: usize) -> Vec<String> {
-        let brief = Brief::of(groups, "ext4", most);
-        let line = |part: &Part| format!("{} {} {}", part.depth, part.name, part.bytes);
+        let brief = Destinations::of(groups, "ext4", most);
+        let line = |part: &Destination| format!("{} {} {}", part.depth, part.name, part.bytes);
         brief.parts.iter().map(line).collect()
     }
 
@@ -220,12 +206,14 @@ mod tests {
                 "0 app 85",
                 "1 /a 80",
                 "2 ext4's journal 50",
-                "2 the database 30"
+                "2 the database 30",
+                "1 others 5",
+                "0 others 15"
             ]
         );
-        assert_eq!(shown(&groups, 6)[4..], ["0 sh 10", "1 /c 10"]);
+        assert_eq!(shown(&groups, 6)[5..], ["0 sh 10", "1 /c 10", "0 others 5"]);
         assert_eq!(shown(&groups, 100).len(), 12);
-        let brief = Brief::of(&groups, "ext4", 4);
+        let brief = Destinations::of(&groups, "ext4", 4);
         assert_eq!((brief.total, brief.parts[0].processes), (100, 2));
         assert!(shown(&groups, 100).contains(&format!("0 {NOBODY} 5")));
     }

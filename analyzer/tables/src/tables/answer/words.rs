@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Numbers as people read them.
+
+use unicode_width::UnicodeWidthChar;
+
+/// Formats bytes with a decimal unit (SI).
+#[must_use]
+pub fn size(bytes: f64) -> String {
+    const UNITS: [(f64, &str); 4] = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
+    match UNITS.into_iter().find(|(unit, _)| bytes >= *unit) {
+        Some((unit, name)) => format!("{:.1} {name}", bytes / unit),
+        None => format!("{bytes:.0} B"),
+    }
+}
+
+/// Returns `part` in per cent of `whole`, rounded.
+pub fn percent(part: u64, whole: u64) -> u64 {
+    let (part, whole) = (u128::from(part), u128::from(whole));
+    let rounded = part.saturating_mul(100).saturating_add(whole / 2);
+    let percent = rounded.checked_div(whole).unwrap_or(0);
+    u64::try_from(percent).unwrap_or(u64::MAX)
+}
+
+/// Returns true if `part` is at least `percent` per cent of `whole`.
+pub fn is_part(part: u64, whole: u64, percent: u64) -> bool {
+    let times = |bytes: u64, by: u64| u128::from(bytes).saturating_mul(by.into());
+    times(part, 100) >= times(whole, percent)
+}
+
+/// Formats a ratio: `284 ×`, `6.6 ×`.
+pub fn times(ratio: f64) -> String {
+    match ratio >= 100.0 {
+        true => format!("{ratio:.0} ×"),
+        false => format!("{ratio:.1} ×"),
+    }
+}
+
+/// Cuts a name to a width; a longer one loses its end.
+pub fn cut(name: &str, width: usize) -> String {
+    let mut left = width;
+    let fits = |c: &char| match left.checked_sub(c.width().unwrap_or(0)) {
+        Some(rest) => {
+            left = rest;
+            true
+        }
+        None => false,
+    };
+    let start: String = name.chars().take_while(fits).collect();
+    match start.len() == name.len() {
+        true => start,
+        false => start + "…",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_as_people_write_them() {
+        assert_eq!(
+            [size(108.0), size(58_613.0), size(1.5e9)],
+            ["108 B", "58.6 kB", "1.5 GB"]
+        );
+        assert_eq!([times(284.3), times(6.62)], ["284 ×", "6.6 ×"]);
+        assert_eq!([percent(1, 3), percent(2, 3), percent(1, 0)], [33, 67, 0]);
+        assert_eq!([cut("abc", 3), cut("abcd", 3)], ["abc", "abc…"]);
+    }
+}
