@@ -943,7 +943,7 @@ fn an_analysis_begins_with_what_it_found() {
             let because = because.unwrap_or_default();
             format!(
                 "{:>5} %  {}{because}",
-                part["percent"],
+                part["percent"].as_u64().unwrap(),
                 part["layer"].as_str().unwrap()
             )
         };
@@ -957,7 +957,7 @@ fn an_analysis_begins_with_what_it_found() {
     assert_eq!(
         finding(&s),
         [
-            "Each of 6 SQLite transactions wrote 2.7 kB.",
+            "Each of 6 SQLite transactions wrote 2.7 kB: 0.6 × what was passed to write().",
             "   50 %  the database",
             "   25 %  SQLite's rollback journal",
             "   25 %  SQLite's WAL",

@@ -461,7 +461,7 @@ fn what_is_not_asked_for_is_few_lines() {
     let text = mostrace(&["analyze", &path]);
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines.len() <= 16, "{text}");
-    assert!(lines[0].starts_with("12.3 kB were written"), "{text}");
+    assert!(lines[0] == "sqlite3:100 (submitter) wrote 12.3 kB.", "{text}");
     let last =
         format!("next: mostrace analyze {path} --full; mostrace report {path} -o report.html");
     assert_eq!(lines.last(), Some(&&*last));
@@ -469,7 +469,7 @@ fn what_is_not_asked_for_is_few_lines() {
     // Rows that pass a filter are shown without the sentence, which is about all rows.
     let some = mostrace(&["analyze", &path, "--where", "bytes > 4096"]);
     assert!(
-        some.contains("8.2 kB 100 %") && !some.contains("were written"),
+        some.contains("8.2 kB 100 %") && !some.contains(" wrote "),
         "{some}"
     );
     // On a terminal without a size, nothing is left out.

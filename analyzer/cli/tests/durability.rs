@@ -149,10 +149,6 @@ fn check(way: &Way, bundle: &str, committed: u64) -> Result<(), String> {
             return Err(format!("flushes: {row}"));
         }
     }
-    let ours = flushes
-        .iter()
-        .filter(|row| is_scripts(row, "cause_process"));
-    let ours: u64 = ours.map(|row| number(row, "n")).sum();
     let answer = run::mostrace(&["analyze", bundle]);
     let headline = answer.lines().next().unwrap_or_default();
     let calls = format!("for each of {asks} calls for durability");

@@ -39,9 +39,8 @@ fn gits_files_have_their_roles() {
         sync -f .; git gc -q";
     let bundle = record(&disk, dir.path(), script);
     let name = bundle.to_str().unwrap();
-    let sentence = run::mostrace(&["analyze", name]);
-    let sentence = sentence.lines().next().unwrap().to_owned();
-    assert!(sentence.contains("git's packs"), "{sentence}");
+    let answer = run::mostrace(&["analyze", name]);
+    assert!(answer.contains(" %  git's packs\n"), "{answer}");
     let said = run::mostrace(&["analyze", name, "--by", "role,path", "--format", "csv"]);
     // These are git's own figures.
     let git = |args: &[&str]| {

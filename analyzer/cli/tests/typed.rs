@@ -54,7 +54,7 @@ fn typed(readme: &str) -> Vec<(&str, bool)> {
 /// Creates in `folder` the files that the commands name.
 fn furnish(folder: &Path) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    for name in ["sample-traces", "experiments"] {
+    for name in ["sample-traces", "lab"] {
         symlink(root.join(name).canonicalize().unwrap(), folder.join(name)).unwrap();
     }
     fs::write(folder.join("app.py"), APP).unwrap();

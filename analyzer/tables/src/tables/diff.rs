@@ -597,7 +597,7 @@ mod tests {
         reads.total.discard_bytes = 4_096;
         assert!(
             sentence(&some, &reads)
-                .ends_with(", 9.0 kB read instead of 0 bytes, 4.1 kB discarded instead of 0 bytes")
+                .ends_with(", 9.0 kB read instead of 0 B, 4.1 kB discarded instead of 0 B")
         );
     }
 
