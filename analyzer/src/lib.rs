@@ -39,10 +39,14 @@ pub mod lab;
 #[cfg(feature = "analyze")]
 pub mod ledger;
 pub mod live;
+#[cfg(feature = "analyze")]
+pub mod nearest;
 pub mod pipeline;
 pub mod recording;
 #[cfg(feature = "analyze")]
 pub mod report;
+#[cfg(feature = "analyze")]
+mod sql;
 #[cfg(feature = "analyze")]
 mod symbols;
 #[cfg(feature = "analyze")]

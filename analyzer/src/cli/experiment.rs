@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `mostrace experiment`: a matrix of measurements.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -12,6 +13,7 @@ use mostrace::export::{Format, Output};
 use mostrace::lab::experiment::{
     Cell, Definition, Figures, Kind, Per, Results, Tally, claims, judge, table,
 };
+use mostrace::nearest::nearest;
 use mostrace_bundle::Folder;
 use mostrace_bundle::temporary::TempFolder;
 
@@ -107,7 +109,17 @@ impl Experiment {
         let known = |name: &String| definition.parameters.contains(name);
         if let Some((name, _)) = self.only.iter().find(|(name, _)| !known(name)) {
             let all = definition.parameters.join(", ");
-            usage!("--only {name}: the parameters are {all}");
+            let near = nearest(name, definition.parameters.iter().map(String::as_str));
+            usage!("--only {name}{near}; the parameters are {all}");
+        }
+        for (name, value) in &self.only {
+            let values = definition.cells.iter().filter_map(|cell| cell.value(name));
+            let values: BTreeSet<&str> = values.collect();
+            if !values.contains(value.as_str()) {
+                let near = nearest(value, values.iter().copied());
+                let all = values.into_iter().collect::<Vec<_>>().join(", ");
+                usage!("--only {name}={value}: no cell has it{near}; the values are {all}");
+            }
         }
         let is_cell = |key: &&String| !definition.cells.iter().any(|cell| cell.key() == **key);
         if let Some(key) = self.cell.iter().find(is_cell) {

@@ -15,7 +15,7 @@ use super::row::{Text, flag_if_known, number};
 use super::stored::{LETTERS, bits, column as at, found_code, kind_code};
 use crate::attribute::{self, File, Process, SUBMITTER, Stack, called};
 use crate::blktrace;
-use crate::causes::{Cause, Known, Reason};
+use crate::causes::{Cause, Known, Operation, Reason};
 use crate::symbols::Symbols;
 use crate::text::escape;
 
@@ -77,6 +77,18 @@ fn looked_up(from: &'static str, numbers: Vec<Option<u64>>) -> Expr {
 /// Looks up the word that a stored column refers to.
 fn worded(from: &'static str, words: Vec<Option<String>>) -> Text {
     Text::new([from], words, |[id]| id)
+}
+
+/// Looks up the number of the word that a stored column refers to; `words` are counted from 1.
+fn numbered(
+    from: &'static str,
+    numbers: Vec<Option<u64>>,
+    words: impl Iterator<Item = Option<String>>,
+) -> Text {
+    Text::new([from], std::iter::once(None).chain(words), move |[id]| {
+        let number = numbers.get(id as usize).copied().flatten();
+        number.unwrap_or_default()
+    })
 }
 
 /// Looks up a number of a process.
@@ -295,13 +307,15 @@ pub(super) fn cause_databases(facts: &Facts) -> Text {
 }
 
 pub(super) fn cause_roles(facts: &Facts) -> Text {
-    let role = |_, file: &File| Some(file.role?.as_str().to_owned());
-    worded(at::cause, of_files(facts, at::cause, role))
+    let role = |_, file: &File| Some(file.role?.number().saturating_add(1) as u64);
+    let words = Role::all().map(|role| Some(role.as_str().to_owned()));
+    numbered(at::cause, of_files(facts, at::cause, role), words)
 }
 
 pub(super) fn cause_operations(facts: &Facts) -> Text {
-    let operation = |cause: &Cause| Some(cause.operation?.as_str().to_owned());
-    worded(at::cause, of_causes(facts, operation))
+    let operation = |cause: &Cause| Some((cause.operation? as u64).saturating_add(1));
+    let words = words_of::<Operation>();
+    numbered(at::cause, of_causes(facts, operation), words)
 }
 
 pub(super) fn cause_known(_: &Facts) -> Text {
