@@ -105,9 +105,15 @@ impl Check<'_> {
     fn select(&self, select: &Select) -> Result<(), String> {
         self.known_tables(select)?;
         one_row(select)?;
-        grouped(select)?;
         distinct_names(select)?;
-        match self.own_tables(select) {
+        let from = self.own_tables(select);
+        grouped(select, &|column| match &from {
+            Some(from) => from
+                .iter()
+                .any(|table| self.tables.values(table, column).is_some()),
+            None => true,
+        })?;
+        match from {
             Some(from) => compared(select, &|column| {
                 let mut all = from
                     .iter()
@@ -178,7 +184,7 @@ fn one_row(select: &Select) -> Result<(), String> {
 }
 
 /// Sees to it that a column beside a sum is one of those that rows are grouped by.
-fn grouped(select: &Select) -> Result<(), String> {
+fn grouped(select: &Select, is_known: &dyn Fn(&str) -> bool) -> Result<(), String> {
     let Some(groups) = groups(select) else {
         return Ok(());
     };
@@ -211,8 +217,8 @@ fn grouped(select: &Select) -> Result<(), String> {
         }
     }
     match bare.first() {
-        None => Ok(()),
-        Some(first) => {
+        // A column that no table has is another mistake, which polars finds.
+        Some(first) if bare.iter().all(|name| is_known(name)) => {
             let all = groups.iter().map(Expr::to_string);
             let all: Vec<String> = all.chain(bare.iter().cloned()).collect();
             let all = all.join(", ");
@@ -220,6 +226,7 @@ fn grouped(select: &Select) -> Result<(), String> {
                 "{first} is of each row, and {sum} is of many: add GROUP BY {all}"
             ))
         }
+        _ => Ok(()),
     }
 }
 
@@ -281,12 +288,19 @@ fn name(body: &mut SetExpr) {
     }
 }
 
+/// The longest text by which a column is called, bytes.
+const LONGEST_NAME: usize = 100;
+
 fn name_item(item: &mut SelectItem) {
     if let SelectItem::UnnamedExpr(expr) = item
         && column(expr).is_none()
         && !is_several(expr)
     {
-        let alias = Ident::with_quote('"', expr.to_string());
+        let text = expr.to_string();
+        if text.len() > LONGEST_NAME {
+            return;
+        }
+        let alias = Ident::with_quote('"', text);
         let expr = expr.clone();
         *item = SelectItem::ExprWithAlias { expr, alias };
     }
