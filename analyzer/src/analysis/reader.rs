@@ -236,14 +236,18 @@ impl Reader<'_> {
         let bundle = self.recording.last()?;
         let snapshot = bundle.snapshot().ok().flatten();
         let recorded = snapshot.and_then(|snapshot| Image::open(snapshot.path()).ok());
-        let recorded = recorded.as_ref().and_then(fs::identity);
-        match (recorded, fs::identity(image)) {
-            (Some(recorded), Some(given)) if recorded != given => Some(format!(
-                "{}: this is another filesystem than the recorded one ({given} instead of {recorded}): names may be wrong",
-                image.path().display()
-            )),
-            _ => None,
+        let shown = image.path().display();
+        let recorded = recorded.as_ref();
+        let (was, is) = (recorded.and_then(fs::identity)?, fs::identity(image)?);
+        if was != is {
+            return Some(format!(
+                "{shown}: this is another filesystem than the recorded one ({is} instead of {was}): names may be wrong"
+            ));
         }
+        let (was, is) = (recorded.and_then(fs::length)?, fs::length(image)?);
+        (was != is).then(|| {
+            format!("{shown}: the filesystem has {is} bytes, and had {was} in the recording: names may be wrong")
+        })
     }
 
     /// Returns the map and the journal of the image given, or else of the bundle's snapshot.
