@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use mostrace_bundle::entry::EntryRef;
 use mostrace_bundle::{Bundle, layout};
 use mostrace_map::Map;
 use mostrace_map::fs::jbd2::Journal;
@@ -12,7 +13,7 @@ use mostrace_map::fs::{self, How, Image, State, Wanted};
 use super::maps::{Source, journal_of, map_of, on_the_disk, opened};
 use super::remarks::Remarks;
 use super::{Error, Options, Progress, Result};
-use crate::attribute::{Attributor, Family, Loops};
+use crate::attribute::{Attributor, Family, Loops, Renames};
 use crate::blktrace::{Completions, WallClock};
 use crate::causes::{self, Causer};
 use crate::facts;
@@ -77,7 +78,8 @@ impl Reader<'_> {
                 });
             }
         }
-        let end = pipeline.finish()?;
+        let mut end = pipeline.finish()?;
+        self.renames()?.fill_in(&mut end.names.files, map);
         if let Some(causes) = end.causes {
             facts = facts.with_causes(causes);
         }
@@ -180,6 +182,19 @@ impl Reader<'_> {
         let functions = manifest.map_or(&[][..], |manifest| &manifest.functions);
         let is_whole = manifest.is_some_and(causes::are_whole);
         Some(Causer::new(tables, functions, sharing, is_whole))
+    }
+
+    /// Reads which files were renamed.
+    fn renames(&self) -> Result<Renames> {
+        let mut renames = Renames::default();
+        if let Some(mut calls) = self.recording.table(layout::CALL)? {
+            while let Some(entry) = calls.next_if(|_| true)? {
+                if let EntryRef::Call(raw) = entry {
+                    renames.see(raw);
+                }
+            }
+        }
+        Ok(renames)
     }
 
     /// Returns one moment in the trace's clock and as Unix time, ns each, if the manifest knows one.

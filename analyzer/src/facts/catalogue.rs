@@ -306,6 +306,8 @@ pub static ALL: &[Column] = &[
     derived(text("process_comm", |f| labels::process_comms(f, at::process), "name of the process that submitted it, which is that of its main thread then; empty if it is not known")),
     derived(text("dirty_process_comm", |f| labels::process_comms(f, at::dirtier), "the same of the process that dirtied the pages")),
     derived(caused(text("cause_process_comm", |f| labels::process_comms(f, at::cause), "the same of the process that caused it"))),
+    text("final_path", |f| labels::final_paths(f, at::file), "the path that the file has in the end: the one that it was last renamed to within the recording, or else as path; empty if it is not known"),
+    derived(caused(text("cause_or_final_file", labels::cause_or_final_files, "as cause_or_file, under the path that the file was last renamed to within the recording, with the number of files that were"))),
 ];
 
 fn known(value: u64) -> Option<u64> {
@@ -446,6 +448,7 @@ mod tests {
             name_withheld: false,
             provenance: Provenance::Live,
             role: inode.map(|_| Role::Db),
+            final_path: None,
         };
         let stack = Stack {
             kernel: vec!["ext4_file_write_iter".into(), "vfs_write".into()],

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Labels of processes and files, and words for the kernel's and the bundle's codes.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use mostrace_bundle::entry::{Origin, Stage};
@@ -120,6 +121,32 @@ pub(super) fn process_comms(facts: &Facts, from: &'static str) -> Text {
 pub(super) fn paths(facts: &Facts, from: &'static str) -> Text {
     let path = |_, file: &File| file.path.as_deref().map(escape);
     worded(from, of_files(facts, from, path))
+}
+
+/// Returns the path that each file has in the end.
+pub(super) fn final_paths(facts: &Facts, from: &'static str) -> Text {
+    let path = |_, file: &File| file.final_path.as_deref().map(escape);
+    worded(from, of_files(facts, from, path))
+}
+
+/// Returns the labels of files under the names that they have in the end, with the number of files that were renamed to it.
+fn final_labels(facts: &Facts, from: &str) -> Vec<Option<String>> {
+    let origin = |at: usize| facts.origins.of_file(at);
+    let mut renamed: HashMap<&[u8], HashSet<_>> = HashMap::new();
+    for (at, file) in facts.names().files.iter().enumerate() {
+        if let Some(path) = file.renamed_to() {
+            let id = (origin(at), file.inode, file.generation);
+            renamed.entry(path).or_default().insert(id);
+        }
+    }
+    of_files(facts, from, |at, file| {
+        let path = file.final_path.as_deref();
+        match path.and_then(|path| Some((path, renamed.get(path)?.len()))) {
+            Some((path, 1)) => Some(format!("{} (1 file renamed to it)", escape(path))),
+            Some((path, n)) => Some(format!("{} ({n} files renamed to it)", escape(path))),
+            None => file_label_of(facts, at, file),
+        }
+    })
 }
 
 pub(super) fn files(facts: &Facts, from: &'static str) -> Text {
@@ -286,9 +313,18 @@ pub(super) fn causes_or_submitters(facts: &Facts) -> Text {
 
 /// Returns the file of the cause, or else the file that is written or read.
 pub(super) fn cause_or_files(facts: &Facts) -> Text {
+    cause_or(facts, file_labels)
+}
+
+/// The same under the names that files have in the end.
+pub(super) fn cause_or_final_files(facts: &Facts) -> Text {
+    cause_or(facts, final_labels)
+}
+
+fn cause_or(facts: &Facts, labels: fn(&Facts, &str) -> Vec<Option<String>>) -> Text {
     let causers = labels_of_processes(facts, at::cause, &process_labels(facts));
-    let mut words = file_labels(facts, at::cause);
-    words.extend(file_labels(facts, at::file));
+    let mut words = labels(facts, at::cause);
+    words.extend(labels(facts, at::file));
     let is_known: Vec<bool> = causers.iter().map(Option::is_some).collect();
     let first_file = causers.len() as u64;
     Text::new(

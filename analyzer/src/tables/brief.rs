@@ -13,7 +13,7 @@ use crate::facts::{Facts, Filter};
 use crate::tally::Tally;
 
 /// The process and file of the cause; if it is unknown, the submitter and the file that was written.
-const WHO: [&str; 2] = ["cause_or_submitter", "cause_or_file"];
+const WHO: [&str; 2] = ["cause_or_submitter", "cause_or_final_file"];
 /// The most groups by process, file and layer that are kept apart.
 const MOST_GROUPS: usize = 1 << 16;
 /// The name of an unknown process.

@@ -30,7 +30,7 @@ const OWNER: [&str; 4] = [
 /// The columns by which a submitter's files are found.
 const FILES: [&str; 4] = [
     "cause_or_submitter",
-    "cause_or_file",
+    "cause_or_final_file",
     "cause_database",
     KNOWN,
 ];

@@ -62,7 +62,7 @@ pub(super) const GROUPINGS: [(&[&str], Option<usize>); 3] = [
     (
         &[
             "cause_or_submitter",
-            "cause_or_file",
+            "cause_or_final_file",
             "cause_database",
             KNOWN,
         ],
