@@ -186,8 +186,15 @@ impl Reader<'_> {
 
     /// Reads which files were renamed.
     fn renames(&self) -> Result<Renames> {
-        let mut renames = Renames::default();
-        if let Some(mut calls) = self.recording.table(layout::CALL)? {
+        // The calls of other filesystems do not tell which file is renamed.
+        let manifest = self.recording.manifest();
+        let is_ext = manifest
+            .and_then(|manifest| manifest.filesystem.as_ref())
+            .is_some_and(|filesystem| filesystem.kind.starts_with("ext"));
+        let lost = manifest.and_then(|manifest| manifest.losses.get(FORKS_LOST));
+        let calls = self.recording.table(layout::CALL)?;
+        let mut renames = Renames::new(calls.is_some() && is_ext && lost == Some(&0));
+        if let Some(mut calls) = calls {
             while let Some(entry) = calls.next_if(|_| true)? {
                 if let EntryRef::Call(raw) = entry {
                     renames.see(raw);

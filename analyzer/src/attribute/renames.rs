@@ -8,6 +8,7 @@ use std::collections::HashSet;
 
 use mostrace_bundle::entry::{CallKind, RawCall, call_flags};
 use mostrace_map::Map;
+use mostrace_map::class::Provenance;
 
 use super::{File, HashMap};
 
@@ -24,9 +25,19 @@ pub struct Renames {
     names: usize,
     /// The file of the last rename, with its thread and time.
     last: Option<(Id, (u32, u64))>,
+    /// True if every rename is seen: without that, a file that is gone may have been renamed.
+    is_whole: bool,
 }
 
 impl Renames {
+    /// Begins before the first call. `is_whole` says that the calls tell every rename.
+    pub fn new(is_whole: bool) -> Renames {
+        Renames {
+            is_whole,
+            ..Renames::default()
+        }
+    }
+
     /// Takes the next call.
     pub fn see(&mut self, raw: &RawCall) {
         let id = (raw.ino.get(), raw.generation.get());
@@ -75,7 +86,11 @@ impl Renames {
             let of_name = || paths.get(self.now.get(&id?)?).cloned();
             file.final_path = match is_renamed {
                 true => of_name(),
-                false => at_the_end(file, map).or_else(|| file.path.clone()),
+                false => at_the_end(file, map).or_else(|| {
+                    file.path
+                        .clone()
+                        .filter(|_| self.is_whole || is_of_the_end(file))
+                }),
             };
         }
     }
@@ -101,6 +116,14 @@ impl Renames {
     }
 }
 
+/// Returns true if the file's path is that of the map at the end.
+fn is_of_the_end(file: &File) -> bool {
+    matches!(
+        file.provenance,
+        Provenance::Snapshot | Provenance::Encrypted
+    )
+}
+
 /// Returns the path that the map has for a file; the file's own if that is one of its names there.
 fn at_the_end(file: &File, map: Option<&Map>) -> Option<Box<[u8]>> {
     let (map, inode) = (map?, file.inode?);
@@ -119,7 +142,6 @@ fn at_the_end(file: &File, map: Option<&Map>) -> Option<Box<[u8]>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attribute::FileId;
     use mostrace_bundle::entry::RawHead;
 
     fn call(kind: CallKind, ino: u64, time_ns: u64, replaced: bool) -> RawCall {
@@ -166,7 +188,7 @@ mod tests {
     /// Each file that replaces another one has its name, and the first of them tells it.
     #[test]
     fn replaced_files_tell_the_name() {
-        let mut renames = Renames::default();
+        let mut renames = Renames::new(true);
         for (time, (mover, replaced)) in [(12, 11), (13, 12), (14, 13)].into_iter().enumerate() {
             renames.see(&call(CallKind::Rename, mover, time as u64, false));
             renames.see(&call(CallKind::Unlink, replaced, time as u64, true));
@@ -187,13 +209,12 @@ mod tests {
             Some("/d".into()),
         ];
         assert_eq!(finals(&renames, &files), expected);
-        assert_eq!(FileId::NONE, FileId(0));
     }
 
     /// A rename that failed changes nothing, and a name that nobody tells is unknown.
     #[test]
     fn what_is_not_told_is_unknown() {
-        let mut renames = Renames::default();
+        let mut renames = Renames::new(true);
         let mut failed = call(CallKind::Rename, 12, 1, false);
         failed.result = (-2).into();
         renames.see(&failed);
@@ -205,5 +226,7 @@ mod tests {
             finals(&renames, &[(12, "/a"), (11, "/x")]),
             [None, Some("/x".into())]
         );
+        // Where renames are not told, nothing is known of a file that is gone.
+        assert_eq!(finals(&Renames::new(false), &[(11, "/x")]), [None]);
     }
 }
