@@ -489,6 +489,9 @@ fn pairs(expr: &Expr) -> Vec<(&Expr, &Expr)> {
     }
 }
 
+/// The most words that are listed.
+const FEW: usize = 40;
+
 impl Values {
     /// Returns why a column cannot be equal to a value.
     fn differs(&self, column: &str, value: &Value) -> Option<String> {
@@ -502,7 +505,12 @@ impl Values {
             ("string", Some(text)) => {
                 let words = self.words.as_ref()?;
                 let is_known = words.iter().any(|word| word == text);
-                let near = || nearest(text, words.iter().map(String::as_str));
+                let near = || match nearest(text, words.iter().map(String::as_str)) {
+                    none if none.is_empty() && words.len() <= FEW => {
+                        format!("; it can be {}", words.join(", "))
+                    }
+                    near => near,
+                };
                 (!is_known).then(|| format!("{column} is never '{text}'{}", near()))
             }
             ("boolean", Some(_)) => Some(format!(

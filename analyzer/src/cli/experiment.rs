@@ -110,7 +110,7 @@ impl Experiment {
         if let Some((name, _)) = self.only.iter().find(|(name, _)| !known(name)) {
             let all = definition.parameters.join(", ");
             let near = nearest(name, definition.parameters.iter().map(String::as_str));
-            usage!("--only {name}{near}; the parameters are {all}");
+            usage!("--only {name}: the parameters are {all}{near}");
         }
         for (name, value) in &self.only {
             let values = definition.cells.iter().filter_map(|cell| cell.value(name));
@@ -118,7 +118,7 @@ impl Experiment {
             if !values.contains(value.as_str()) {
                 let near = nearest(value, values.iter().copied());
                 let all = values.into_iter().collect::<Vec<_>>().join(", ");
-                usage!("--only {name}={value}: no cell has it{near}; the values are {all}");
+                usage!("--only {name}={value}: the values are {all}{near}");
             }
         }
         let is_cell = |key: &&String| !definition.cells.iter().any(|cell| cell.key() == **key);
