@@ -151,14 +151,12 @@ pub enum Error {
     },
     /// A copy of the caller's folder would leave too little room on the filesystem for what a command writes.
     #[error(
-        "{} holds {}: a copy of it, in which CMD would run, may have {} MiB (half of --size); --empty runs CMD in an empty folder",
-        path.display(), bytes.map_or("nobody knows how much".into(), |bytes| format!("{} MiB", bytes >> 20)), most >> 20
+        "{} holds more than {} MiB: a copy of it, in which CMD would run, may have that much (half of --size); --empty runs CMD in an empty folder",
+        path.display(), most >> 20
     )]
     TooLarge {
         /// The folder.
         path: PathBuf,
-        /// The bytes that it holds, if they are known.
-        bytes: Option<u64>,
         /// The bytes that it may hold.
         most: u64,
     },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A bundle as one file: the bundle's files in a `.tar.zst`.
+//! A bundle as one file: the bundle's files in a `.tar.zst`. An archive is known by its bytes, and may also be a bare tar.
 //!
 //! An archive may come from anybody, so unpacking writes only regular files with names that a bundle can have, into a
 //! folder of its own, and bounds their size by the archive's. An archive that was cut (an interrupted download) is
@@ -7,7 +7,7 @@
 
 use std::cell::Cell;
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Read, Seek};
 use std::path::Path;
 use std::rc::Rc;
 
@@ -104,17 +104,79 @@ pub struct Cut {
     pub within: Option<String>,
 }
 
+/// The first bytes of what zstd packed.
+const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
+/// The mark in each header of tar, and its place.
+const TAR: (usize, &[u8]) = (257, b"ustar");
+/// The length of a header of tar.
+const HEADER: usize = 512;
+/// The length of a name in it.
+const NAME: usize = 100;
+
+/// How the files of an archive are packed, whatever the archive is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Zstd,
+    Tar,
+}
+
+impl Form {
+    /// Returns the form by an archive's first bytes; None if it is something else.
+    fn of(head: &[u8]) -> Option<Form> {
+        let (at, mark) = TAR;
+        if head.starts_with(ZSTD) {
+            return Some(Form::Zstd);
+        }
+        let is_tar = head.get(at..).is_some_and(|head| head.starts_with(mark));
+        is_tar.then_some(Form::Tar)
+    }
+
+    /// Returns the unpacked bytes of a file.
+    fn unpacked(self, file: File) -> io::Result<Box<dyn Read>> {
+        Ok(match self {
+            Form::Zstd => Box::new(zstd::Decoder::new(file)?),
+            Form::Tar => Box::new(BufReader::new(file)),
+        })
+    }
+}
+
+/// Returns the form of an archive, by its bytes.
+fn form(file: &mut File) -> io::Result<Option<Form>> {
+    let mut head = Vec::new();
+    file.take(as_u64(HEADER)).read_to_end(&mut head)?;
+    file.rewind()?;
+    Ok(Form::of(&head))
+}
+
+/// Returns true if a file begins as an archive does, whatever it is called.
+pub fn is_archive(path: &Path) -> bool {
+    let found = File::open(path).and_then(|mut file| form(&mut file));
+    found.is_ok_and(|form| form.is_some())
+}
+
+/// Returns the name of the first file in an archive, without its folder; None if the file is no archive.
+pub(crate) fn first_name(mut file: File) -> Option<String> {
+    let form = form(&mut file).ok()??;
+    let mut head = [0; HEADER];
+    form.unpacked(file).ok()?.read_exact(&mut head).ok()?;
+    Form::of(&head).filter(|&form| form == Form::Tar)?;
+    let name = head[..NAME].split(|&byte| byte == 0).next()?;
+    let name = std::str::from_utf8(name).ok()?;
+    name.rsplit('/').next().map(str::to_owned)
+}
+
 /// Unpacks an archive into a temporary folder.
 ///
 /// # Errors
 /// Returns an error if the file is not an archive, is damaged, or unpacks to more than an archive of its size can hold.
 pub fn unpack(from: &Path) -> Result<Unpacked, Error> {
-    let file = File::open(from).at(from)?;
+    let mut file = File::open(from).at(from)?;
     let packed = file.metadata().at(from)?.len();
     let state = Rc::new(State::default());
-    let zstd = zstd::Decoder::new(file).at(from)?;
+    let form = form(&mut file).at(from)?.unwrap_or(Form::Zstd);
+    let unpacked = form.unpacked(file).at(from)?;
     let input = Input {
-        unpacked: Limited::new(zstd, Allowance::ARCHIVE.of(packed)),
+        unpacked: Limited::new(unpacked, Allowance::ARCHIVE.of(packed)),
         state: Rc::clone(&state),
     };
     let mut tar = tar::Archive::new(input);
@@ -223,7 +285,7 @@ impl State {
 
 /// The unpacked stream. A cut reads as end of file and is recorded in `state`.
 struct Input {
-    unpacked: Limited<zstd::Decoder<'static, BufReader<File>>>,
+    unpacked: Limited<Box<dyn Read>>,
     state: Rc<State>,
 }
 

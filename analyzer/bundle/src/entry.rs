@@ -3,7 +3,7 @@
 //!
 //! A sector is 512 bytes, counted from the start of the whole disk.
 
-use strum::{FromRepr, IntoStaticStr};
+use strum::{FromRepr, IntoStaticStr, VariantArray};
 use zerocopy::{FromBytes, I64, Immutable, IntoBytes, KnownLayout, LE, U16, U32, U64};
 
 pub mod operation;
@@ -477,7 +477,9 @@ pub mod dirtied_flags {
 }
 
 /// `enum mostrace_call_kind`: a system call by which a file or its metadata is changed or written out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, FromRepr, IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, FromRepr, IntoStaticStr, VariantArray,
+)]
 #[strum(serialize_all = "snake_case")]
 #[repr(u16)]
 pub enum CallKind {

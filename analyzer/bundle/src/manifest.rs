@@ -324,6 +324,19 @@ pub struct Command {
     /// bundles older than this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alone: Option<bool>,
+    /// What of the current folder was copied to that filesystem before. None if nothing was, and in bundles older than this
+    /// field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copied: Option<Copied>,
+}
+
+/// The files that a command found on the filesystem that was made for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Copied {
+    /// Their number, without folders.
+    pub files: u64,
+    /// The sum of their lengths.
+    pub bytes: u64,
 }
 
 /// The amount of data that a workload reports to have stored. `record` passes the file to write it to as

@@ -33,9 +33,11 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    /// Returns true if `path` looks like a bundle: a folder, or a file that ends in `.zst`.
+    /// Returns true if `path` looks like a bundle: a folder, or an archive by its bytes. What is called `.zst` and is none is taken
+    /// for a damaged one.
     pub fn is_bundle(path: &Path) -> bool {
-        path.is_dir() || path.extension().is_some_and(|e| e == "zst")
+        let is_called = || path.extension().is_some_and(|e| e == "zst");
+        path.is_dir() || archive::is_archive(path) || is_called()
     }
 
     /// Opens a folder or a `.tar.zst`. An archive that was cut is opened up to the cut; see [`Bundle::shortfalls`].

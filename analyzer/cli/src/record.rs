@@ -159,6 +159,7 @@ pub fn run(args: &Record) -> anyhow::Result<u8> {
         snapshot: !args.no_snapshot,
         label: args.label.clone(),
         alone: false,
+        copied: None,
         argv: args.argv.clone(),
         user: user(args.user.as_deref())?,
         stdout_aside: false,

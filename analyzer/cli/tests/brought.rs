@@ -64,6 +64,71 @@ fn a_time_is_a_time_in_one_row_too() {
     }
 }
 
+/// The image of another filesystem, or of the recorded one with another size, is said; debugfs changes the superblock.
+#[test]
+fn an_image_that_is_not_the_recorded_one_is_said() {
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sample-traces/wal.most.tar.zst");
+    let bundle = mostrace_bundle::Bundle::open(&sample).unwrap();
+    let snapshot = bundle.snapshot().unwrap().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let image = dir.path().join("image");
+    let with = |change: &str| {
+        fs::copy(snapshot.path(), &image).unwrap();
+        if !change.is_empty() {
+            let mut debugfs = Command::new("debugfs");
+            let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
+            debugfs
+                .env("PATH", path)
+                .args(["-w", "-R", change])
+                .arg(&image);
+            assert!(debugfs.output().unwrap().status.success());
+        }
+        said(&["analyze", "--full", "--image"], &[&image, &sample])
+    };
+    assert!(!with("").contains("names may be wrong"));
+    let other = with("set_super_value uuid random");
+    assert!(
+        other.contains("this is another filesystem than the recorded one"),
+        "{other}"
+    );
+    let superblock = fs::read(snapshot.path()).unwrap();
+    let number = |at: usize| {
+        u64::from(u32::from_le_bytes(
+            superblock[1024 + at..][..4].try_into().unwrap(),
+        ))
+    };
+    let (blocks, block) = (number(4), 1024 << number(24));
+    let smaller = with(&format!("set_super_value blocks_count {}", blocks - 8));
+    let line = format!(
+        "the filesystem has {} bytes, and had {} in the recording",
+        (blocks - 8) * block,
+        blocks * block
+    );
+    assert!(smaller.contains(&line), "{smaller}");
+}
+
+/// A recording is known by its bytes, whatever its name is.
+#[test]
+fn a_recording_may_have_any_name() {
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sample-traces/wal.most.tar.zst");
+    let expected = said(&["analyze", "--by", "role", "--format", "csv"], &[&sample]);
+    let dir = tempfile::tempdir().unwrap();
+    let packed = fs::read(&sample).unwrap();
+    let tar = zstd::decode_all(&packed[..]).unwrap();
+    for (name, bytes) in [
+        ("d.most", &packed),
+        ("d", &packed),
+        ("d.tar", &tar),
+        ("d.blktrace.0", &packed),
+    ] {
+        let path = dir.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        let found = said(&["analyze", "--by", "role", "--format", "csv"], &[&path]);
+        assert_eq!(found, expected, "{name}");
+        assert!(!said(&["map"], &[&path]).is_empty(), "{name}");
+    }
+}
+
 #[test]
 fn the_files_of_a_trace_are_one_trace() {
     let dir = tempfile::tempdir().unwrap();

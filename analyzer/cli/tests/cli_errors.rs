@@ -231,6 +231,162 @@ fn a_queries_error_is_of_the_columns_of_events() {
     assert!(stderr.contains("no query"), "{stderr}");
 }
 
+/// Polars would find no row for a value that none can have, take a sum for true, or repeat it on each row.
+#[test]
+fn what_cannot_be_is_one_line_with_what_can() {
+    let tmp = tempfile::tempdir().unwrap();
+    let path = scene::transaction().save(tmp.path());
+    let path = path.to_str().unwrap();
+    for (condition, says) in [
+        ("role = 'wall'", "role is never 'wall'; the nearest: wal"),
+        (
+            "role IN ('wal', 'dbb')",
+            "role is never 'dbb'; the nearest: db",
+        ),
+        ("'Write' <> op", "op is never 'Write'; the nearest: write"),
+        ("cause_op = 'wrote'", "the nearest: write"),
+        ("sum(bytes) > 4096", "sum(bytes) is of many rows"),
+        ("count(*) > 3", "count(*) is of many rows"),
+        ("median(bytes) > 3", "median(bytes) is of many rows"),
+        ("bytes > 'x'", "bytes is a number, and 'x' is text"),
+        ("bytes BETWEEN 1 AND 'x'", "bytes is a number"),
+        ("role > 3", "role is text: write '3'"),
+        ("sync = 'yes'", "sync is true or false"),
+        ("time_utc > '2026-01-01'", "write TIMESTAMP"),
+        ("bytes", "a condition is true or false"),
+        ("bytes + 1", "a condition is true or false"),
+        ("bytes > 1 garbage", "garbage does not belong"),
+        ("rol = 'wal'", "no column rol; the nearest: role"),
+    ] {
+        for verb in [&["events"][..], &["analyze", "--by", "role"]] {
+            let (code, _, stderr) = outcome(&[verb, &[path, "--where", condition]].concat());
+            assert_eq!(
+                (code, stderr.lines().count()),
+                (2, 1),
+                "{condition}: {stderr}"
+            );
+            assert!(stderr.contains(says), "{condition}: {stderr}");
+        }
+    }
+    for (sql, says) in [
+        ("SELECT role, count(*) FROM events", "add GROUP BY role"),
+        (
+            "SELECT role, op, max(bytes) FROM events GROUP BY role",
+            "add GROUP BY role, op",
+        ),
+        (
+            "SELECT role, bytes*2 FROM events GROUP BY role",
+            "add GROUP BY role, bytes",
+        ),
+        (
+            "SELECT *, count(*) FROM events",
+            "name the columns to GROUP BY",
+        ),
+        (
+            "SELECT role FROM events HAVING count(*) > 3",
+            "there is no GROUP BY",
+        ),
+        (
+            "SELECT role FROM events WHERE sum(bytes) > 3 GROUP BY role",
+            "put it into HAVING",
+        ),
+        (
+            "SELECT bytes FROM events WHERE role = 'wall'",
+            "the nearest: wal",
+        ),
+        (
+            "SELECT path FROM files WHERE role = 'wall'",
+            "the nearest: wal",
+        ),
+        (
+            "SELECT e.op FROM events e JOIN requests r ON e.completion = r.completion WHERE r.op = 'wrte'",
+            "the nearest: write",
+        ),
+        (
+            "SELECT call FROM calls WHERE call = 'fsink'",
+            "the nearest: fsync",
+        ),
+        (
+            "SELECT bytes, bytes FROM events",
+            "two columns are called bytes",
+        ),
+        (
+            "SELECT op FROM evens",
+            "no table evens; the nearest: events",
+        ),
+    ] {
+        let (code, _, stderr) = outcome(&["query", path, sql]);
+        assert_eq!((code, stderr.lines().count()), (2, 1), "{sql}: {stderr}");
+        assert!(stderr.contains(says), "{sql}: {stderr}");
+    }
+    for (arguments, says) in [
+        (
+            &["analyze", path, "--by", "bytes"][..],
+            "bytes are summed; --by size",
+        ),
+        (
+            &["analyze", path, "--by", "role,role"],
+            "--by names role twice",
+        ),
+        (
+            &["analyze", path, "--by", "role", "--columns", "rol"],
+            "the nearest: role",
+        ),
+        (
+            &["events", path, "--columns", "role,role"],
+            "--columns names role twice",
+        ),
+    ] {
+        let (code, _, stderr) = outcome(arguments);
+        assert_eq!(
+            (code, stderr.lines().count()),
+            (2, 1),
+            "{arguments:?}: {stderr}"
+        );
+        assert!(stderr.contains(says), "{arguments:?}: {stderr}");
+    }
+}
+
+/// The names are those that SQLite gives, and the values are those of the rows.
+#[test]
+fn columns_without_names_are_called_by_their_text() {
+    let tmp = tempfile::tempdir().unwrap();
+    let path = scene::transaction().save(tmp.path());
+    let path = path.to_str().unwrap();
+    let answer = |arguments: &[&str]| {
+        let (code, stdout, stderr) = outcome(&[arguments, &["--format", "csv"]].concat());
+        assert_eq!(code, 0, "{arguments:?}: {stderr}");
+        stdout
+    };
+    let rows = answer(&["events", path, "--columns", "bytes"]);
+    let bytes: Vec<u64> = rows
+        .lines()
+        .skip(1)
+        .map(|line| line.parse().unwrap())
+        .collect();
+    let (least, most, all) = (
+        bytes.iter().min().unwrap(),
+        bytes.iter().max().unwrap(),
+        bytes.len(),
+    );
+    let sql = "SELECT min(bytes), max(bytes), count(*) FROM events";
+    let expected = format!("min(bytes),max(bytes),count(*)\n{least},{most},{all}\n");
+    assert_eq!(answer(&["query", path, sql]), expected);
+    let sorted =
+        "SELECT op, count(*) FROM events GROUP BY op HAVING count(*) > 0 ORDER BY count(*) DESC";
+    let sorted = answer(&["query", path, sorted]);
+    let counts: Vec<u64> = sorted
+        .lines()
+        .skip(1)
+        .map(|l| l.split(',').nth(1).unwrap().parse().unwrap())
+        .collect();
+    assert!(counts.is_sorted_by(|a, b| a >= b), "{sorted}");
+    assert_eq!(counts.iter().sum::<u64>(), all as u64, "{sorted}");
+    // What a query makes itself may be called as one of our columns.
+    let made = "WITH e AS (SELECT path AS role FROM events) SELECT count(*) AS n FROM e WHERE role = 'wall'";
+    assert_eq!(answer(&["query", path, made]), "n\n0\n");
+}
+
 #[test]
 fn cut_files_are_read_when_asked_for_or_when_the_recorder_was_killed() {
     let tmp = tempfile::tempdir().unwrap();

@@ -217,7 +217,7 @@ fn events_have_the_columns_they_promise() {
         second,
         "2100000,WS,800,8192,101,sqlite3,data,a.db-journal,7:0,100,1000,regular,\
          rollback_journal,12,0,insert,live,20000,80000,0,write,true,false,false,false,0,file,1,,,,,,,,,,,,\
-         8192,false,0,,100000,,,,,,,,,unknown,0,,,,,unknown,,"
+         8192,false,0,,100000,,,,,,,,,unknown,0,,,,,unknown,,,"
     );
     assert_eq!(csv.lines().count(), 1 + 10);
     let rows = json(&["events", &path, "--json"]);
@@ -461,7 +461,10 @@ fn what_is_not_asked_for_is_few_lines() {
     let text = mostrace(&["analyze", &path]);
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines.len() <= 16, "{text}");
-    assert!(lines[0] == "sqlite3:100 (submitter) wrote 12.3 kB.", "{text}");
+    assert!(
+        lines[0] == "sqlite3:100 (submitter) wrote 12.3 kB.",
+        "{text}"
+    );
     let last =
         format!("next: mostrace analyze {path} --full; mostrace report {path} -o report.html");
     assert_eq!(lines.last(), Some(&&*last));

@@ -312,6 +312,9 @@ fn results_are_one_experiments() {
         (unknown.status, unknown.err.as_str()),
         (Some(2), "mostrace: --only m: the parameters are n\n")
     );
+    let never = say(experiment(&file).args(["--only", "n=nosuch"]));
+    assert_eq!((never.status, never.err.lines().count()), (Some(2), 1));
+    never.complains("--only n=nosuch: the values are ");
 }
 
 /// The file is something else, with a whole last line or not, or is not text.

@@ -268,10 +268,22 @@ fn what_is_no_ledger_is_one_line() {
     let path = dir.path().to_str().unwrap();
     let missing = format!("{path}/missing");
     let limits = format!("{path}/limits.toml");
+    let other = format!("{path}/other");
+    fs::create_dir(&other).unwrap();
+    fs::write(dir.path().join("other/2026-11-25.txt"), "a note").unwrap();
     fs::write(dir.path().join("2026-11-25.parquet"), "PAR1, or not").unwrap();
     for (text, args, what) in [
         ("", vec!["show", &missing], "missing"),
         ("", vec!["show", path], "2026-11-25.parquet"),
+        ("", vec!["show", &other], "is no ledger"),
+        ("", vec!["show", &other, "--hours"], "is no ledger"),
+        ("", vec!["status", &other], "is no ledger"),
+        ("", vec!["stop", &other], "is no ledger"),
+        (
+            "[[limit]]\nmax_flushes = 1\n",
+            vec!["check", &other, &limits],
+            "is no ledger",
+        ),
         ("", vec!["check", path, &limits], "no [[limit]]"),
         (
             "[[limit]]\nby = \"colour\"",

@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         several_workloads_are_added_up needs LIVE,
         the_command_runs_where_it_is_called needs LIVE,
         a_folder_that_cannot_be_copied_is_one_line needs LIVE,
+        what_it_made_itself_is_not_copied needs LIVE,
         the_command_runs_in_the_filesystem_as_who_called_sudo needs LIVE,
         who_called_sudo_is_never_root needs LIVE,
         what_is_measured_is_not_for_others needs LIVE,
@@ -333,6 +334,67 @@ fn the_command_runs_where_it_is_called() {
     assert!(said.err.starts_with(&line), "{}", said.err);
 }
 
+/// Each measurement leaves a recording in the folder, and the next one finds the same files and writes the same bytes.
+fn what_it_made_itself_is_not_copied() {
+    let here = tempfile::tempdir().unwrap();
+    let at = |name: &str| here.path().join(name);
+    fs::create_dir_all(at("src/deep")).unwrap();
+    fs::create_dir_all(at("only")).unwrap();
+    fs::write(at("src/deep/input"), vec![7; 100_000]).unwrap();
+    // A name says nothing.
+    fs::write(at("mine.most"), "12345").unwrap();
+    let run = |out: &str| {
+        let mut measure = program();
+        let script =
+            "find . -type f | sort; find . -type d | sort; head -c 300000 /dev/zero >f; sync f";
+        measure
+            .current_dir(here.path())
+            .args(["measure", "--size", "64M", "-o", out]);
+        let said = say(measure.args(["--", "sh", "-c", script])).ended(0);
+        let bundle = Bundle::open(&at(out)).unwrap();
+        let copied = bundle.manifest().command.as_ref().unwrap().copied.unwrap();
+        let listed: Vec<String> = said
+            .out
+            .lines()
+            .take_while(|l| l.starts_with('.'))
+            .map(str::to_owned)
+            .collect();
+        let sql = "SELECT sum(bytes) AS n FROM events WHERE op = 'write'";
+        let out = at(out);
+        let written = run::json(&["query", out.to_str().unwrap(), sql, "--json"]);
+        (said.err, (copied.files, copied.bytes), listed, written)
+    };
+    let first = run("a.most");
+    first
+        .0
+        .lines()
+        .find(|l| l.contains("2 files, "))
+        .expect("what was copied");
+    assert!(!first.0.contains("without"), "{}", first.0);
+    assert_eq!(first.1, (2, 100_005));
+    let lists = [
+        "./mine.most",
+        "./src/deep/input",
+        ".",
+        "./only",
+        "./src",
+        "./src/deep",
+    ];
+    assert_eq!(first.2, lists);
+    mostrace_bundle::archive::pack(&at("a.most"), &at("only/packed")).unwrap();
+    succeeds(
+        program()
+            .current_dir(here.path())
+            .args(["report", "a.most", "-o", "page"]),
+    );
+    for out in ["b.most", "only/c.most"] {
+        let next = run(out);
+        assert_eq!((&next.1, &next.2), (&first.1, &first.2), "{out}");
+        assert_eq!(next.3, first.3, "{out}");
+        assert!(next.0.contains("which mostrace made"), "{}", next.0);
+    }
+}
+
 fn a_folder_that_cannot_be_copied_is_one_line() {
     let here = tempfile::tempdir().unwrap();
     fs::write(here.path().join("large"), vec![1; 20 << 20]).unwrap();
@@ -345,7 +407,7 @@ fn a_folder_that_cannot_be_copied_is_one_line() {
     let elsewhere = tempfile::tempdir().unwrap();
     let large = run(here.path(), elsewhere.path());
     assert_eq!((large.status, large.err.lines().count()), (Some(1), 1));
-    large.complains(" holds 20 MiB: a copy of it, in which CMD would run, may have 16 MiB");
+    large.complains(" holds more than 16 MiB: a copy of it, in which CMD would run");
     let hidden = run(elsewhere.path(), elsewhere.path());
     assert_eq!((hidden.status, hidden.err.lines().count()), (Some(1), 1));
     hidden.complains(", which holds the folder of temporary files; ");

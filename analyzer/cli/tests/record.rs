@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use mostrace_bundle::entry::Origin;
 use mostrace_bundle::{Bundle, Entry, Manifest, layout};
-use run::{program, record, succeeds};
+use run::{program, record, say, succeeds};
 use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, run_one_by_one, tests, tool, wait};
 
@@ -767,6 +767,12 @@ fn a_kernel_without_btf() {
     };
     assert_complains(&mut by(&file), "f: No such file");
     assert_complains(&mut by(&disk.image()), "disk.img: no BTF");
+    // Whatever is recorded with, it is an error, and not passed over.
+    let mut with_any = record(disk.device(), &out);
+    let said = say(with_any.args(["--btf", "/etc/passwd", "--", "true"])).ended(1);
+    assert_eq!(said.err.lines().count(), 1, "{}", said.err);
+    said.complains("/etc/passwd: no BTF");
+    assert!(!out.exists());
     succeeds(&mut by(&btf));
     assert_eq!(direct_entries(&out), 8);
     fs::remove_dir_all(&out).unwrap();

@@ -71,6 +71,11 @@ fn main() -> ExitCode {
         what_lies_on_the_disk_is_shown_if_asked,
     ));
     all.push(Test::new(
+        "flag_clear",
+        &NEEDS,
+        a_log_that_nobody_asks_to_replay_is_told,
+    ));
+    all.push(Test::new(
         "torn",
         &NEEDS,
         a_transaction_without_its_commit_is_not_replayed,
@@ -359,6 +364,33 @@ fn what_lies_on_the_disk_is_shown_if_asked() {
     let joined = Image::new(&copy, joined.bytes(), joined);
     let joined = build_by(State::NextMount, &joined, 0, &|_| {}).expect("map");
     assert_eq!(joined.extents(), next.extents());
+}
+
+/// The kernel discards the log of a filesystem whose flag is clear.
+fn a_log_that_nobody_asks_to_replay_is_told() {
+    /// The byte of `s_feature_incompat` with needs_recovery, which is its bit 2.
+    const FLAG: usize = 1024 + 0x60;
+    let dir = tempfile::tempdir().expect("scratch folder");
+    // Without checksums, the superblock can be changed.
+    let copy = with_photo(dir.path(), "-t ext4 -b 1024 -O ^metadata_csum");
+    let mut bytes = fs::read(&copy).expect("copy");
+    assert_eq!(bytes[FLAG] & 4, 4);
+    bytes[FLAG] &= !4;
+    fs::write(&copy, &bytes).expect("copy");
+    let ours = map(&copy, State::NextMount);
+    let is_told = |line: &String| line.contains("needs_recovery is clear");
+    assert!(ours.notices().iter().any(is_told), "{:?}", ours.notices());
+    assert_eq!(sectors_of(&ours, b"/photo.jpg"), 0);
+    let mount = images::Mount::new(&copy, &dir.path().join("mnt"));
+    assert!(!mount.dir.join("photo.jpg").exists());
+    drop(mount);
+    // It is clean now.
+    let clean = map(&copy, State::NextMount);
+    assert!(
+        !clean.notices().iter().any(is_told),
+        "{:?}",
+        clean.notices()
+    );
 }
 
 /// Damages one block of the log after the other and compares with e2fsck: a bad commit block ends the log, as on power loss.

@@ -245,8 +245,17 @@ class Ledgers(unittest.TestCase):
     def test_what_is_no_ledger_is_the_programs_line(self):
         with self.assertRaisesRegex(mostrace.MostraceError, "nowhere"):
             mostrace.ledger(self.folder / "nowhere")
+        with tempfile.TemporaryDirectory() as other, self.assertRaisesRegex(mostrace.MostraceError, "is no ledger"):
+            mostrace.ledger(other)
         with self.assertRaisesRegex(mostrace.MostraceError, "colour"):
             mostrace.ledger(self.folder).by("colour")
+
+
+class Commands(unittest.TestCase):
+    def test_one_text_is_no_command(self):
+        for command in ("true", b"true", Path("true")):
+            with self.assertRaisesRegex(TypeError, "list of words"):
+                mostrace.measure(command)
 
 
 @unittest.skipIf(os.geteuid() != 0, "measuring needs root")

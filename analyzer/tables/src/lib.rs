@@ -14,4 +14,6 @@ pub mod export;
 pub mod facts;
 pub mod lab;
 pub mod ledger;
+pub mod nearest;
+mod sql;
 pub mod tables;

@@ -208,6 +208,7 @@ fn first_manifest(options: &Options, subject: &Subject) -> Manifest {
             exit_status: None,
             pid: None,
             alone: Some(options.alone),
+            copied: options.copied,
         }),
         ..Manifest::default()
     }

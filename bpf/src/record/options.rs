@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use mostrace_bundle::manifest::Copied;
 use mostrace_bundle::{Manifest, units};
 
 use super::progress::Progress;
@@ -62,6 +63,8 @@ pub struct Options {
     pub argv: Vec<OsString>,
     /// True if the filesystem was made for the command, and nobody else sees it.
     pub alone: bool,
+    /// What of the current folder was copied to that filesystem.
+    pub copied: Option<Copied>,
     /// `-u`: the user as whom the command runs; None for the user of this process.
     pub user: Option<User>,
     /// True if the command's output goes to this process's standard error, because its standard output serves another purpose.
@@ -97,6 +100,7 @@ impl Default for Options {
             label: None,
             argv: Vec::new(),
             alone: false,
+            copied: None,
             user: None,
             stdout_aside: false,
             wait_for_descendants: true,

@@ -5,12 +5,15 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
-use std::io;
+use std::io::{self, Seek, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use mostrace_bundle::Folder;
 use mostrace_bundle::folder::Identity;
+use mostrace_bundle::manifest::Copied;
 use rustix::mount::{UnmountFlags, mount_bind, unmount};
 
 use crate::error::{At, Error, Result};
@@ -18,9 +21,11 @@ use crate::machine::tool;
 use crate::machine::user::User;
 
 mod aside;
+mod chosen;
 mod prepare;
 mod site;
 
+use self::chosen::Chosen;
 pub use aside::aside;
 pub use prepare::prepare;
 pub use site::{FreshKind, FreshOptions, Site, settle};
@@ -35,6 +40,8 @@ pub struct Workplace {
     below: Folder,
     /// The root of the copy, once it is mounted.
     above: Folder,
+    /// What was copied.
+    chosen: Chosen,
 }
 
 impl Workplace {
@@ -49,8 +56,12 @@ impl Workplace {
         if site.path().starts_with(&path) {
             return Err(Error::HoldsTemporaries(path));
         }
-        check_size(&path, site.size(), user)?;
-        let copy = copy(&path, site.path(), user)?;
+        let most = site.size() / PART_OF_THE_FILESYSTEM;
+        let chosen = Chosen::of(&path, most).at(&path)?;
+        if chosen.room > most {
+            return Err(Error::TooLarge { path, most });
+        }
+        let copy = copy(&path, &chosen, site.path(), user)?;
         mount_bind(&copy, below.handle())
             .map_err(std::io::Error::from)
             .at(&path)?;
@@ -58,7 +69,11 @@ impl Workplace {
         let above = Folder::open(&path)?;
         let is_the_copy = Identity::of(&fs::metadata(above.handle()).at(&path)?)
             == Identity::of(&fs::metadata(&copy).at(&copy)?);
-        let workplace = Workplace { below, above };
+        let workplace = Workplace {
+            below,
+            above,
+            chosen,
+        };
         match is_the_copy {
             true => {
                 workplace.enter()?;
@@ -72,6 +87,18 @@ impl Workplace {
     #[must_use]
     pub fn path(&self) -> &Path {
         self.above.path()
+    }
+
+    /// Returns what was copied.
+    #[must_use]
+    pub fn copied(&self) -> Copied {
+        self.chosen.copied
+    }
+
+    /// Returns what was left out of the copy, because this program made it.
+    #[must_use]
+    pub fn left_out(&self) -> &[PathBuf] {
+        &self.chosen.left_out
     }
 
     fn enter(&self) -> Result<()> {
@@ -91,29 +118,8 @@ impl Drop for Workplace {
     }
 }
 
-/// Returns an error if a folder takes more than its part of the filesystem.
-fn check_size(path: &Path, size: u64, user: Option<&User>) -> Result<()> {
-    let mut du = tool::command("du")?;
-    du.args(["-sx", "--block-size=1", "."]).current_dir(path);
-    if let Some(user) = user {
-        user.take_over(&mut du);
-    }
-    let output = du.output().at("du")?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let bytes = text.split_whitespace().next().and_then(|n| n.parse().ok());
-    let most = size / PART_OF_THE_FILESYSTEM;
-    match bytes {
-        Some(bytes) if bytes <= most => Ok(()),
-        bytes => Err(Error::TooLarge {
-            path: path.to_owned(),
-            bytes,
-            most,
-        }),
-    }
-}
-
-/// Copies the folder to one with the same name, owner and mode; other filesystems mounted below it are left out.
-fn copy(path: &Path, to: &Path, user: Option<&User>) -> Result<PathBuf> {
+/// Copies what was chosen of a folder to one with the same name, owner and mode; other filesystems mounted below it are left out.
+fn copy(path: &Path, chosen: &Chosen, to: &Path, user: Option<&User>) -> Result<PathBuf> {
     let name = path.file_name().unwrap_or(OsStr::new("root"));
     let copy = to.join(name);
     match fs::create_dir(&copy) {
@@ -128,10 +134,29 @@ fn copy(path: &Path, to: &Path, user: Option<&User>) -> Result<PathBuf> {
     });
     chown(&copy, Some(uid), Some(gid)).at(&copy)?;
     fs::set_permissions(&copy, Permissions::from_mode(meta.mode() & 0o7777)).at(&copy)?;
-    // The path is the user's own, and the user reads what it leads to. It may be no text.
-    let mut cp = tool::command("cp")?;
-    cp.args(["-a", "-x", "--"]).arg(path.join(".")).arg(".");
-    let shown = format!("cp -a -x -- {}/. .", path.display());
-    prepare::run(&mut cp, &shown, &copy, user)?;
+    // The path is the user's own, and the user reads what it leads to.
+    let mut cp = tool::command("xargs")?;
+    cp.args(["-0", "cp", "-a", "-x", "--parents", "-t"])
+        .arg(&copy)
+        .arg("--");
+    prepare::run(&mut cp, "cp -a -x", path, user, listed(&chosen.whole)?)?;
+    if !chosen.is_all() {
+        let mut mkdir = tool::command("xargs")?;
+        mkdir.args(["-0", "mkdir", "-p", "--"]);
+        prepare::run(&mut mkdir, "mkdir -p", &copy, user, listed(&chosen.parts)?)?;
+    }
+    settle(&copy)?;
     Ok(copy)
+}
+
+/// Returns a file with these paths for xargs.
+fn listed(paths: &[PathBuf]) -> Result<Stdio> {
+    let mut file = tempfile::tempfile().at("temporary file")?;
+    for path in paths {
+        let path = Path::new(".").join(path);
+        let line = [path.as_os_str().as_bytes(), b"\0"].concat();
+        file.write_all(&line).at("temporary file")?;
+    }
+    file.rewind().at("temporary file")?;
+    Ok(file.into())
 }

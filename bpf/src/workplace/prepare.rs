@@ -24,10 +24,11 @@ const ARRIVAL: Duration = Duration::from_millis(200);
 pub fn prepare(script: &str, folder: &Path, user: Option<&User>) -> Result<()> {
     let mut shell = Command::new("/bin/sh");
     shell.args(["-ec", script]);
-    run(&mut shell, script, folder, user)
+    run(&mut shell, script, folder, user, Stdio::null())?;
+    settle(folder)
 }
 
-/// Runs a command that is shown as `shown`, as [`prepare`] does.
+/// Runs a command that is shown as `shown` in a folder, as `user` if one is named.
 ///
 /// # Errors
 /// Returns an error if its exit status is not 0.
@@ -36,12 +37,13 @@ pub(super) fn run(
     shown: &str,
     folder: &Path,
     user: Option<&User>,
+    input: Stdio,
 ) -> Result<()> {
     command.current_dir(folder);
     if let Some(user) = user {
         user.take_over(command);
     }
-    command.stdin(Stdio::null()).stdout(Stdio::null());
+    command.stdin(input).stdout(Stdio::null());
     let program = command.get_program().to_owned();
     let mut child = command.stderr(Stdio::piped()).spawn().at(&program)?;
     let messages = child.stderr.take().map(last_of);
@@ -54,7 +56,7 @@ pub(super) fn run(
             said: String::from_utf8_lossy(&said).trim().replace('\n', "; "),
         });
     }
-    settle(folder)
+    Ok(())
 }
 
 /// Reads messages to their end in a thread of its own, and sends the last bytes of what has come so far.

@@ -9,13 +9,13 @@ use mostrace_tables::analysis::Analysis;
 use mostrace_tables::export::{Format, Output, to_text, to_value};
 use mostrace_tables::facts::{Column, Filter, catalogue};
 use mostrace_tables::tables::summary::{Summary, Trace};
-use mostrace_tables::tables::{Grouping, Groups, Table, about, percentiles, waits};
+use mostrace_tables::tables::{Grouping, Groups, Table, Totals, about, percentiles, waits};
 use mostrace_trace::recording::Recording;
 use mostrace_trace::transactions::Transactions;
 use serde_json::{Map, Value, json};
 
 use super::brief;
-use super::out::{self, OutArgs};
+use super::out::{self, OutArgs, twice};
 use super::source::{SourceArgs, WhereArgs};
 use super::{tree, tree_json};
 use crate::shell;
@@ -108,6 +108,11 @@ fn groupable() -> impl Iterator<Item = PossibleValue> {
     columns.map(|column| PossibleValue::new(column.name).help(column.doc))
 }
 
+/// Returns true for the name of a column of sums.
+fn is_sum(name: &str) -> bool {
+    Totals::default().fields().any(|(field, _)| field == name)
+}
+
 impl Analyze {
     /// Runs the command.
     pub fn run(self) -> anyhow::Result<()> {
@@ -118,6 +123,17 @@ impl Analyze {
         }
         if self.by.len() > MOST_BY {
             usage!("--by takes at most {MOST_BY} columns");
+        }
+        if let Some(name) = twice(&self.by) {
+            usage!("--by names {name} twice");
+        }
+        // A column of the sums has the same name.
+        if let Some(name) = self
+            .by
+            .iter()
+            .find(|name| is_sum(name) && !self.percentiles)
+        {
+            usage!("--by {name}: {name} are summed; --by size groups by the length of requests");
         }
         if self.waits {
             return self.waits();

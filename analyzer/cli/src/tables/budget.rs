@@ -144,7 +144,7 @@ impl BudgetArgs {
     }
 }
 
-/// Checks that the baseline is of the same kind as the runs.
+/// Checks that the baseline is of the same kind as the runs, and says so if its command found other files.
 fn check_kinds(runs: &Runs, limits: &Limits) -> anyhow::Result<()> {
     for baseline in limits.baseline.iter().flat_map(|b| b.runs.each()) {
         for now in runs.each() {
@@ -154,6 +154,19 @@ fn check_kinds(runs: &Runs, limits: &Limits) -> anyhow::Result<()> {
                     "{shown}: this baseline is of {before}, and the runs to compare are of {now}"
                 );
             }
+        }
+        let now = runs.each().find_map(|now| now.copied);
+        if let (Some(now), Some(before)) = (now, baseline.copied)
+            && now != before
+        {
+            crate::say(&format!(
+                "note: the command of {} found {} files of {} bytes in its folder, and this one {} of {}",
+                baseline.path.display(),
+                before.files,
+                before.bytes,
+                now.files,
+                now.bytes
+            ));
         }
     }
     Ok(())

@@ -6,8 +6,9 @@ use mostrace_tables::export::Format;
 use mostrace_tables::facts::{Column, Filter, catalogue};
 use mostrace_tables::tables::Table;
 
-use super::out::OutArgs;
+use super::out::{OutArgs, twice};
 use super::source::{SourceArgs, WhereArgs};
+use crate::usage;
 
 /// One row per completed request part: when, where, who, which file, what kind of block
 ///
@@ -50,6 +51,9 @@ pub struct Events {
 impl Events {
     /// Runs the command.
     pub fn run(self) -> anyhow::Result<()> {
+        if let Some(name) = twice(&self.columns) {
+            usage!("--columns names {name} twice");
+        }
         let filter = self.rows.filter()?;
         let mut out = self.out.create()?;
         let format = self.out.format();

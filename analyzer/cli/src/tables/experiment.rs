@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `mostrace experiment`: a matrix of measurements.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,6 +14,7 @@ use mostrace_tables::export::{Format, Output};
 use mostrace_tables::lab::experiment::{
     Cell, Definition, Figures, Kind, Per, Results, Tally, claims, judge, table,
 };
+use mostrace_tables::nearest::nearest;
 use mostrace_trace::causes::Sharing;
 
 use super::budget;
@@ -108,7 +110,17 @@ impl Experiment {
         let known = |name: &String| definition.parameters.contains(name);
         if let Some((name, _)) = self.only.iter().find(|(name, _)| !known(name)) {
             let all = definition.parameters.join(", ");
-            usage!("--only {name}: the parameters are {all}");
+            let near = nearest(name, definition.parameters.iter().map(String::as_str));
+            usage!("--only {name}: the parameters are {all}{near}");
+        }
+        for (name, value) in &self.only {
+            let values = definition.cells.iter().filter_map(|cell| cell.value(name));
+            let values: BTreeSet<&str> = values.collect();
+            if !values.contains(value.as_str()) {
+                let near = nearest(value, values.iter().copied());
+                let all = values.into_iter().collect::<Vec<_>>().join(", ");
+                usage!("--only {name}={value}: the values are {all}{near}");
+            }
         }
         let is_cell = |key: &&String| !definition.cells.iter().any(|cell| cell.key() == **key);
         if let Some(key) = self.cell.iter().find(is_cell) {

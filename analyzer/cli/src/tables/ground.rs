@@ -5,6 +5,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use indicatif::HumanBytes;
+use mostrace_bundle::manifest::Copied;
 use mostrace_bundle::{Folder, units};
 use mostrace_capture::{
     FreshKind, FreshOptions, Options, Outcome, Progress, Site, User, Workplace, record,
@@ -76,6 +78,9 @@ pub fn kind(text: &str) -> Result<FreshKind, String> {
     })
 }
 
+/// The most things that are left out of a copy by name.
+const MOST_NAMED: usize = 3;
+
 /// Where a command is measured.
 pub enum Place {
     /// In this folder, whose filesystem others may use too.
@@ -95,7 +100,7 @@ pub enum Place {
 
 /// The directory where the command runs, and the device that is measured. The fields are dropped in this order.
 pub struct Ground {
-    _workplace: Option<Workplace>,
+    workplace: Option<Workplace>,
     site: Option<Site>,
     folder: PathBuf,
     device: PathBuf,
@@ -113,7 +118,7 @@ impl Ground {
                 // The recorder looks the path up from within that directory.
                 let dir = std::path::absolute(dir)?;
                 return Ok(Ground {
-                    _workplace: None,
+                    workplace: None,
                     site: None,
                     folder: dir.clone(),
                     device: dir,
@@ -134,7 +139,7 @@ impl Ground {
         Ok(Ground {
             folder: folder.to_owned(),
             device: site.device().to_owned(),
-            _workplace: workplace,
+            workplace,
             site: Some(site),
         })
     }
@@ -142,6 +147,32 @@ impl Ground {
     /// Returns the directory where the command runs.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// Says what of the current folder was copied, if it was.
+    pub fn tell_copied(&self) {
+        let Some(workplace) = &self.workplace else {
+            return;
+        };
+        let Copied { files, bytes } = workplace.copied();
+        let names = workplace.left_out().iter();
+        let names: Vec<String> = names
+            .take(MOST_NAMED)
+            .map(|path| path.display().to_string())
+            .collect();
+        let without = match workplace.left_out().len() {
+            0 => String::new(),
+            n if n > MOST_NAMED => format!(
+                "; without {} and {} others, which mostrace made",
+                names.join(", "),
+                n.saturating_sub(MOST_NAMED)
+            ),
+            _ => format!("; without {}, which mostrace made", names.join(", ")),
+        };
+        crate::say(&format!(
+            "CMD runs in a copy of this folder: {files} files, {}{without}",
+            HumanBytes(bytes)
+        ));
     }
 
     /// Records a command in that directory into the bundle `output`. `options` has the command, the user and how to record;
@@ -157,6 +188,7 @@ impl Ground {
             output: output.path(),
             sync: true,
             alone: self.site.is_some(),
+            copied: self.workplace.as_ref().map(Workplace::copied),
             progress: Progress::Never,
             ..options
         });

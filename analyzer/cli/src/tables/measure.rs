@@ -288,6 +288,9 @@ fn capture(args: &Measure, output: &Path) -> anyhow::Result<i32> {
     };
     let output = Held::new(output)?;
     let ground = Ground::new(&place, user.as_ref())?;
+    if !args.quiet {
+        ground.tell_copied();
+    }
     if let Some(script) = &args.before {
         prepare(script, ground.folder(), user.as_ref())?;
     }

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use mostrace_tables::export::{Format, Output};
+use mostrace_tables::nearest::nearest;
 use mostrace_tables::tables::Table;
 
 use crate::{UsageError, usage};
@@ -67,6 +68,12 @@ impl OutArgs {
     }
 }
 
+/// Returns the first of several names that occurs twice.
+pub fn twice(names: &[String]) -> Option<&String> {
+    let mut each = names.iter().enumerate();
+    each.find_map(|(at, name)| names[..at].contains(name).then_some(name))
+}
+
 /// Returns the table with only these columns, in this order; with all columns if none is given.
 ///
 /// # Errors
@@ -75,12 +82,16 @@ pub fn chosen(columns: &[String], table: Table) -> anyhow::Result<Table> {
     if columns.is_empty() {
         return Ok(table);
     }
+    if let Some(name) = twice(columns) {
+        usage!("--columns names {name} twice");
+    }
     let has = |name: &&String| table.frame.column(name).is_err();
     if let Some(name) = columns.iter().find(has) {
         let all = table.frame.columns().iter();
         let names: Vec<&str> = all.map(|column| column.name().as_str()).collect();
+        let near = nearest(name, names.iter().copied());
         let names = names.join(", ");
-        usage!("no column {name} in this table: it has {names}");
+        usage!("no column {name} in this table{near}; it has {names}");
     }
     Ok(table.select(columns)?)
 }

@@ -46,6 +46,8 @@ impl Query {
         if !query::asks(&sql) {
             usage!("{sql}: not a query: a query begins with SELECT or WITH, and changes nothing");
         }
+        let in_query = |error: query::Error| UsageError(format!("{sql}: {error}"));
+        let named = query::checked(&sql).map_err(in_query)?;
         let mut out = self.out.create()?;
         #[cfg(target_os = "linux")]
         bound_memory()?;
@@ -61,8 +63,7 @@ impl Query {
             false => calls::of(&analysis.facts, analysis.calls()?, analysis.waits(0)?)
                 .collect::<Result<_, _>>()?,
         };
-        let answer = query::run(&analysis.facts, &sql, &asked, calls);
-        let answer = answer.map_err(|e| UsageError(format!("{sql}: {e}")))?;
+        let answer = query::run(&analysis.facts, &named, &asked, calls).map_err(in_query)?;
         Ok(self.out.format().write_one(&mut out, answer.into())?)
     }
 }

@@ -46,3 +46,37 @@ pub fn identity(image: &Image) -> Option<Identity> {
     let number = image.read(at, len, "first blocks").ok()?;
     Some(Identity { kind, number })
 }
+
+/// Returns the length in bytes that the filesystem on an image says it has; None if it is not known.
+pub fn length(image: &Image) -> Option<u64> {
+    let number = |at: u64, len: usize| -> Option<u64> {
+        let bytes = image.read(at, len, "first blocks").ok()?;
+        let whole = bytes.iter().rev();
+        Some(whole.fold(0, |all, &byte| all << 8 | u64::from(byte)))
+    };
+    match recognise(image).ok()?? {
+        Filesystem::Ext => {
+            let has_64_bits = number(1024 + 0x60, 4)? & 0x80 != 0;
+            let high = if has_64_bits {
+                number(1024 + 0x150, 4)?
+            } else {
+                0
+            };
+            let blocks = high << 32 | number(1024 + 4, 4)?;
+            let shift = u32::try_from(number(1024 + 0x18, 4)?).ok()?;
+            blocks.checked_mul(1024_u64.checked_shl(shift)?)
+        }
+        Filesystem::F2fs => {
+            let shift = u32::try_from(number(1024 + 16, 4)?).ok()?;
+            number(1024 + 36, 8)?.checked_mul(1_u64.checked_shl(shift)?)
+        }
+        Filesystem::Fat => {
+            let sectors = match number(19, 2)? {
+                0 => number(32, 4)?,
+                few => few,
+            };
+            sectors.checked_mul(number(11, 2)?)
+        }
+        Filesystem::ExFat => None,
+    }
+}

@@ -30,7 +30,7 @@ mod volume;
 
 pub use container::{Opened, Wanted, open};
 pub use error::{Error, Result};
-pub use identity::{Identity, identity};
+pub use identity::{Identity, identity, length};
 pub use image::{Image, ReadAt};
 pub use joined::Joined;
 pub use names::is_encrypted;

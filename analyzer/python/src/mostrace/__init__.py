@@ -73,18 +73,21 @@ def read(
 
 
 def measure(command: Sequence[Source], *options: str, output: Source | None = None, **named: str | int | bool) -> Measured:
-    """Runs a command on a fresh filesystem and records what it makes the storage write; needs root. The command sees a copy of
+    """Runs a command, a sequence of its words, on a fresh filesystem and records what it makes the storage write; needs root. The command sees a copy of
     the current folder, and the folder itself is not changed. What the command prints goes to stderr.
 
     Options are those of `mostrace measure`, by their names with `_` for `-`, or as they stand on the command line. Without
     `output` the recording is removed with the object that is returned.
 
-    Raises MostraceError if nothing could be recorded. A command that fails, or a limit that is exceeded, is no error: see
+    Raises TypeError if the command is one text, and MostraceError if nothing could be recorded. A command that fails, or a limit that is exceeded, is no error: see
     `exit_status` and `exceeded`.
 
         run = mostrace.measure(["./my-test"], max_write_bytes="5M", fs="f2fs")
         assert not run.exceeded, run.exceeded
     """
+    if isinstance(command, (str, bytes, os.PathLike)):
+        # Its letters would be taken for words.
+        raise TypeError(f"measure: the command is {command!r}, and must be a list of words, such as {[command]!r}")
     folder = tempfile.mkdtemp(prefix="mostrace-") if output is None else None
     path = os.path.join(folder, "measured.most") if folder else os.fspath(output or "")
     # Made first, so that the folder is removed whatever happens.

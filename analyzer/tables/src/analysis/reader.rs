@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use mostrace_bundle::entry::EntryRef;
 use mostrace_bundle::{Bundle, layout};
 use mostrace_map::Map;
 use mostrace_map::fs::jbd2::Journal;
@@ -13,7 +14,7 @@ use super::maps::{Source, journal_of, map_of, on_the_disk, opened};
 use super::remarks::Remarks;
 use super::{Error, Options, Progress, Result};
 use crate::facts;
-use mostrace_trace::attribute::{Attributor, Family, Loops};
+use mostrace_trace::attribute::{Attributor, Family, Loops, Renames};
 use mostrace_trace::blktrace::{Completions, WallClock};
 use mostrace_trace::causes::{self, Causer};
 use mostrace_trace::pipeline::Pipeline;
@@ -77,7 +78,8 @@ impl Reader<'_> {
                 });
             }
         }
-        let end = pipeline.finish()?;
+        let mut end = pipeline.finish()?;
+        self.renames()?.fill_in(&mut end.names.files, map);
         if let Some(causes) = end.causes {
             facts = facts.with_causes(causes);
         }
@@ -182,6 +184,26 @@ impl Reader<'_> {
         Some(Causer::new(tables, functions, sharing, is_whole))
     }
 
+    /// Reads which files were renamed.
+    fn renames(&self) -> Result<Renames> {
+        // The calls of other filesystems do not tell which file is renamed.
+        let manifest = self.recording.manifest();
+        let is_ext = manifest
+            .and_then(|manifest| manifest.filesystem.as_ref())
+            .is_some_and(|filesystem| filesystem.kind.starts_with("ext"));
+        let lost = manifest.and_then(|manifest| manifest.losses.get(FORKS_LOST));
+        let calls = self.recording.table(layout::CALL)?;
+        let mut renames = Renames::new(calls.is_some() && is_ext && lost == Some(&0));
+        if let Some(mut calls) = calls {
+            while let Some(entry) = calls.next_if(|_| true)? {
+                if let EntryRef::Call(raw) = entry {
+                    renames.see(raw);
+                }
+            }
+        }
+        Ok(renames)
+    }
+
     /// Returns one moment in the trace's clock and as Unix time, ns each, if the manifest knows one.
     fn clock(&self) -> Option<(u64, u64)> {
         let clock = self.recording.manifest()?.clock;
@@ -236,14 +258,18 @@ impl Reader<'_> {
         let bundle = self.recording.last()?;
         let snapshot = bundle.snapshot().ok().flatten();
         let recorded = snapshot.and_then(|snapshot| Image::open(snapshot.path()).ok());
-        let recorded = recorded.as_ref().and_then(fs::identity);
-        match (recorded, fs::identity(image)) {
-            (Some(recorded), Some(given)) if recorded != given => Some(format!(
-                "{}: this is another filesystem than the recorded one ({given} instead of {recorded}): names may be wrong",
-                image.path().display()
-            )),
-            _ => None,
+        let shown = image.path().display();
+        let recorded = recorded.as_ref();
+        let (was, is) = (recorded.and_then(fs::identity)?, fs::identity(image)?);
+        if was != is {
+            return Some(format!(
+                "{shown}: this is another filesystem than the recorded one ({is} instead of {was}): names may be wrong"
+            ));
         }
+        let (was, is) = (recorded.and_then(fs::length)?, fs::length(image)?);
+        (was != is).then(|| {
+            format!("{shown}: the filesystem has {is} bytes, and had {was} in the recording: names may be wrong")
+        })
     }
 
     /// Returns the map and the journal of the image given, or else of the bundle's snapshot.

@@ -81,6 +81,9 @@ fn command(all: &[&Manifest]) -> Option<Command> {
         argv: first.argv.clone(),
         exit_status: failed.unwrap_or(first).exit_status,
         pid: None,
+        copied: first
+            .copied
+            .filter(|_| of_all.iter().all(|one| one.copied == first.copied)),
         alone: of_all
             .iter()
             .map(|one| one.alone)

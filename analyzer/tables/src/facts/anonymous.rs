@@ -36,7 +36,9 @@ impl Facts {
             process.cgroup = process.cgroup.as_deref().map(|path| path_of(key, path));
         }
         for file in &mut self.origins.names.files {
-            file.path = file.path.as_deref().map(|path| path_of(key, path));
+            for path in [&mut file.path, &mut file.final_path] {
+                *path = path.as_deref().map(|path| path_of(key, path));
+            }
         }
         self.stacks.take();
         let places = self.origins.names.stacks.iter_mut();

@@ -10,6 +10,7 @@ use super::Facts;
 use super::labels;
 use super::row::{Text, flag, number};
 use super::stored::{NONE, NONE_32, bits, column as at};
+use crate::sql;
 use mostrace_map::class::Kind;
 use mostrace_trace::attribute::Op;
 
@@ -49,6 +50,8 @@ enum Values {
     Flag(fn(&Facts) -> Expr),
     Time(fn(&Facts) -> Expr),
     Text(fn(&Facts) -> Text),
+    /// Text of a vocabulary that is the same for every trace.
+    Word(fn(&Facts) -> Text),
 }
 
 /// One column.
@@ -110,7 +113,7 @@ impl Column {
     pub(crate) fn expr(&self, facts: &Facts) -> Expr {
         match self.values {
             Values::Number(make) | Values::Flag(make) | Values::Time(make) => make(facts),
-            Values::Text(make) => make(facts).text(),
+            Values::Text(make) | Values::Word(make) => make(facts).text(),
         }
         .alias(self.name)
     }
@@ -124,7 +127,36 @@ impl Column {
                 words: [Some("no".to_owned()), Some("yes".to_owned())].into(),
             })),
             Values::Time(_) => None,
-            Values::Text(make) => Some(Key::Text(make(facts))),
+            Values::Text(make) | Values::Word(make) => Some(Key::Text(make(facts))),
+        }
+    }
+
+    /// Returns all texts that the column can have in any trace; None if they depend on the trace.
+    pub fn words(&self) -> Option<Vec<String>> {
+        match self.values {
+            Values::Word(make) => {
+                let words = make(&Facts::default()).words;
+                Some(words.iter().flatten().cloned().collect())
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns what its values can be.
+    pub(crate) fn known(&self) -> sql::Values {
+        sql::Values {
+            ty: self.ty.name(),
+            words: self.words(),
+        }
+    }
+
+    /// Returns the type in which polars holds the values.
+    pub(crate) fn data_type(&self) -> DataType {
+        match self.ty {
+            Type::Id | Type::Amount => DataType::Int64,
+            Type::Flag => DataType::Boolean,
+            Type::Text => DataType::String,
+            Type::Time => DataType::Datetime(TimeUnit::Microseconds, None),
         }
     }
 }
@@ -153,6 +185,10 @@ const fn yes(name: &'static str, values: fn(&Facts) -> Expr, doc: &'static str) 
 
 const fn text(name: &'static str, values: fn(&Facts) -> Text, doc: &'static str) -> Column {
     column(name, Type::Text, Values::Text(values), doc)
+}
+
+const fn word(name: &'static str, values: fn(&Facts) -> Text, doc: &'static str) -> Column {
+    column(name, Type::Text, Values::Word(values), doc)
 }
 
 const fn column(name: &'static str, ty: Type, values: Values, doc: &'static str) -> Column {
@@ -191,36 +227,36 @@ const fn followed(column: Column) -> Column {
 #[rustfmt::skip] // a line each
 pub static ALL: &[Column] = &[
     id("time_ns", |_| number([at::time], |[t]| Some(t)), "when the request was completed, ns in the trace's clock"),
-    text("rwbs", rwbs, "what the request was, in blkparse's letters"),
+    word("rwbs", rwbs, "what the request was, in blkparse's letters"),
     id("sector", |_| number([at::sector], |[s]| known(s)), "first sector, in units of 512 bytes from the start of the whole disk; empty for a cache flush of the device"),
     amount("bytes", |_| number([at::bytes], |[b]| Some(b)), "length in bytes; 0 for flushes"),
     id("pid", |f| labels::of_process(f, at::process, |p| p.pid), "thread that submitted it"),
     text("comm", |f| labels::comms(f, at::process), "name of that thread"),
-    text("class", class, "metadata, journal, data or unknown; empty for rows without data"),
+    word("class", class, "metadata, journal, data or unknown; empty for rows without data"),
     text("path", |f| labels::paths(f, at::file), "path of the file from the filesystem's root; without a leading / it is a bare file name whose directory is unknown"),
     text("device", labels::devices, "major:minor of the traced disk"),
     id("tgid", |f| labels::of_process(f, at::process, |p| p.tgid), "process that submitted it"),
     id("uid", |f| labels::of_process(f, at::process, |p| p.uid), "user of that process"),
-    text("kind", |_| kind(bits::KIND), "what the blocks hold"),
-    text("role", labels::roles, "role of a regular file, or of the file of a flush, in SQLite or another store (rocksdb_wal, git_pack, …; GLOSSARY.md lists them); other if it has none, unknown if the file's name is unknown"),
+    word("kind", |_| kind(bits::KIND), "what the blocks hold"),
+    word("role", labels::roles, "role of a regular file, or of the file of a flush, in SQLite or another store (rocksdb_wal, git_pack, …; GLOSSARY.md lists them); other if it has none, unknown if the file's name is unknown"),
     id("inode", |f| labels::of_file(f, at::file, |file| file.inode), "inode number of the file (on FAT, the place of its directory entry)"),
     id("file_offset", |_| number([at::offset], |[o]| known(o)), "offset of the row's first byte in the file, in bytes"),
-    text("stage", labels::stages, "where the entry was made: queue, insert, issue, complete"),
-    text("provenance", labels::provenances, "how the owner is known: live, snapshot, layout, tree (the mounted tree), encrypted (names in the path are ciphertext), unknown; for rows without data only if a flush is of a file"),
+    word("stage", labels::stages, "where the entry was made: queue, insert, issue, complete"),
+    word("provenance", labels::provenances, "how the owner is known: live, snapshot, layout, tree (the mounted tree), encrypted (names in the path are ciphertext), unknown; for rows without data only if a flush is of a file"),
     amount("q2d_ns", |_| number([at::q, at::d], between), "time from the first Q of the row's bios to the last D of the request"),
     amount("d2c_ns", |_| number([at::d, at::time], between), "time from the last D to the completion"),
     id("completion", |_| number([at::request], |[r]| Some(r)), "number of the completion; rows of one request share it"),
-    text("op", op, "write, read, flush (end of a flush sequence), device_flush, discard, write_zeroes, other, zone_open, zone_close, zone_finish, zone_reset, zone_reset_all"),
+    word("op", op, "write, read, flush (end of a flush sequence), device_flush, discard, write_zeroes, other, zone_open, zone_close, zone_finish, zone_reset, zone_reset_all"),
     yes("sync", |_| letter(0), "marked synchronous"),
     yes("fua", |_| letter(1), "written with forced unit access"),
     yes("flush", |_| letter(2), "a flush, or a write with a flush ahead of it"),
     yes("meta", |_| letter(3), "marked as metadata by the filesystem"),
     id("error", |_| number([at::error], |[e]| Some(e)), "errno; 0 for success"),
-    text("origin", labels::origins, "what the pages belonged to: file, bdev, direct, raw, journal, empty, node, meta, unknown; empty without an entry"),
+    word("origin", labels::origins, "what the pages belonged to: file, bdev, direct, raw, journal, empty, node, meta, unknown; empty without an entry"),
     id("generation", |f| labels::of_file(f, at::file, |file| file.generation.map(u64::from)), "i_generation of the file"),
     id("jbd2_tid", |_| number([at::tid], |[t]| (t != u64::from(NONE_32)).then_some(t)), "jbd2 transaction of a journal block"),
     id("home_sector", |_| number([at::home_sector], |[s]| known(s)), "sector to which a journalled copy is written at the checkpoint; null if that is on another disk"),
-    text("home_kind", |_| kind(bits::HOME_KIND), "kind of the block at that sector"),
+    word("home_kind", |_| kind(bits::HOME_KIND), "kind of the block at that sector"),
     id("home_inode", |f| labels::of_file(f, at::home_file, |file| file.inode), "inode of the file at that sector, or of the file that the metadata there belongs to"),
     text("home_path", |f| labels::paths(f, at::home_file), "path of that file"),
     id("dirty_pid", |f| labels::of_process(f, at::dirtier, |p| p.pid), "thread that dirtied the pages"),
@@ -239,16 +275,16 @@ pub static ALL: &[Column] = &[
     caused(id("cause_tgid", |f| labels::of_process(f, at::cause, |p| p.tgid), "its process")),
     caused(id("cause_uid", |f| labels::of_process(f, at::cause, |p| p.uid), "its user")),
     caused(text("cause_comm", |f| labels::comms(f, at::cause), "its name")),
-    caused(text("cause_op", labels::cause_operations, "what it did: write, read, allocate, create, unlink, rename, truncate, fsync, time, xattr, mkdir, checkpoint, gc, mount, other, atomic_write, umount, lazy_init, orphan_cleanup, quota, discard, zero")),
+    caused(word("cause_op", labels::cause_operations, "what it did: write, read, allocate, create, unlink, rename, truncate, fsync, time, xattr, mkdir, checkpoint, gc, mount, other, atomic_write, umount, lazy_init, orphan_cleanup, quota, discard, zero")),
     caused(id("cause_inode", |f| labels::of_file(f, at::cause, |file| file.inode), "inode of the file that it was done to")),
     caused(text("cause_path", |f| labels::paths(f, at::cause), "path of that file")),
-    caused(text("cause_known", labels::cause_known, "how certain the cause is: exact (every change of these bytes since they were last written was seen, and all are of this cause), shared (all causes that changed them are known, and each has a part), first (this cause was seen to change them first; others may have changed them too), set (one of several possible causes), proportional (its part in a whole transaction or checkpoint), unknown")),
+    caused(word("cause_known", labels::cause_known, "how certain the cause is: exact (every change of these bytes since they were last written was seen, and all are of this cause), shared (all causes that changed them are known, and each has a part), first (this cause was seen to change them first; others may have changed them too), set (one of several possible causes), proportional (its part in a whole transaction or checkpoint), unknown")),
     caused(amount("causes", |_| number([at::causers], |[c]| Some(c)), "number of known causers; --by cause_… gives each its share of the bytes")),
     caused(amount("cause_latency_ns", |_| number([at::forced], |[f]| known(f)), "for a flush, a commit or a fast commit that a call for durability forced: time from the start of that call to the completion")),
     text("package", |f| labels::packages(f, at::process), "on an Android device, the app of the user that submitted it, the apps that share the user, or Android's name of a system user"),
     caused(text("cause_package", |f| labels::packages(f, at::cause), "as package, for the user that caused it")),
-    caused(text("checkpoint_reason", labels::checkpoint_reasons, "why f2fs wrote the checkpoint that the row belongs to: the kernel's reason if an fsync needed one (non_regular, compressed, hardlink, sb_need_cp, wrong_pino, no_spc_roll, node_need_cp, fastboot_mode, spec_log_num, recover_dir, xattr_dir), else fsync, sync, ioctl, gc, discard, umount, recovery, pause, resize, background (a kernel thread asked for it), other")),
-    caused(text("cause_process_known", labels::cause_process_known, "how certain the process is: exact also if all certain and possible causers belong to one process; else as cause_known")),
+    caused(word("checkpoint_reason", labels::checkpoint_reasons, "why f2fs wrote the checkpoint that the row belongs to: the kernel's reason if an fsync needed one (non_regular, compressed, hardlink, sb_need_cp, wrong_pino, no_spc_roll, node_need_cp, fastboot_mode, spec_log_num, recover_dir, xattr_dir), else fsync, sync, ioctl, gc, discard, umount, recovery, pause, resize, background (a kernel thread asked for it), other")),
+    caused(word("cause_process_known", labels::cause_process_known, "how certain the process is: exact also if all certain and possible causers belong to one process; else as cause_known")),
     caused(id("cause_generation", |f| labels::of_file(f, at::cause, |file| file.generation.map(u64::from)), "i_generation of the file that it was done to: inode numbers are reused")),
     caused(yes("cause_of_command", labels::cause_of_command, "whether that process belongs to the recorded command's tree: the command, or a process that it or a descendant started; empty if the cause is unknown or the recording does not have the tree")),
     derived(text("cgroup", |f| labels::cgroups(f, at::process), "path of the cgroup (v2) of the process that submitted it, as it was then; empty if the recording does not have it")),
@@ -260,7 +296,7 @@ pub static ALL: &[Column] = &[
     derived(caused(text("cause_process", |f| labels::processes(f, at::cause), "the same of the process that caused it"))),
     derived(caused(text("cause_file", |f| labels::files(f, at::cause), "path of the file that it was done to, or the inode of a file without a name"))),
     derived(caused(text("cause_database", labels::cause_databases, "path of the SQLite database that this file is or is a temporary file of"))),
-    derived(caused(text("cause_role", labels::cause_roles, "role of that file in SQLite or another store"))),
+    derived(caused(word("cause_role", labels::cause_roles, "role of that file in SQLite or another store"))),
     derived(caused(text("cause_or_submitter", labels::causes_or_submitters, "as cause_process; if that is unknown, the submitter, marked as such: app:17 (submitter), kworker/u8:1 (submitter), or for a loop device's backing file loop0 (submitter)"))),
     derived(caused(text("cause_or_file", labels::cause_or_files, "as cause_file; if the causing process is unknown, as file"))),
     derived(id("size", |_| number([at::size], |[s]| Some(s)), "as size_bytes")),
@@ -270,6 +306,8 @@ pub static ALL: &[Column] = &[
     derived(text("process_comm", |f| labels::process_comms(f, at::process), "name of the process that submitted it, which is that of its main thread then; empty if it is not known")),
     derived(text("dirty_process_comm", |f| labels::process_comms(f, at::dirtier), "the same of the process that dirtied the pages")),
     derived(caused(text("cause_process_comm", |f| labels::process_comms(f, at::cause), "the same of the process that caused it"))),
+    text("final_path", |f| labels::final_paths(f, at::file), "the path that the file has in the end: the one that it was last renamed to within the recording, or else as path; empty if it is not known"),
+    derived(caused(text("cause_or_final_file", labels::cause_or_final_files, "as cause_or_file, under the path that the file was last renamed to within the recording, with the number of files that were"))),
 ];
 
 fn known(value: u64) -> Option<u64> {
@@ -412,6 +450,7 @@ mod tests {
             name_withheld: false,
             provenance: Provenance::Live,
             role: inode.map(|_| Role::Db),
+            final_path: None,
         };
         let stack = Stack {
             kernel: vec!["ext4_file_write_iter".into(), "vfs_write".into()],

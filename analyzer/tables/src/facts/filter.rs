@@ -3,10 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use polars::prelude::{DataFrame, Expr, IntoLazy};
+use polars::prelude::{Column as Values, DataFrame, DataType, Expr, IntoLazy};
 use polars::sql::sql_expr;
 
 use super::catalogue::{self, Column};
+use crate::nearest::nearest;
+use crate::sql;
 
 /// A condition on the columns of the catalogue.
 #[derive(Clone)]
@@ -27,14 +29,24 @@ pub enum FilterError {
         what: String,
     },
     /// It names an unknown column.
-    #[error("`{text}`: no column {name}; the columns are {known}")]
+    #[error("`{text}`: no column {name}{near}; the columns are {known}")]
     UnknownColumn {
         /// The text as the user gave it.
         text: String,
         /// The unknown name.
         name: String,
+        /// The nearest of them, as the end of a sentence.
+        near: String,
         /// The known names.
         known: String,
+    },
+    /// It does not fit the values of its columns.
+    #[error("`{text}`: {what}")]
+    Values {
+        /// The text as the user gave it.
+        text: String,
+        /// What does not fit.
+        what: String,
     },
 }
 
@@ -54,6 +66,7 @@ fn parse(text: &str, known: &[&str]) -> Result<(Expr, BTreeSet<String>), FilterE
         Some(name) => Err(FilterError::UnknownColumn {
             text: text.to_owned(),
             name: name.clone(),
+            near: nearest(name, known.iter().copied()),
             known: known.join(", "),
         }),
         None => Ok((condition, names)),
@@ -69,10 +82,41 @@ impl Filter {
         let known: Vec<&str> = catalogue::ALL.iter().map(|c| c.name).collect();
         let (condition, names) = parse(text, &known)?;
         let columns = names.iter().filter_map(|name| Column::find(name));
-        Ok(Filter {
+        let filter = Filter {
             condition,
             columns: columns.collect(),
-        })
+        };
+        match filter.differs(text) {
+            Some(what) => Err(FilterError::Values {
+                text: text.to_owned(),
+                what,
+            }),
+            None => Ok(filter),
+        }
+    }
+
+    /// Returns why the condition does not fit the values of its columns.
+    fn differs(&self, text: &str) -> Option<String> {
+        let values = |name: &str| Column::find(name).map(Column::known);
+        if let Err(what) = sql::condition(text, &values) {
+            return Some(what);
+        }
+        let empty = self
+            .columns
+            .iter()
+            .map(|column| Values::new_empty(column.name.into(), &column.data_type()));
+        let asked = DataFrame::new(0, empty.collect()).map(DataFrame::lazy);
+        let asked = asked.and_then(|empty| empty.select([self.condition()]).collect());
+        match asked {
+            Err(error) => Some(super::one_line(&error)),
+            Ok(answer) => {
+                let is_flag = answer
+                    .columns()
+                    .iter()
+                    .all(|one| *one.dtype() == DataType::Boolean);
+                (!is_flag).then(|| "a condition is true or false, and this is neither".into())
+            }
+        }
     }
 
     /// Returns the rows of a frame for which an expression over the frame's own columns holds.
@@ -86,6 +130,10 @@ impl Filter {
             .map(|name| name.as_str());
         let known: Vec<&str> = known.collect();
         let (condition, _) = parse(text, &known)?;
+        sql::condition(text, &|_| None).map_err(|what| FilterError::Values {
+            text: text.to_owned(),
+            what,
+        })?;
         let rows = frame.lazy().filter(condition).collect();
         rows.map_err(|error| FilterError::Syntax {
             text: text.to_owned(),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Labels of processes and files, and words for the kernel's and the bundle's codes.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use mostrace_bundle::entry::{Origin, Stage};
@@ -15,7 +16,7 @@ use super::row::{Text, flag_if_known, number};
 use super::stored::{LETTERS, bits, column as at, found_code, kind_code};
 use mostrace_trace::attribute::{self, File, Process, SUBMITTER, Stack, called};
 use mostrace_trace::blktrace;
-use mostrace_trace::causes::{Cause, Known, Reason};
+use mostrace_trace::causes::{Cause, Known, Operation, Reason};
 use mostrace_trace::symbols::Symbols;
 use mostrace_trace::text::escape;
 
@@ -79,6 +80,18 @@ fn worded(from: &'static str, words: Vec<Option<String>>) -> Text {
     Text::new([from], words, |[id]| id)
 }
 
+/// Looks up the number of the word that a stored column refers to; `words` are counted from 1.
+fn numbered(
+    from: &'static str,
+    numbers: Vec<Option<u64>>,
+    words: impl Iterator<Item = Option<String>>,
+) -> Text {
+    Text::new([from], std::iter::once(None).chain(words), move |[id]| {
+        let number = numbers.get(id as usize).copied().flatten();
+        number.unwrap_or_default()
+    })
+}
+
 /// Looks up a number of a process.
 pub(super) fn of_process(
     facts: &Facts,
@@ -108,6 +121,32 @@ pub(super) fn process_comms(facts: &Facts, from: &'static str) -> Text {
 pub(super) fn paths(facts: &Facts, from: &'static str) -> Text {
     let path = |_, file: &File| file.path.as_deref().map(escape);
     worded(from, of_files(facts, from, path))
+}
+
+/// Returns the path that each file has in the end.
+pub(super) fn final_paths(facts: &Facts, from: &'static str) -> Text {
+    let path = |_, file: &File| file.final_path.as_deref().map(escape);
+    worded(from, of_files(facts, from, path))
+}
+
+/// Returns the labels of files under the names that they have in the end, with the number of files that were renamed to it.
+fn final_labels(facts: &Facts, from: &str) -> Vec<Option<String>> {
+    let origin = |at: usize| facts.origins.of_file(at);
+    let mut renamed: HashMap<&[u8], HashSet<_>> = HashMap::new();
+    for (at, file) in facts.names().files.iter().enumerate() {
+        if let Some(path) = file.renamed_to() {
+            let id = (origin(at), file.inode, file.generation);
+            renamed.entry(path).or_default().insert(id);
+        }
+    }
+    of_files(facts, from, |at, file| {
+        let path = file.final_path.as_deref();
+        match path.and_then(|path| Some((path, renamed.get(path)?.len()))) {
+            Some((path, 1)) => Some(format!("{} (1 file renamed to it)", escape(path))),
+            Some((path, n)) => Some(format!("{} ({n} files renamed to it)", escape(path))),
+            None => file_label_of(facts, at, file),
+        }
+    })
 }
 
 pub(super) fn files(facts: &Facts, from: &'static str) -> Text {
@@ -274,9 +313,18 @@ pub(super) fn causes_or_submitters(facts: &Facts) -> Text {
 
 /// Returns the file of the cause, or else the file that is written or read.
 pub(super) fn cause_or_files(facts: &Facts) -> Text {
+    cause_or(facts, file_labels)
+}
+
+/// The same under the names that files have in the end.
+pub(super) fn cause_or_final_files(facts: &Facts) -> Text {
+    cause_or(facts, final_labels)
+}
+
+fn cause_or(facts: &Facts, labels: fn(&Facts, &str) -> Vec<Option<String>>) -> Text {
     let causers = labels_of_processes(facts, at::cause, &process_labels(facts));
-    let mut words = file_labels(facts, at::cause);
-    words.extend(file_labels(facts, at::file));
+    let mut words = labels(facts, at::cause);
+    words.extend(labels(facts, at::file));
     let is_known: Vec<bool> = causers.iter().map(Option::is_some).collect();
     let first_file = causers.len() as u64;
     Text::new(
@@ -295,13 +343,15 @@ pub(super) fn cause_databases(facts: &Facts) -> Text {
 }
 
 pub(super) fn cause_roles(facts: &Facts) -> Text {
-    let role = |_, file: &File| Some(file.role?.as_str().to_owned());
-    worded(at::cause, of_files(facts, at::cause, role))
+    let role = |_, file: &File| Some(file.role?.number().saturating_add(1) as u64);
+    let words = Role::all().map(|role| Some(role.as_str().to_owned()));
+    numbered(at::cause, of_files(facts, at::cause, role), words)
 }
 
 pub(super) fn cause_operations(facts: &Facts) -> Text {
-    let operation = |cause: &Cause| Some(cause.operation?.as_str().to_owned());
-    worded(at::cause, of_causes(facts, operation))
+    let operation = |cause: &Cause| Some((cause.operation? as u64).saturating_add(1));
+    let words = words_of::<Operation>();
+    numbered(at::cause, of_causes(facts, operation), words)
 }
 
 pub(super) fn cause_known(_: &Facts) -> Text {

@@ -27,6 +27,10 @@ pub struct Days {
     folder: Folder,
 }
 
+/// The file that is locked while a ledger is kept.
+pub const LOCK: &str = "lock";
+/// The longest line in it.
+const LONGEST_LOCK: u64 = 64;
 const ENDING: &str = "parquet";
 /// Columns without which a file is no day of a ledger.
 const SINCE_THE_FIRST: [&str; 4] = ["hour", "command", "write_bytes", "watched_ms"];
@@ -41,10 +45,20 @@ impl Days {
     /// Opens a ledger.
     ///
     /// # Errors
-    /// Returns an error if there is no such folder.
+    /// Returns an error if there is no such folder, or if nobody ever kept a ledger in it.
     pub fn open(folder: &Path) -> Result<Days> {
         let folder = Folder::open(folder)?;
-        Ok(Days { folder })
+        let days = Days { folder };
+        match days.list()?.is_empty() && !days.is_begun()? {
+            true => Err(Error::NoLedger(days.folder.path().to_owned())),
+            false => Ok(days),
+        }
+    }
+
+    /// Returns true if a ledger without hours is kept here, or was.
+    fn is_begun(&self) -> Result<bool> {
+        // Only its user can read the lock.
+        Ok(self.folder.has(LOCK)? && self.folder.len_of(LOCK)? <= LONGEST_LOCK)
     }
 
     /// Opens a ledger, and makes its folder if it is missing.

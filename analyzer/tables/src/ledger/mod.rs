@@ -21,7 +21,7 @@ mod sums;
 mod timeline;
 mod uid_io;
 
-pub use days::Days;
+pub use days::{Days, LOCK};
 pub use hour::{Figures, Gap, Hour, Key, MOST_ROWS, OTHERS, Reading, Watched};
 pub use keeper::{Drive, Keeper};
 pub use latencies::Latencies;
@@ -44,6 +44,9 @@ pub enum Error {
     /// The folder cannot be written.
     #[error(transparent)]
     Folder(#[from] mostrace_bundle::Error),
+    /// Nobody ever kept a ledger in the folder.
+    #[error("{}: is no ledger: it has no day of one (YYYY-MM-DD.parquet)", .0.display())]
+    NoLedger(std::path::PathBuf),
     /// A file is no day of a ledger.
     #[error("{}: {source}", path.display())]
     Day {

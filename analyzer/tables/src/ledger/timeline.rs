@@ -178,7 +178,7 @@ mod tests {
 
     /// A ledger in which each hour wrote as many bytes as its number.
     fn ledger(folder: &std::path::Path, hours: &[u64]) -> Days {
-        let days = Days::open(folder).unwrap();
+        let days = Days::create(folder).unwrap();
         for &n in hours {
             let mut hour = Hour {
                 begin: 1_000_000 * 3_600 + n * 3_600,
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn an_empty_ledger_has_no_columns() {
         let dir = tempfile::tempdir().unwrap();
-        let line = Timeline::new(&Days::open(dir.path()).unwrap(), [None, None], &[], 9).unwrap();
+        let line = Timeline::new(&Days::create(dir.path()).unwrap(), [None, None], &[], 9).unwrap();
         assert_eq!(line, Timeline::default());
     }
 }

@@ -11,6 +11,8 @@ use polars::prelude::{
     DataType, IntoColumn, NamedFrom, PolarsError, PolarsResult, Series, TimeUnit,
 };
 
+use strum::VariantArray;
+
 use super::relations::{BUNDLE, Doc, INT64, STRING, docs};
 use super::waits::{Parts, Wait, Waits};
 use super::{Table, numbers, texts};
@@ -71,6 +73,12 @@ const LATER: [Doc; 1] = docs! {
 /// Returns the columns in their order.
 pub fn columns() -> Vec<Doc> {
     [&COLUMNS[..], &[BUNDLE], &LATER].concat()
+}
+
+/// Returns all words of the column `call`.
+pub fn kinds() -> Vec<String> {
+    let word = |&kind: &CallKind| <&str>::from(kind).to_owned();
+    CallKind::VARIANTS.iter().map(word).collect()
 }
 
 /// Returns the calls of the only recording in pieces; without a table of calls, one piece without rows.

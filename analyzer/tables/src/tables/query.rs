@@ -12,6 +12,7 @@ use super::relations::Relation;
 use super::{Table, calls};
 use crate::caught::caught;
 use crate::facts::{Column, Facts, catalogue, one_line};
+use crate::sql;
 
 /// The name of the table of rows in a query.
 pub const NAME: &str = "events";
@@ -27,6 +28,9 @@ pub enum Error {
         /// The tables with their columns.
         known: String,
     },
+    /// The query asks for what cannot be.
+    #[error("{0}")]
+    Shape(String),
     /// The query cannot be understood, or a temporary file cannot be read.
     #[error("{}", one_line(.0))]
     Query(PolarsError),
@@ -97,6 +101,41 @@ fn on_deep_stack<T: Send>(run: impl FnOnce() -> T + Send) -> std::io::Result<T> 
         let running = thread.spawn_scoped(scope, run)?;
         Ok(running.join().unwrap_or_else(|panic| resume_unwind(panic)))
     })
+}
+
+/// Looks at a query before anything is read for it; returns it with names for all columns of its answer.
+///
+/// # Errors
+/// Returns an error if the query asks for what cannot be.
+pub fn checked(text: &str) -> Result<String, Error> {
+    let checked = on_deep_stack(|| sql::query(text, &Known)).map_err(PolarsError::from);
+    checked?.map_err(Error::Shape)
+}
+
+/// The tables that every recording has.
+struct Known;
+
+impl sql::Tables for Known {
+    fn names(&self) -> Vec<&'static str> {
+        let relations = Relation::ALL.iter().map(|one| one.name());
+        [NAME, calls::NAME].into_iter().chain(relations).collect()
+    }
+
+    fn values(&self, table: &str, column: &str) -> Option<sql::Values> {
+        let relation = || Relation::ALL.iter().find(|one| one.name() == table);
+        let columns = match table {
+            NAME => return Column::find(column).map(Column::known),
+            calls::NAME => calls::columns(),
+            _ => relation()?.columns(),
+        };
+        let (name, ty, _) = columns.into_iter().find(|(name, ..)| *name == column)?;
+        // Columns with the name of one of `events` have its words.
+        let words = match (table, name) {
+            (calls::NAME, "call") => Some(calls::kinds()),
+            _ => Column::find(name).and_then(Column::words),
+        };
+        Some(sql::Values { ty, words })
+    }
 }
 
 /// The tables and columns that a query needs.

@@ -108,7 +108,7 @@ const PROCESSES: [Doc; 6] = docs! {
     "process" STRING "name:tgid, as in events",
     "package" STRING "app of the user, on an Android device",
 };
-const FILES: [Doc; 7] = docs! {
+const FILES: [Doc; 8] = docs! {
     "inode" INT64 "inode number; empty in the row for blocks of no file",
     "generation" INT64 "i_generation",
     "path" STRING "path from the filesystem's root",
@@ -116,6 +116,7 @@ const FILES: [Doc; 7] = docs! {
     "role" STRING "role in SQLite or another store",
     "provenance" STRING "how the name is known",
     "database" STRING "path of the SQLite database that the file is or is a temporary file of",
+    "final_path" STRING "path that the file has in the end, as in events",
 };
 
 const RECORDINGS: [Doc; 14] = docs! {
@@ -440,6 +441,7 @@ fn files(facts: &Facts) -> PolarsResult<Table> {
             Some(file.provenance.as_str().to_owned())
         }),
         text("database", |file| file.database().map(escape)),
+        text("final_path", |file| file.final_path.as_deref().map(escape)),
     ];
     Table::new([own, listed.columns(facts, Facts::origin_of_file)].concat())
 }

@@ -39,6 +39,7 @@ fn names() -> Names {
         name_withheld: false,
         provenance: path.map_or(Provenance::Unknown, |_| Provenance::Live),
         role,
+        final_path: None,
     };
     Names {
         processes: vec![

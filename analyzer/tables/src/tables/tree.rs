@@ -28,7 +28,11 @@ const OWNER: [&str; 4] = [
     "bundle",
 ];
 /// The columns by which a submitter's files are found.
-const FILES: [&str; 3] = ["cause_or_submitter", "cause_or_file", "cause_database"];
+const FILES: [&str; 3] = [
+    "cause_or_submitter",
+    "cause_or_final_file",
+    "cause_database",
+];
 /// The most pairs of a process and a file.
 const MOST_FILES: usize = 1 << 16;
 

@@ -39,6 +39,8 @@ pub struct File {
     pub provenance: Provenance,
     /// The role of a regular file in SQLite or another store; None if it is not regular or has no name.
     pub role: Option<Role>,
+    /// The path that the file has in the end; None if it is not known, and until the trace was read.
+    pub final_path: Option<Box<[u8]>>,
 }
 
 impl File {
@@ -50,13 +52,26 @@ impl File {
         name_withheld: false,
         provenance: Provenance::Unknown,
         role: None,
+        final_path: None,
     };
+
+    /// Returns a file of which nothing is known.
+    #[cfg(test)]
+    pub(crate) fn unknown() -> File {
+        File::NONE
+    }
 
     /// Returns the last component of the path.
     pub fn name(&self) -> Option<&[u8]> {
         self.path
             .as_deref()
             .and_then(|path| path.rsplit(|&b| b == b'/').next())
+    }
+
+    /// Returns the path that the file was renamed to, if it was.
+    pub fn renamed_to(&self) -> Option<&[u8]> {
+        let last = self.final_path.as_deref()?;
+        (self.path.as_deref() != Some(last)).then_some(last)
     }
 
     /// Returns the path of an SQLite database: of the file itself if it is one, or of the database to which it belongs.
@@ -361,6 +376,7 @@ impl<'m> Files<'m> {
             path,
             name_withheld: false,
             role: None,
+            final_path: None,
         });
         self.by_inode.insert(inode, id);
         id
@@ -423,6 +439,7 @@ impl<'m> Files<'m> {
             path,
             name_withheld: live.withheld,
             role: None,
+            final_path: None,
         }
     }
 

@@ -80,6 +80,7 @@ mod tests {
                 name_withheld: false,
                 provenance: Provenance::Live,
                 role: None,
+                final_path: None,
             };
             loops.of(&image).map(str::to_owned)
         };

@@ -457,6 +457,7 @@ fn files_that_are_no_databases_by_their_names_are_so_by_what_is_written() {
         name_withheld: false,
         provenance: Provenance::Live,
         role: Some(Role::Other),
+        final_path: None,
     };
     let files = [file];
     let mut reader = Reader::new(&files);

@@ -14,8 +14,8 @@ use super::{Losses, Provides, Remark, Source, remarks};
 use crate::choice::{self, Events};
 use crate::error::{At, Result};
 use crate::machine::device::Device;
-use crate::machine::filesystem;
 use crate::machine::wait::Wait;
+use crate::machine::{filesystem, kernel};
 use crate::sink::Sink;
 
 mod bio_number;
@@ -86,13 +86,16 @@ impl<'o> BpfSource<'o> {
     /// it `defers`, events, entries and causes go to the sink in [`Source::finish`].
     ///
     /// # Errors
-    /// Returns an error if no descriptor is left.
+    /// Returns an error if no descriptor is left, or if the file has no BTF.
     pub fn new(
         storage: &'o mut ObjectStorage,
         btf: Option<&Path>,
         ring_size: RingSize,
         defers: bool,
     ) -> Result<BpfSource<'o>> {
+        let loader = ProbeLoader::new(storage, btf, ring_size);
+        // Without type information, other ways to record would be tried in silence.
+        btf.map(kernel::btf_of).transpose()?;
         Ok(BpfSource {
             events: None,
             has_entries: false,
@@ -104,7 +107,7 @@ impl<'o> BpfSource<'o> {
             limits: Vec::new(),
             defers,
             wait: Wait::new().at("epoll")?,
-            loader: ProbeLoader::new(storage, btf, ring_size),
+            loader,
         })
     }
 

@@ -12,10 +12,9 @@ use anyhow::{Context, bail};
 use mostrace_bundle::Folder;
 use mostrace_bundle::folder::Identity;
 use mostrace_capture::lock_holder;
+use mostrace_tables::ledger::LOCK;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-/// The file that is locked while a ledger is kept.
-const LOCK: &str = "lock";
 /// How often a lock may be replaced while it is opened.
 const TRIES: usize = 8;
 

@@ -292,6 +292,7 @@ mod tests {
             transactions: Count::new(transactions.unwrap_or(0), transactions.is_some()),
             payload_bytes: Some(100),
             called_bytes: Some(1000),
+            copied: None,
             exit_status: Some(0),
             layers: parts(&[
                 ("data: db", write_bytes / 4),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use mostrace_bundle::Manifest;
+use mostrace_bundle::manifest::Copied;
 
 use crate::facts::Facts;
 use crate::tables::charged::{Charged, Counted};
@@ -69,6 +70,8 @@ pub struct Measured {
     pub payload_bytes: Option<u64>,
     /// Bytes passed to write() and similar calls, if calls were recorded.
     pub called_bytes: Option<u64>,
+    /// What of the current folder the command found on its filesystem, if that was copied.
+    pub copied: Option<Copied>,
     /// The command's exit status, if there was a command and it ended.
     pub exit_status: Option<i32>,
     /// `write_bytes` by what they are: the filesystem's journal, its metadata, or data by role.
@@ -106,6 +109,7 @@ impl Measured {
     /// Fills in the figures that come from the application and its calls.
     fn told(manifest: Option<&Manifest>, databases: &[Database]) -> Measured {
         let payload = manifest.and_then(|m| m.payload.as_ref());
+        let command = manifest.and_then(|m| m.command.as_ref());
         // A trace may claim any length for a call.
         let called = sum(databases.iter().map(|d| d.total().bytes));
         let known = |n: u64| Some(n).filter(|&n| n > 0);
@@ -114,9 +118,8 @@ impl Measured {
             transactions: Transactions::new(manifest, databases).count,
             payload_bytes: payload.and_then(|p| known(p.payload_bytes)),
             called_bytes: known(called),
-            exit_status: manifest
-                .and_then(|m| m.command.as_ref())
-                .and_then(|command| command.exit_status),
+            copied: command.and_then(|command| command.copied),
+            exit_status: command.and_then(|command| command.exit_status),
             ..Measured::default()
         }
     }

@@ -56,7 +56,7 @@ pub(super) const GROUPINGS: [(&[&str], Option<usize>); 3] = [
     (
         &[
             "cause_or_submitter",
-            "cause_or_file",
+            "cause_or_final_file",
             layer::COLUMNS[0],
             layer::COLUMNS[1],
             layer::COLUMNS[2],

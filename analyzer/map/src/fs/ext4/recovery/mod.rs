@@ -103,14 +103,30 @@ pub fn recover(state: State, image: &Image, notices: &mut Notices) -> Result<Rec
         }
         return Ok(found);
     }
-    if is_unclean {
-        found.replay(notices)?;
+    match is_unclean {
+        true => found.replay(notices)?,
+        false => found.tell_left(notices)?,
     }
     orphans::find(&mut found, notices);
     Ok(found)
 }
 
 impl Recovered {
+    /// Says that the journal has transactions though the filesystem does not ask for their replay: a mount discards them.
+    fn tell_left(&self, notices: &mut Notices) -> Result<()> {
+        let Some(runs) = self.log() else {
+            return Ok(());
+        };
+        let left = jbd2::recover(&self.image, runs)?.transactions;
+        if left > 0 {
+            notices.push(format!(
+                "the journal has {left} transactions, but the superblock's needs_recovery is clear: a mount discards them, e2fsck may \
+                 replay them, and the map shows what lies on the disk"
+            ));
+        }
+        Ok(())
+    }
+
     /// Replays the journal.
     fn replay(&mut self, notices: &mut Notices) -> Result<()> {
         let Some(runs) = self.log() else {
