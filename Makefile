@@ -193,6 +193,7 @@ lint: setup-test
 	@$(STEP) "format, truth" $(CARGO) fmt --manifest-path truth/Cargo.toml --check
 	@$(STEP) "links" scripts/links.sh
 	@$(STEP) "shell scripts" scripts/shellcheck.sh
+	@$(STEP) "licences, versions, advisories" scripts/deny.sh
 	@$(STEP) "clippy" $(CLIPPY) -- -D warnings
 	@$(STEP) "clippy without features" $(CLIPPY) --no-default-features -- -D warnings
 	@$(STEP) "clippy, record alone" $(CLIPPY) --no-default-features --features mostrace/record -- -D warnings
