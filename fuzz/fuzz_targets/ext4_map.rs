@@ -28,7 +28,7 @@ static BASES: LazyLock<Vec<Base>> = LazyLock::new(|| {
     kinds.into_iter().map(Base::make).collect()
 });
 
-fuzz_target!(|data: &[u8]| {
+fuzz_target!(init: { LazyLock::force(&BASES); }, |data: &[u8]| {
     let Some((&choice, mut rest)) = data.split_first() else {
         return;
     };
@@ -84,7 +84,9 @@ struct Base {
 
 impl Base {
     fn make(options: &str) -> Base {
-        let scratch = tempfile::tempdir().expect("scratch folder");
+        // Each file is written through to the disk.
+        let scratch = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+        let scratch = scratch.expect("scratch folder");
         let (image, at) = (scratch.path().join("image"), scratch.path().join("mnt"));
         fs::create_dir(&at).expect("mount point");
         let file = File::create(&image).expect("image");
