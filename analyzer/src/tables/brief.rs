@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use super::certainty;
 use super::layer::{COLUMNS, Layer};
 use super::{Grouping, Groups, Label, Result};
-use crate::attribute::program;
+use crate::attribute::{HashMap, program};
 use crate::facts::{Facts, Filter};
 use crate::tally::Tally;
 
@@ -114,6 +114,8 @@ struct Node {
     bytes: u64,
     processes: BTreeSet<Label>,
     parts: Vec<Node>,
+    /// The index of each part by its name, while parts are added.
+    numbers: HashMap<String, usize>,
     is_chosen: bool,
 }
 
@@ -124,12 +126,11 @@ impl Node {
         let Some((name, rest)) = path.split_first() else {
             return;
         };
-        let at = self.parts.iter().position(|part| part.name == *name);
-        let at = at.unwrap_or_else(|| {
+        let at = self.numbers.get(name).copied().unwrap_or_else(|| {
             let at = self.parts.len();
-            let name = name.clone();
+            self.numbers.insert(name.clone(), at);
             self.parts.push(Node {
-                name,
+                name: name.clone(),
                 ..Node::default()
             });
             at
@@ -138,6 +139,7 @@ impl Node {
     }
 
     fn sort(&mut self) {
+        self.numbers.clear();
         self.parts.iter_mut().for_each(Node::sort);
         self.parts.sort_by_key(|part| Reverse(part.bytes));
     }
