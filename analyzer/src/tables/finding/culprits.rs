@@ -4,7 +4,7 @@
 use super::base::{Base, Row};
 use super::target::Targets;
 use super::{is_part, listed, operations, percent};
-use crate::attribute::{HashMap, SUBMITTER, program};
+use crate::attribute::{HashMap, HashSet, SUBMITTER, program};
 use crate::tables::{Groups, Totals};
 use crate::tally::{Tally, sum};
 
@@ -176,6 +176,11 @@ fn told_apart<'a>(of_name: &[(&'a str, u64)], whole: u64) -> Vec<Culprit<'a>> {
 }
 
 impl Culprit<'_> {
+    /// Returns its processes' labels, in which rows are looked up.
+    pub fn labels(&self) -> HashSet<&str> {
+        self.processes.iter().copied().collect()
+    }
+
     /// Returns the name that all of them share.
     pub fn short_name(&self) -> &str {
         self.processes

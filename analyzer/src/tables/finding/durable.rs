@@ -6,7 +6,6 @@ use mostrace_bundle::Manifest;
 use super::beside::{FEW_BYTES, MANY_FLUSHES};
 use super::culprits::{Culprit, Culprits};
 use super::size;
-use crate::attribute::HashSet;
 use crate::tally::sum;
 use crate::text::grouped;
 use crate::transactions::{Database, are_calls_whole};
@@ -58,7 +57,7 @@ pub(super) fn words(
 
 /// Returns the number of these processes' calls for durability on any file.
 fn calls_of(culprit: &Culprit<'_>, databases: &[Database]) -> u64 {
-    let labels: HashSet<&str> = culprit.processes.iter().copied().collect();
+    let labels = culprit.labels();
     let its = databases
         .iter()
         .filter(|of| labels.contains(&*of.process()));
@@ -67,7 +66,8 @@ fn calls_of(culprit: &Culprit<'_>, databases: &[Database]) -> u64 {
 
 fn flushes_of(culprit: &Culprit<'_>, culprits: &Culprits<'_>) -> u64 {
     let rows = culprits.rows(|t| t.write_bytes);
-    let its = rows.filter(|row| culprit.processes.contains(&row.process));
+    let labels = culprit.labels();
+    let its = rows.filter(|row| labels.contains(row.process));
     sum(its.map(|row| row.totals.flushes))
 }
 

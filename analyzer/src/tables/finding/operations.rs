@@ -20,10 +20,11 @@ pub(super) fn words<'g>(
     culprit: &Culprit<'_>,
     of: Bytes,
 ) -> String {
+    let processes = culprit.labels();
     let mut sums: Vec<(&str, u64)> = Vec::new();
     for row in rows {
         if let [Label::Text(operation)] = row.labels
-            && culprit.processes.contains(&row.process)
+            && processes.contains(row.process)
         {
             let new = || (operation.as_str(), 0);
             let is_it = |(known, _): &(&str, u64)| *known == operation;
