@@ -71,6 +71,7 @@ impl Base {
 }
 
 /// The sums of a group whose labels begin with the process and end with [`KNOWN`].
+#[derive(Clone, Copy)]
 pub(in crate::tables) struct Row<'g> {
     pub process: &'g str,
     /// The labels between.

@@ -24,7 +24,7 @@ mod target;
 
 use mostrace_bundle::Manifest;
 
-pub(super) use self::base::{Base, KNOWN};
+pub(super) use self::base::{Base, KNOWN, Row};
 use self::culprits::Culprits;
 use self::kind::Opened;
 use self::part::Parts;
