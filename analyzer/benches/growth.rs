@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How the time of `mostrace analyze` and `report` grows with the recording: loads of many kinds, each doubled twice. A load that
+//! How the time of `mostrace analyze`, `report` and `analyze --tree` grows with the recording: loads of many kinds, each doubled twice. A load that
 //! is twice as long should take about twice the time; what looks at all that came before takes four times.
 //!
 //! `cargo bench -p mostrace --bench growth [-- REQUESTS [WORD]]`: the number of requests of the smallest, and a word that the load's
@@ -52,7 +52,7 @@ const LOADS: [(&str, Load); 16] = [
     ("calls that last a minute", long_calls),
 ];
 
-const VERBS: [&[&str]; 2] = [&["analyze"], &["report", "-o", "-"]];
+const VERBS: [&[&str]; 3] = [&["analyze"], &["report", "-o", "-"], &["analyze", "--tree"]];
 
 fn main() -> Result<(), Box<dyn Error>> {
     if run_as_told()? {
@@ -66,7 +66,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         for verb in VERBS {
             let seconds = seconds(*load, requests, verb)?;
             let growth: Vec<f64> = seconds.windows(2).map(|pair| pair[1] / pair[0]).collect();
-            let what = format!("{name}, {}", verb[0]);
+            let words: Vec<&str> = verb.iter().copied().filter(|word| word.len() > 2).collect();
+            let what = format!("{name}, {}", words.join(" "));
             println!("{what:<60} {} growth {}", list(&seconds), list(&growth));
             if growth.iter().any(|growth| *growth > GROWTH) {
                 grow.push(what);
