@@ -185,6 +185,7 @@ lint: setup-test
 	@$(STEP) "format, truth" $(CARGO) fmt --manifest-path tests/truth/Cargo.toml --check
 	@$(STEP) "links" scripts/links.sh
 	@$(STEP) "shell scripts" scripts/shellcheck.sh
+	@$(STEP) "licences, versions, advisories" scripts/deny.sh
 	@$(STEP) "clippy" $(CLIPPY) -- -D warnings
 	@$(STEP) "without tables" $(CARGO) check $(PROFILE) --package mostrace --no-default-features
 	@# In a file with a main of its own, cargo passes over them without a word.

@@ -57,6 +57,30 @@ stage() {
 	scripts/pages.sh "$native_program" "$tree/usr"
 	mkdir -p "$tree/usr/share/doc/mostrace"
 	cp README.md LICENSE-* "$tree/usr/share/doc/mostrace/"
+	copyright >"$tree/usr/share/doc/mostrace/copyright"
+}
+
+# copyright: prints what Debian's policy asks for, in its format.
+copyright() {
+	cat <<-COPYRIGHT
+		Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
+		Upstream-Name: mostrace
+
+		Files: *
+		Copyright: $(sed -n 's/^Copyright (c) //p' LICENSE-MIT)
+		License: (Expat or Apache-2.0) and GPL-2.0-only
+		Comment: The program is under the MIT licence (Expat) or Apache-2.0, at your choice. The BPF programs that it
+		 contains, and hands to the kernel as they are, are under GPL-2.0-only.
+
+		License: Expat
+		$(sed -e '1,/^Copyright/d' -e 's/^$/./' -e 's/^/ /' LICENSE-MIT | sed '1{/^ \.$/d}')
+
+		License: Apache-2.0
+		 See /usr/share/common-licenses/Apache-2.0.
+
+		License: GPL-2.0-only
+		 See /usr/share/common-licenses/GPL-2.
+	COPYRIGHT
 }
 
 # package ARCHITECTURE: makes the Debian package of its tree. The required libraries are read from the program.

@@ -637,8 +637,8 @@ fn a_folder_whose_name_is_no_text_is_measured() {
     succeeds(command.current_dir(&folder)).prints("data");
 }
 
-/// Runs the action as a CI runner would: with an installed program, and with one that it fetches, whose checksum must be
-/// right.
+/// Runs the action as a CI runner would: with an installed program, and with one that it fetches, which must have the checksum that
+/// is given or be attested.
 fn the_action_measures_with_the_program_of_a_release() {
     let action = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/action.sh");
     let here = tempfile::tempdir().unwrap();
@@ -662,16 +662,17 @@ fn the_action_measures_with_the_program_of_a_release() {
     .ended(3);
     over.prints("::error title=mostrace::bytes written: ");
 
-    // These are a release's files, and a curl that serves them.
+    // These are a release's files, a curl that serves them, and a gh that attests them if a file says so.
     let (program, release) = ("mostrace-0.9", here.path().join("release"));
     let script = format!(
         "set -e\nmkdir -p release {program}/bin bin\n\
          printf '#!/bin/sh\\nprintf \"%%s|\" \"$@\"\\n' >{program}/bin/mostrace\n\
          chmod +x {program}/bin/mostrace\n\
          tar --zstd -cf release/{program}-$(uname -m)-linux-gnu.tar.zst {program}\n\
-         (cd release && sha256sum -- *.zst >SHA256SUMS)\n\
+         cat >bin/gh <<'E'\n#!/bin/sh\n[ \"$1 $2\" = 'attestation verify' ] && grep -q . \"$3\" && [ -e {}/attested ]\nE\n\
          cat >bin/curl <<'E'\n#!/bin/sh\ncase \"$*\" in *latest) echo https://x/releases/tag/v0.9; exit ;; esac\n\
-         for url in \"$@\"; do :; done\ncp {}/\"${{url##*/}}\" .\nE\nchmod +x bin/curl\n",
+         for url in \"$@\"; do :; done\ncp {}/\"${{url##*/}}\" .\nE\nchmod +x bin/curl bin/gh\n",
+        release.display(),
         release.display()
     );
     let made = Command::new("sh")
@@ -680,24 +681,31 @@ fn the_action_measures_with_the_program_of_a_release() {
         .status();
     assert!(made.unwrap().success());
     let path = format!("{}/bin:{path}", here.path().display());
-    let variables = [
-        ("REPOSITORY", "somebody/mostrace"),
-        ("RUN", "./my test"),
-        ("OUTPUT", "now.most"),
-        ("OPTIONS", "--runs 2"),
-    ];
-    let fetched = run(&path, &variables);
-    assert_eq!(
-        (fetched.status, fetched.out.as_str()),
-        (
-            Some(0),
-            "measure|--format|github|--runs|2|-o|now.most|--|sh|-ec|./my test|"
-        ),
-        "{}",
-        fetched.err
-    );
-    fs::write(release.join("SHA256SUMS"), "0".repeat(64) + "  other\n").unwrap();
-    assert_ne!(run(&path, &variables).status, Some(0));
+    let fetched = |sha256: &str| {
+        let variables = [
+            ("REPOSITORY", "somebody/mostrace"),
+            ("RUN", "./my test"),
+            ("OUTPUT", "now.most"),
+            ("OPTIONS", "--runs 2"),
+            ("SHA256", sha256),
+        ];
+        run(&path, &variables)
+    };
+    let runs = |sha256: &str| {
+        fetched(sha256)
+            .ended(0)
+            .prints("measure|--format|github|--runs|2|-o|now.most|--|sh|-ec|./my test|");
+    };
+    let files = fs::read_dir(&release).unwrap();
+    let archive = files.map(|file| file.unwrap().path()).next().unwrap();
+    let sum = Command::new("sha256sum").arg(&archive).output().unwrap();
+    let sum = String::from_utf8(sum.stdout).unwrap();
+    let sum = sum.split_whitespace().next().unwrap();
+    runs(sum);
+    assert_ne!(fetched(&"0".repeat(64)).status, Some(0));
+    assert_ne!(fetched("").status, Some(0));
+    fs::write(release.join("attested"), "").unwrap();
+    runs("");
 }
 
 /// Returns the names in sysfs of the loop devices that have a file.

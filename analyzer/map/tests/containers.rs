@@ -12,7 +12,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use images::{mke2fs, run, tool};
 use mostrace_map::Extent;
-use mostrace_map::fs::{Wanted, build, open};
+use mostrace_map::fs::{Error, Wanted, build, open};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use test_support::{Need, tests};
@@ -31,6 +31,7 @@ fn main() -> ExitCode {
         an_overlay_is_refused needs [MAKE, QEMU],
         what_has_no_map_is_named needs [],
         any_bytes_are_opened needs [],
+        changed_containers_are_read_or_refused needs [MAKE, SFDISK],
     ])
 }
 
@@ -360,4 +361,64 @@ fn any_bytes_are_opened() {
         Ok(())
     });
     ran.expect("any image is read or refused");
+}
+
+/// Changes bytes of images as people have them, mostly where their own structures are: each is read or refused in one line.
+fn changed_containers_are_read_or_refused() {
+    let dir = scratch();
+    let image = fs::read(filesystem(dir.path())).expect("image");
+    let gzip = |bytes: &[u8]| {
+        let packed = dir.path().join("to_pack");
+        fs::write(&packed, bytes).expect("image");
+        run(tool("gzip").arg("-c").arg(&packed))
+    };
+    let table = |script| {
+        let path = disk(dir.path(), script);
+        // The tables are in the first and the last sectors; a shorter disk is a faster one.
+        let bytes = fs::read(path).expect("disk");
+        [&bytes[..1 << 20], &image[..1 << 20], &bytes[39 << 20..]].concat()
+    };
+    let logical = table("label: dos\n,1M,83\n,30M,5\n,4M,83\n,4M,83\n");
+    let gpt = table("label: gpt\n,1M\n,1M\n");
+    let packed = sparse(&image);
+    // Each with how many bytes of it are its own structures.
+    let all = [
+        (gzip(&image), 64),
+        (gzip(&packed), 64),
+        (packed, 4096),
+        (logical, 512),
+        (gpt, 34 * 512),
+    ];
+    let path = dir.path().join("changed");
+    let place = (any::<bool>(), any::<prop::sample::Index>());
+    let value = prop_oneof![any::<u8>(), Just(0), Just(0xff), Just(0x7f)];
+    let changes = prop::collection::vec((place, value), 1..8);
+    let cut = prop::option::weighted(0.2, any::<prop::sample::Index>());
+    let config = test_support::property::config(file!(), 120);
+    let ran = TestRunner::new(config).run(&(0..all.len(), changes, cut), |(nth, changes, cut)| {
+        let (sound, own) = &all[nth];
+        let mut bytes = sound.clone();
+        for ((is_own, at), value) in changes {
+            let most = if is_own { *own } else { bytes.len() };
+            bytes[at.index(most)] = value;
+        }
+        bytes.truncate(cut.map_or(bytes.len(), |cut| cut.index(bytes.len())));
+        fs::write(&path, &bytes).expect("image");
+        for partition in [None, Some(1), Some(5)] {
+            let wanted = Wanted {
+                partition,
+                start_sector: None,
+            };
+            let built =
+                open(&path, wanted).and_then(|opened| build(&opened.image, opened.start_sector));
+            if let Err(error) = built {
+                let line = error.to_string();
+                prop_assert!(line.starts_with(path.to_str().expect("text")), "{}", line);
+                let is_list = matches!(error, Error::Partitioned { .. });
+                prop_assert!(is_list || !line.contains('\n'), "{}", line);
+            }
+        }
+        Ok(())
+    });
+    ran.expect("a map or a line");
 }

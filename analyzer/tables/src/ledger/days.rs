@@ -354,3 +354,89 @@ fn frame(hour: &Hour) -> PolarsResult<DataFrame> {
     ];
     DataFrame::new(rows.len(), columns.into_iter().chain(drive).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::fs;
+
+    use proptest::prelude::*;
+    use proptest::test_runner::TestRunner;
+
+    use super::*;
+
+    fn hour(begin: u64) -> Hour {
+        let mut hour = Hour {
+            begin,
+            device: "8:0".into(),
+            ..Hour::default()
+        };
+        hour.watched.ns = 3_600_000_000_000;
+        hour.watched.end.unix_ms = begin * 1000;
+        hour.watched.end.epoch = Some("a start".into());
+        for n in 0..40 {
+            let key = Key {
+                uid: Some(n % 3),
+                command: Some(format!("command {n}")),
+                operation: Some("write"),
+                class: Some("data"),
+                ..Key::default()
+            };
+            let figures = Figures {
+                write_bytes: u64::from(n) << 12,
+                writes: 1,
+                ..Figures::default()
+            };
+            hour.add(key, figures);
+        }
+        hour
+    }
+
+    /// A library reads these files, and may panic over them: a day is read, or refused in one line.
+    #[test]
+    fn a_changed_day_is_read_or_refused() {
+        const BEGIN: u64 = 1_700_000_000;
+        let dir = tempfile::tempdir().unwrap();
+        let days = Days::create(dir.path()).unwrap();
+        for at in 0..3 {
+            days.add(&hour(BEGIN + at), &mut |line| panic!("{line}"))
+                .unwrap();
+        }
+        assert_eq!(days.ends().unwrap().len(), 3);
+        let path = days.path(day(BEGIN));
+        let sound = fs::read(&path).unwrap();
+        let [.., a, b, c, d, _, _, _, _] = sound[..] else {
+            panic!("no footer")
+        };
+        let footer = usize::try_from(u32::from_le_bytes([a, b, c, d])).unwrap();
+        let in_footer = sound.len() - 8 - footer..sound.len() - 8;
+
+        let place = prop_oneof![2 => in_footer, 1 => 0..sound.len()];
+        let value = prop_oneof![any::<u8>(), Just(0), Just(0x7f), Just(0x80), Just(0xff)];
+        let removed = prop_oneof![4 => Just(1), 1 => 0_usize..5];
+        let changes = prop::collection::vec((place, value, removed), 1..5);
+        let config = test_support::property::config(file!(), 400);
+        let (read, refused) = (Cell::new(0), Cell::new(0));
+        let ran = TestRunner::new(config).run(&changes, |changes| {
+            let mut bytes = sound.clone();
+            for (at, value, removed) in changes {
+                let end = (at + removed).min(bytes.len());
+                let with = (removed < 4).then_some(value);
+                bytes.splice(at.min(end)..end, with);
+            }
+            fs::write(&path, &bytes).unwrap();
+            match days.ends() {
+                Ok(_) => read.set(read.get() + 1),
+                Err(error) => {
+                    refused.set(refused.get() + 1);
+                    let line = error.to_string();
+                    prop_assert!(line.starts_with(path.to_str().unwrap()), "{}", line);
+                    prop_assert!(!line.contains('\n'), "{}", line);
+                }
+            }
+            Ok(())
+        });
+        ran.unwrap();
+        assert!(read.get() > 0 && refused.get() > 0);
+    }
+}

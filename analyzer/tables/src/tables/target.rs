@@ -2,7 +2,7 @@
 //! The target of a process: a file, an SQLite database, or the files of a directory.
 
 use super::answer::is_part;
-use super::{Groups, Label};
+use super::{Label, Totals};
 use mostrace_trace::attribute::{HashMap, HashSet};
 use mostrace_trace::tally::Tally;
 
@@ -13,17 +13,22 @@ const MOST_OF_IT: u64 = 50;
 /// Bytes by file; an SQLite database includes its journals.
 pub(super) struct Targets<'a>(HashMap<&'a str, u64>);
 
+/// A file, its database, and bytes written.
+pub(super) type Row<'a> = (&'a str, &'a Label, u64);
+
+/// Returns the process of a group by process, file and SQLite database, and the rest of it; None if nothing was written.
+pub(super) fn row((labels, totals): &(Vec<Label>, Totals)) -> Option<(&str, Row<'_>)> {
+    let [Label::Text(process), Label::Text(file), database] = &labels[..] else {
+        return None;
+    };
+    let bytes = totals.write_bytes;
+    (bytes > 0).then_some((process.as_str(), (file.as_str(), database, bytes)))
+}
+
 impl<'a> Targets<'a> {
-    /// Sums up what was written for the files of a process; the groups are by process, file and SQLite database.
-    pub fn new(files: &'a Groups, process: &str) -> Targets<'a> {
-        let its = files.groups.iter().filter_map(|(labels, totals)| {
-            let [Label::Text(of), Label::Text(file), database] = &labels[..] else {
-                return None;
-            };
-            let bytes = totals.write_bytes;
-            (of == process && bytes > 0).then_some((file.as_str(), database, bytes))
-        });
-        let its: Vec<(&str, &Label, u64)> = its.collect();
+    /// Sums up what was written for the files of a process.
+    pub fn new(files: impl Iterator<Item = Row<'a>>) -> Targets<'a> {
+        let its: Vec<Row<'_>> = files.collect();
         let all: HashSet<&str> = its.iter().map(|(file, ..)| *file).collect();
         let mut targets: HashMap<_, u64> = HashMap::default();
         for (file, database, bytes) in its {
@@ -85,7 +90,7 @@ fn largest<'a>(all: impl Iterator<Item = (&'a str, u64)>) -> Option<(&'a str, u6
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tables::Totals;
+    use crate::tables::Groups;
 
     fn words(files: &[(&str, &str, u64)], whole: u64) -> String {
         let label = |word: &str| match word {
@@ -104,7 +109,8 @@ mod tests {
                 (labels.map(label).to_vec(), totals)
             })
             .collect();
-        Targets::new(&groups, "app:7").words(whole)
+        let rows = groups.groups.iter().filter_map(row);
+        Targets::new(rows.map(|(_, row)| row)).words(whole)
     }
 
     #[test]

@@ -8,14 +8,15 @@
 //! The leaves under `device` are the bytes that the device completed, each once.
 
 use std::collections::BTreeMap;
+use std::hash::Hash;
 
 use super::layer::{COLUMNS, Layer};
-use super::target::Targets;
+use super::target::{self, Row, Targets};
 use super::{
     Grouping, Groups, Label, Result, Table, Totals, numbers, percent, ratio, reals, texts,
 };
 use crate::facts::{Facts, Filter};
-use mostrace_trace::attribute::SUBMITTER;
+use mostrace_trace::attribute::{HashMap, SUBMITTER};
 use mostrace_trace::tally::{Tally, sum};
 use mostrace_trace::text::escape;
 use mostrace_trace::transactions::{Asked, Count, Database};
@@ -84,6 +85,8 @@ const DEVICE: &str = "device";
 
 /// Process, database, recording.
 type Key = (Option<String>, Option<String>, String);
+/// The number of a process, its database and its recording.
+type Place = (Option<u64>, Option<String>, String);
 
 impl Tree {
     /// Builds the tree of the rows that pass the filter.
@@ -110,9 +113,11 @@ impl Tree {
             is_filtered: filter.is_some(),
         };
         let mut by: BTreeMap<Key, usize> = BTreeMap::new();
+        let known = by_key(databases.iter().map(|database| (place(database), database)));
         for (labels, totals) in &owners.groups {
             by.insert(key(labels), tree.owners.len());
-            tree.owners.push(Owner::new(labels, *totals, databases));
+            let owner = Owner::new(labels, *totals, !databases.is_empty());
+            tree.owners.push(owner.knowing(&known));
         }
         for (labels, totals) in leaves.groups.iter().filter(|(_, t)| t.write_bytes > 0) {
             let (owner, layer) = labels.split_at(OWNER.len());
@@ -123,16 +128,21 @@ impl Tree {
                     .add(path.into_iter().flatten(), totals.write_bytes);
             }
         }
+        let files = by_key(files.groups.iter().filter_map(target::row));
         for owner in &mut tree.owners {
             owner.device.sort();
-            owner.target = owner.target_in(files);
+            owner.target = owner.target_in(&files);
         }
         // Requests without bytes, such as the device's own flushes, have no owner and get no line.
         tree.owners
             .retain(|owner| owner.process.is_some() || owner.wrote());
         // Nothing has reached the device yet for some databases.
-        let is_known = |database: &&Database| !tree.owners.iter().any(|o| o.is_of(database));
-        let silent: Vec<&Database> = databases.iter().filter(is_known).collect();
+        let owners = by_key(tree.owners.iter().map(|owner| (owner.place(), owner)));
+        let is_silent = |database: &&Database| {
+            let owners = owners.get(&place(database)).into_iter().flatten();
+            !owners.into_iter().any(|owner| owner.is_of(database))
+        };
+        let silent: Vec<&Database> = databases.iter().filter(is_silent).collect();
         tree.owners.extend(silent.into_iter().map(Owner::silent));
         tree.owners
             .sort_by_key(|o| std::cmp::Reverse(o.device.bytes));
@@ -242,8 +252,27 @@ struct Line {
     is_devices: bool,
 }
 
+/// Returns the place of a database's owner.
+fn place(database: &Database) -> Place {
+    let path = database.path.as_deref().map(escape);
+    (
+        Some(database.tgid.into()),
+        path,
+        database.bundle.as_ref().into(),
+    )
+}
+
+/// Returns what there is of each key, in order: nothing is searched for once for each of the others.
+fn by_key<K: Eq + Hash, V>(all: impl Iterator<Item = (K, V)>) -> HashMap<K, Vec<V>> {
+    let mut lists: HashMap<K, Vec<V>> = HashMap::default();
+    for (key, value) in all {
+        lists.entry(key).or_default().push(value);
+    }
+    lists
+}
+
 impl Owner {
-    fn new(labels: &[Label], totals: Totals, databases: &[Database]) -> Owner {
+    fn new(labels: &[Label], totals: Totals, has_calls: bool) -> Owner {
         let (process, database, bundle) = key(labels);
         let tgid = match labels.first() {
             Some(Label::Id(tgid)) => Some(*tgid),
@@ -256,14 +285,20 @@ impl Owner {
             database,
             totals,
             // Without calls, the number of transactions is unknown.
-            transactions: Count::new(0, !databases.is_empty()),
+            transactions: Count::new(0, has_calls),
             ..Owner::default()
         };
         owner.device.name = DEVICE.into();
-        if let Some(known) = databases.iter().find(|known| owner.is_of(known)) {
-            owner.ask(known);
-        }
         owner
+    }
+
+    /// Takes what its own database tells.
+    fn knowing(mut self, databases: &HashMap<Place, Vec<&Database>>) -> Owner {
+        let mut known = databases.get(&self.place()).into_iter().flatten();
+        if let Some(known) = known.find(|known| self.is_of(known)) {
+            self.ask(known);
+        }
+        self
     }
 
     /// Makes an owner for whom nothing was written to the device.
@@ -285,22 +320,24 @@ impl Owner {
     }
 
     /// Returns what a submitter wrote for; a cause's line names the database instead.
-    fn target_in(&self, files: &Groups) -> String {
+    fn target_in(&self, files: &HashMap<&str, Vec<Row<'_>>>) -> String {
         let process = self.process.as_deref();
         let process = process.filter(|name| name.ends_with(SUBMITTER));
         process.map_or(String::new(), |process| {
-            Targets::new(files, process).words(self.device.bytes)
+            let files = files.get(process).into_iter().flatten().copied();
+            Targets::new(files).words(self.device.bytes)
         })
     }
 
+    fn place(&self) -> Place {
+        (self.tgid, self.database.clone(), self.bundle.clone())
+    }
+
+    /// Returns true if a database with the same place is this owner's.
     fn is_of(&self, database: &Database) -> bool {
-        let path = database.path.as_deref().map(escape);
         // With several recordings, the label has the recording's name behind it.
         let process = self.process.as_deref();
-        self.tgid == Some(database.tgid.into())
-            && process.is_some_and(|label| label.starts_with(&database.process()))
-            && self.database == path
-            && *self.bundle == *database.bundle
+        process.is_some_and(|label| label.starts_with(&database.process()))
     }
 
     fn ask(&mut self, database: &Database) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The blocks that were dirtied since they were last written home.
 
+use std::ops::Range;
+
 use super::blame::Blame;
 use crate::attribute::HashMap;
 use crate::tally::Tally;
@@ -72,6 +74,27 @@ impl Homes {
         taken
     }
 
+    /// Removes the changes up to `time_ns` of all blocks that begin in a range, a `step` apart.
+    pub fn all_written(&mut self, homes: Range<u64>, step: u64, time_ns: u64) {
+        let first = homes.start;
+        let count = (homes.end.saturating_sub(first)).div_ceil(step.max(1));
+        // A damaged request may be of gigabytes, and few blocks are known.
+        if usize::try_from(count).is_ok_and(|count| count <= self.changes.len()) {
+            let step = usize::try_from(step).unwrap_or(usize::MAX).max(1);
+            homes.step_by(step).for_each(|home| {
+                self.written(home, time_ns, None);
+            });
+            return;
+        }
+        let is_in_it = |home: &u64| {
+            homes.contains(home) && home.saturating_sub(first).is_multiple_of(step.max(1))
+        };
+        let known: Vec<u64> = self.changes.keys().copied().filter(is_in_it).collect();
+        for home in known {
+            self.written(home, time_ns, None);
+        }
+    }
+
     /// Returns the number of changes for which there was no room.
     pub fn cut_short(&self) -> usize {
         self.cut_short
@@ -82,6 +105,27 @@ impl Homes {
 mod tests {
     use super::super::CauseId;
     use super::*;
+
+    /// Of three blocks, those in the range are gone, however long it is.
+    #[test]
+    fn blocks_of_a_range_are_written() {
+        for (homes, step, left) in [
+            (16..24, 8, vec![8, 32]),
+            (8..40, 16, vec![16, 32]),
+            (16..u64::MAX, 8, vec![8]),
+            (0..u64::MAX, 3, vec![8, 16, 32]),
+        ] {
+            let mut all = Homes::default();
+            for home in [8, 16, 24, 32] {
+                all.dirtied(home, 1, Blame::Exact(CauseId(1)));
+            }
+            all.written(24, 1, None);
+            all.all_written(homes.clone(), step, 1);
+            let mut known: Vec<u64> = all.changes.keys().copied().collect();
+            known.sort_unstable();
+            assert_eq!(known, left, "{homes:?}");
+        }
+    }
 
     #[test]
     fn changes_that_are_forgotten_are_counted() {

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use super::words::percent;
 use crate::tables::layer::Layer;
 use crate::tables::{Groups, Label};
-use mostrace_trace::attribute::program;
+use mostrace_trace::attribute::{HashMap, program};
 use mostrace_trace::tally::{Tally, sum};
 
 /// The first labels are the process and the file of the cause; if it is unknown, the submitter and the file that was written.
@@ -87,6 +87,8 @@ struct Node {
     bytes: u64,
     processes: BTreeSet<Label>,
     parts: Vec<Node>,
+    /// The index of each part by its name, while parts are added.
+    numbers: HashMap<String, usize>,
     is_chosen: bool,
 }
 
@@ -97,12 +99,11 @@ impl Node {
         let Some((name, rest)) = path.split_first() else {
             return;
         };
-        let at = self.parts.iter().position(|part| part.name == *name);
-        let at = at.unwrap_or_else(|| {
+        let at = self.numbers.get(name).copied().unwrap_or_else(|| {
             let at = self.parts.len();
-            let name = name.clone();
+            self.numbers.insert(name.clone(), at);
             self.parts.push(Node {
-                name,
+                name: name.clone(),
                 ..Node::default()
             });
             at
@@ -111,6 +112,7 @@ impl Node {
     }
 
     fn sort(&mut self) {
+        self.numbers.clear();
         self.parts.iter_mut().for_each(Node::sort);
         self.parts.sort_by_key(|part| Reverse(part.bytes));
     }

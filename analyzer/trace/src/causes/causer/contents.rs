@@ -136,10 +136,9 @@ impl<R> Causer<'_, R> {
     fn written_unseen(&mut self, request: &Request, row: &Row) {
         self.found.writes.written_unseen(request.time_ns);
         let end = row.sector.saturating_add(u64::from(row.bytes / 512));
-        let step = usize::try_from(self.block / 512).unwrap_or(1).max(1);
-        for home in (row.sector..end).step_by(step) {
-            self.homes.written(home, request.time_ns, None);
-        }
+        let step = u64::from(self.block / 512);
+        self.homes
+            .all_written(row.sector..end, step, request.time_ns);
     }
 
     /// Judges a row by the task that made its pages dirty: others may have changed them afterwards.
