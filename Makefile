@@ -111,7 +111,7 @@ PYTHON = $(CARGO_TARGET_DIR)/python
 test-python: build
 	@scripts/setup.sh python3 python3-venv
 	python3 -m venv --clear $(PYTHON)
-	$(PYTHON)/bin/pip install --quiet './python[test]'
+	$(PYTHON)/bin/pip install --quiet './analyzer/python[test]'
 	MOSTRACE=$(MOSTRACE) $(PYTHON)/bin/python -m unittest discover analyzer/python/tests
 	scripts/test-wheel.sh $(MOSTRACE)
 
@@ -126,7 +126,7 @@ JAVA = $(shell command -v java >/dev/null || echo default-jre-headless)
 test-fleet: build
 	@scripts/setup.sh python3 python3-venv $(JAVA)
 	python3 -m venv $(FLEET)
-	$(FLEET)/bin/pip install --quiet './fleet[spark]'
+	$(FLEET)/bin/pip install --quiet './lab/fleet[spark]'
 	MOSTRACE=$(MOSTRACE) $(FLEET)/bin/python -m unittest discover lab/fleet/tests
 
 # On Debian's 6.1 and 6.12 in qemu, with real f2fs, vfat and blktrace.

@@ -21,7 +21,7 @@ fail() {
 }
 
 "$python" -m venv plain
-plain/bin/pip install --quiet "$here/python"
+plain/bin/pip install --quiet "$here/analyzer/python"
 said=$(plain/bin/python -c 'import mostrace; mostrace.read("x.most")' 2>&1) && fail "it read a recording without the program"
 case $said in
 *MostraceError*"make wheel"*) ;;

@@ -30,5 +30,5 @@ done
 dist=${DIST:-$here/dist}
 mkdir -p "$dist"
 MOSTRACE_WHEEL_PROGRAM=$work/mostrace MOSTRACE_WHEEL_PLATFORM=$platform \
-	"$python" -m pip wheel --quiet --no-deps --wheel-dir "$dist" "$here/python"
+	"$python" -m pip wheel --quiet --no-deps --wheel-dir "$dist" "$here/analyzer/python"
 ls -l "$dist"/mostrace-*"$platform.whl"

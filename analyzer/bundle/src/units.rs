@@ -3,8 +3,34 @@
 
 use std::time::Duration;
 
-/// Units of size: each suffix with its power of two.
-const SIZES: [(&str, u32); 5] = [("K", 10), ("k", 10), ("M", 20), ("G", 30), ("T", 40)];
+/// Units of bytes that say themselves what they are worth.
+const NAMED: [(&str, u64); 9] = [
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("TiB", 1 << 40),
+    ("kB", 1_000),
+    ("KB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("TB", 1_000_000_000_000),
+];
+/// Suffixes of sizes, as of a file or a buffer: powers of 1024, as programs that make them have it.
+const SIZES: [(&str, u64); 5] = [
+    ("K", 1 << 10),
+    ("k", 1 << 10),
+    ("M", 1 << 20),
+    ("G", 1 << 30),
+    ("T", 1 << 40),
+];
+/// Suffixes of amounts, as of what was written: powers of 1000, as they are printed.
+const AMOUNTS: [(&str, u64); 5] = [
+    ("K", 1_000),
+    ("k", 1_000),
+    ("M", 1_000_000),
+    ("G", 1_000_000_000),
+    ("T", 1_000_000_000_000),
+];
 /// Units of time: each suffix with its length in seconds.
 const TIMES: [(&str, f64); 5] = [
     ("ms", 1e-3),
@@ -14,18 +40,30 @@ const TIMES: [(&str, f64); 5] = [
     ("d", 86400.0),
 ];
 
-/// Parses a size in bytes: a whole number, alone or with the suffix K, M, G or T (powers of 1024).
+/// Parses the size of a file or a buffer in bytes: a whole number, alone, with a unit (kB, MB, KiB, MiB …), or with the suffix K, M,
+/// G or T (powers of 1024).
 ///
 /// # Errors
 /// Returns an error if the text is not a size, or is more than 2^64 − 1.
 pub fn size(text: &str) -> Result<u64, String> {
-    let (number, shift) = with_unit(text, &SIZES).unwrap_or((text, 0));
-    let number: Option<u64> = number.parse().ok();
-    let unit = 1_u64.checked_shl(shift);
-    let bytes = number
-        .zip(unit)
-        .and_then(|(number, unit)| number.checked_mul(unit));
+    let bytes = bytes(text, &SIZES);
     bytes.ok_or_else(|| format!("`{text}` is not a size; examples: 4096, 64K, 256M, 1G"))
+}
+
+/// Parses an amount of bytes: a whole number, alone, with a unit (kB, MB, KiB, MiB …), or with the suffix K, M, G or T (powers of
+/// 1000).
+///
+/// # Errors
+/// Returns an error if the text is not an amount, or is more than 2^64 − 1.
+pub fn amount(text: &str) -> Result<u64, String> {
+    let bytes = bytes(text, &AMOUNTS);
+    bytes.ok_or_else(|| format!("`{text}` is not an amount; examples: 4096, 64kB, 5MB, 4MiB"))
+}
+
+fn bytes(text: &str, bare: &[(&str, u64)]) -> Option<u64> {
+    let with_unit = with_unit(text, &NAMED).or_else(|| with_unit(text, bare));
+    let (number, unit) = with_unit.unwrap_or((text, 1));
+    number.parse::<u64>().ok()?.checked_mul(unit)
 }
 
 /// Parses a time: a number of seconds, alone or with the suffix ms, s, m, h or d as its unit.
@@ -42,7 +80,9 @@ pub fn time(text: &str) -> Result<Duration, String> {
 /// Returns true if the text ends in a unit of size.
 #[must_use]
 pub fn has_unit_of_size(text: &str) -> bool {
-    with_unit(text, &SIZES).is_some()
+    with_unit(text, &NAMED)
+        .or(with_unit(text, &SIZES))
+        .is_some()
 }
 
 /// Returns true if the text ends in a unit of time.
@@ -63,6 +103,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn amounts_are_decimal_unless_they_say_otherwise() {
+        for (text, bytes) in [
+            ("4096", 4096),
+            ("5M", 5_000_000),
+            ("5MB", 5_000_000),
+            ("5MiB", 5 << 20),
+            ("40k", 40_000),
+        ] {
+            assert_eq!(amount(text), Ok(bytes), "{text}");
+        }
+        assert_eq!(
+            [size("5MB"), size("5MiB"), size("5M")],
+            [Ok(5_000_000), Ok(5 << 20), Ok(5 << 20)]
+        );
+        assert!(amount("5m").is_err() && amount("20000000TB").is_err());
+    }
+
+    #[test]
     fn sizes() {
         for (text, bytes) in [
             ("4096", 4096),
@@ -75,7 +133,7 @@ mod tests {
         ] {
             assert_eq!(size(text), Ok(bytes), "{text}");
         }
-        for text in ["", "M", "1.5G", "-1", "5m", "5 M", "5MB", "16777216T", "x"] {
+        for text in ["", "M", "1.5G", "-1", "5m", "5 M", "5XB", "16777216T", "x"] {
             let says = format!("`{text}` is not a size; examples: 4096, 64K, 256M, 1G");
             assert_eq!(size(text), Err(says));
         }

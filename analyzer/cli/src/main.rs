@@ -6,6 +6,7 @@
 mod doctor;
 #[cfg(all(test, target_os = "linux"))]
 mod examples;
+mod help;
 mod phone;
 #[cfg(target_os = "linux")]
 mod record;
@@ -26,7 +27,7 @@ use std::fmt::Write as _;
 use std::io::{ErrorKind, Write as _};
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches, Parser};
 use usage::{UsageError, usage};
 
 /// For every block that reached the storage: who wrote it, to which file, what kind of block is it
@@ -110,7 +111,9 @@ fn print(generate: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> anyhow::
 /// Runs the command. The exit status is 0 for success, 1 for an error at run time, 2 for wrong usage; `record` passes its
 /// command's through.
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse_from(arguments(std::env::args_os().collect())) {
+    let words = arguments(std::env::args_os().collect());
+    let found = help::grouped(Cli::command()).try_get_matches_from(words);
+    let cli = match found.and_then(|found| Cli::from_arg_matches(&found)) {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };

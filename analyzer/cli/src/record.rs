@@ -11,6 +11,9 @@ use mostrace_capture::{
     Segments, Size, User,
 };
 
+/// What most recordings do well without.
+const ADVANCED: &str = "Advanced";
+
 /// Record the block IO of a device while a command runs, for SECS, or until Ctrl-C.
 ///
 /// Needs root. The exit status of CMD is passed through; it is 126 if CMD cannot be run, 127 if there is no such command.
@@ -31,19 +34,19 @@ pub struct Record {
     /// The source of block events: auto, bpf (our probes), blktrace, ftrace, tracefs (plain tracepoints). auto takes the first
     /// one that works, in this order, and says why it passed over others; bpf comes after ftrace if the kernel does not run
     /// our probes at all times, or if they do not make the entries
-    #[arg(long, default_value_t = Choice::Auto)]
+    #[arg(help_heading = ADVANCED, long, default_value_t = Choice::Auto)]
     source: Choice,
     /// The block events that source bpf records: `needed` (of a request's life: Q, X, I, D, R, C), or `all` that blktrace
     /// has (G, P, U, M, F, A too)
-    #[arg(long, value_name = "needed|all", default_value_t = Events::Needed)]
+    #[arg(help_heading = ADVANCED, long, value_name = "needed|all", default_value_t = Events::Needed)]
     events: Events,
     /// The source of entries (who wrote, to which file): auto, bpf, kernel, tracefs, none. bpf: our probes; kernel: its own
     /// recorder (/dev/mostrace); tracefs: plain tracepoints, which know less but load nothing; auto takes the first of the
     /// three that works
-    #[arg(long, default_value_t = Entries::Auto)]
+    #[arg(help_heading = ADVANCED, long, default_value_t = Entries::Auto)]
     entries: Entries,
     /// The source of what leads to causes (a journal's handles, system calls): auto, bpf, kernel, none
-    #[arg(long, default_value_t = Causes::Auto)]
+    #[arg(help_heading = ADVANCED, long, default_value_t = Causes::Auto)]
     causes: Causes,
     /// Record the stack, too, from which each call for durability, each write and each of a journal's handles was made: of the
     /// program by its frame pointers, and of the kernel. Stacks tell which code ran; they come with causes of bpf
@@ -51,7 +54,7 @@ pub struct Record {
     stacks: bool,
     /// The files whose names are kept: `all`, `temp` (SQLite's temporary files), or a glob on
     /// the last path component
-    #[arg(long, value_name = "all|temp|GLOB", default_value = "all")]
+    #[arg(help_heading = ADVANCED, long, value_name = "all|temp|GLOB", default_value = "all")]
     files: String,
     /// Record every call that changes the filesystem too, for `mostrace replay`; with `all`, those that read as well. The
     /// names of all files are recorded, and nothing of what is written to them
@@ -59,15 +62,15 @@ pub struct Record {
           hide_default_value = true)]
     operations: Operations,
     /// BTF of this very kernel, if it was built without (5.10, CONFIG_DEBUG_INFO_BTF=n); entries and events of bpf need it
-    #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = ADVANCED, long, value_name = "FILE")]
     btf: Option<PathBuf>,
     /// The size of each of the probes' rings: a power of 2 (64K to 256M); by default 1M to 16M, depending on the
     /// machine's memory. A smaller ring takes less memory; records that find it full are lost and counted
-    #[arg(long, value_name = "SIZE")]
+    #[arg(help_heading = ADVANCED, long, value_name = "SIZE")]
     ring_size: Option<RingSize>,
     /// Make the bundle's files when the recording has ended, of what our probes have written until then. Recording costs the
     /// workload a sixth to a third less meanwhile; but if the recorder is killed, nothing of that is left
-    #[arg(long, conflicts_with_all = ["segment", "stacks"])]
+    #[arg(help_heading = ADVANCED, long, conflicts_with_all = ["segment", "stacks"])]
     defer: bool,
     /// Name the files below DIR by the mounted tree, which is walked before and after the recording. On the disk, an
     /// encrypted folder (fscrypt) has its names as ciphertext; the tree shows them while it is unlocked. May be given
@@ -76,7 +79,7 @@ pub struct Record {
     names: Vec<PathBuf>,
     /// The file that maps users to apps, in the format of Android's /data/system/packages.list, which is used by default if
     /// it exists
-    #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = ADVANCED, long, value_name = "FILE")]
     packages: Option<PathBuf>,
     /// Stop after this time, such as 60, 10m, 1h; a CMD that is still running is sent SIGTERM
     #[arg(short = 'w', long = "wait", value_name = "TIME", value_parser = units::time)]
@@ -93,7 +96,7 @@ pub struct Record {
     #[arg(long)]
     sync: bool,
     /// Do not save the filesystem's metadata; then only live entries can name blocks
-    #[arg(long)]
+    #[arg(help_heading = ADVANCED, long)]
     no_snapshot: bool,
     /// A name for the recording, which is stored in it
     #[arg(long, value_name = "TEXT")]
@@ -102,10 +105,10 @@ pub struct Record {
     #[arg(short, long, value_name = "NAME", requires = "argv")]
     user: Option<String>,
     /// Stop when CMD ends, even if processes that it started (a daemon, a background job) still run
-    #[arg(long, requires = "argv")]
+    #[arg(help_heading = ADVANCED, long, requires = "argv")]
     no_wait: bool,
     /// Show the progress of the recording: auto (while no CMD has the terminal), always, never
-    #[arg(long, value_name = "WHEN", default_value_t = Progress::Auto)]
+    #[arg(help_heading = ADVANCED, long, value_name = "WHEN", default_value_t = Progress::Auto)]
     progress: Progress,
     /// Print only errors
     #[arg(short, long)]

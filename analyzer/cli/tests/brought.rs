@@ -67,7 +67,7 @@ fn a_time_is_a_time_in_one_row_too() {
 /// The image of another filesystem, or of the recorded one with another size, is said; debugfs changes the superblock.
 #[test]
 fn an_image_that_is_not_the_recorded_one_is_said() {
-    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sample-traces/wal.most.tar.zst");
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sample-traces/wal.most.tar.zst");
     let bundle = mostrace_bundle::Bundle::open(&sample).unwrap();
     let snapshot = bundle.snapshot().unwrap().unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -110,7 +110,7 @@ fn an_image_that_is_not_the_recorded_one_is_said() {
 /// A recording is known by its bytes, whatever its name is.
 #[test]
 fn a_recording_may_have_any_name() {
-    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sample-traces/wal.most.tar.zst");
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sample-traces/wal.most.tar.zst");
     let expected = said(&["analyze", "--by", "role", "--format", "csv"], &[&sample]);
     let dir = tempfile::tempdir().unwrap();
     let packed = fs::read(&sample).unwrap();

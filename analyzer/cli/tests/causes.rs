@@ -979,8 +979,8 @@ fn an_analysis_begins_with_what_it_found() {
     assert_eq!(
         finding(&s),
         [
-            "Each of 6 transactions stored 50 B and wrote 4.8 kB: 95.6 × what was stored.",
-            "   43 %  ext4's journal",
+            "Each of 6 transactions stored 50 B and wrote 4.8 kB: 95.6 × what was stored, 1.1 × what was passed to write().",
+            "   43 %  ext4's journal, because the rollback journal was deleted",
             "   29 %  the database",
             "   14 %  SQLite's rollback journal",
             "   14 %  others",

@@ -709,7 +709,7 @@ fn the_page_has_the_sums_of_the_tables() {
     for said in [
         "17 records lost",
         "1 gaps",
-        "1.00 MiB that the kernel counted are missing",
+        "1.0 MB that the kernel counted are missing",
         "3 % of its life used",
     ] {
         assert!(page.contains(said), "{said}");

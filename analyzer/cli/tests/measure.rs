@@ -69,7 +69,7 @@ fn limits_that_are_kept_and_passed() {
     let over = say(measure(&["--max-write-bytes", "1048576"]).args(MIB)).ended(3);
     let line = over.out.lines().last().unwrap();
     assert!(
-        line.starts_with("OVER bytes written: ") && line.contains("/f 1048576"),
+        line.starts_with("OVER bytes written: ") && line.contains("1.0 MB /f"),
         "{line}"
     );
     let kept = succeeds(measure(&["--max-write-bytes", "3000000"]).args(MIB));
@@ -185,13 +185,14 @@ fn several_runs_say_how_much_they_differ() {
     );
     main.prints("\nThe median run:\n");
     let bytes = |path| {
-        let check = ["check", "--max-write-bytes", "1"];
+        let check = ["check", "--max-write-bytes", "1", "--json"];
         let said = say(program().args(check).arg(path)).out;
-        let figure = said.strip_prefix("OVER bytes written: ").unwrap();
-        figure.split(',').next().unwrap().parse::<u64>().unwrap()
+        let said: serde_json::Value = serde_json::from_str(&said).unwrap();
+        said["limits"][0]["value"].as_f64().unwrap()
     };
-    let each: Vec<u64> = runs("main").iter().map(bytes).collect();
-    let (least, most) = (each.iter().min().unwrap(), each.iter().max().unwrap());
+    let mut each: Vec<f64> = runs("main").iter().map(bytes).collect();
+    each.sort_by(f64::total_cmp);
+    let [least, most] = [each[0], each[2]].map(|bytes| format!("{:.1} MB", bytes / 1e6));
     assert!(
         first.contains(&format!("from {least} to {most}")),
         "{each:?}, {first}"

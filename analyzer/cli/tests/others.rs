@@ -105,10 +105,10 @@ fn judged(bundle: &Path) -> u64 {
     let said = say(program()
         .arg("check")
         .arg(bundle)
-        .args(["--max-write-bytes", "1"]));
-    let figure = said.out.strip_prefix("OVER bytes written: ");
-    let figure = figure.unwrap_or_else(|| panic!("{}{}", said.out, said.err));
-    figure.split(',').next().unwrap().parse().unwrap()
+        .args(["--max-write-bytes", "1", "--json"]));
+    let told: Value = serde_json::from_str(&said.out).unwrap();
+    let figure = told["limits"][0]["value"].as_f64();
+    figure.unwrap_or_else(|| panic!("{}{}", said.out, said.err)) as u64
 }
 
 fn what_others_write_is_not_counted() {

@@ -19,16 +19,6 @@ const ENDLESS: &[&str] = &["sudo mostrace top ", "sudo mostrace ledger start "];
 /// An exit status other than 0 that README mentions.
 const OVER: i32 = 3;
 
-/// The program of README's first command: a hundred rows, each in its own transaction.
-const APP: &str = "\
-import sqlite3
-db = sqlite3.connect('app.db')
-db.execute('create table t(a)')
-for i in range(100):
-    db.execute('insert into t values (?)', ('x' * 100,))
-    db.commit()
-";
-
 fn main() -> ExitCode {
     run_one_by_one(tests![what_readme_has_is_run_as_it_is_typed needs LIVE])
 }
@@ -54,10 +44,9 @@ fn typed(readme: &str) -> Vec<(&str, bool)> {
 /// Creates in `folder` the files that the commands name.
 fn furnish(folder: &Path) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    for name in ["sample-traces", "lab"] {
+    for name in ["sample-traces", "lab", "examples"] {
         symlink(root.join(name).canonicalize().unwrap(), folder.join(name)).unwrap();
     }
-    fs::write(folder.join("app.py"), APP).unwrap();
     let program = |name: &str, text: &str| {
         let path = folder.join(name);
         fs::write(&path, text).unwrap();

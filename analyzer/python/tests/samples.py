@@ -6,7 +6,7 @@ from pathlib import Path
 
 import mostrace
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SAMPLES = ROOT / "sample-traces"
 DELETE, WAL = SAMPLES / "delete.most.tar.zst", SAMPLES / "wal.most.tar.zst"
 

@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-SAMPLE = Path(__file__).parents[2] / "sample-traces" / "delete.most.tar.zst"
+SAMPLE = Path(__file__).parents[3] / "sample-traces" / "delete.most.tar.zst"
 COLUMNS = [
     "time_ns",
     "op",

@@ -94,6 +94,16 @@ fn is_unseen(c: char) -> bool {
         | '\u{fff9}'..='\u{fffb}' | '\u{2800}' | '\u{1d159}' | '\u{13430}'..='\u{1343f}')
 }
 
+/// Formats bytes for people, with a decimal unit (SI).
+#[must_use]
+pub fn size(bytes: f64) -> String {
+    const UNITS: [(f64, &str); 4] = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
+    match UNITS.into_iter().find(|(unit, _)| bytes >= *unit) {
+        Some((unit, name)) => format!("{:.1} {name}", bytes / unit),
+        None => format!("{bytes:.0} B"),
+    }
+}
+
 /// Formats a number with thousands separators: `12,345`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();

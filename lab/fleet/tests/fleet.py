@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-SAMPLES = Path(__file__).parents[2] / "sample-traces"
+SAMPLES = Path(__file__).parents[3] / "sample-traces"
 NAMES = ("delete", "wal", "f2fs-delete", "fat32-delete", "persist", "truncate", "f2fs-wal")
 KERNELS = ("5.10.0", "5.15.104", "6.1.57", "6.6.30", "6.12.8")
 DISKS = (("sda", 1 << 25), ("mmcblk0", 1 << 24), ("nvme0n1", 1 << 27), ("sdb", 1 << 25))

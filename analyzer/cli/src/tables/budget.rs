@@ -23,11 +23,11 @@ const OVER: u8 = 3;
 #[derive(clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub struct BudgetArgs {
-    /// Bytes written to the device, such as 4096, 64K, 5M
-    #[arg(long, value_name = "BYTES", value_parser = units::size)]
+    /// Bytes written to the device, such as 4096, 64kB, 5MB, 4MiB
+    #[arg(long, value_name = "BYTES", value_parser = units::amount)]
     max_write_bytes: Option<u64>,
     /// Bytes written per transaction
-    #[arg(long, value_name = "BYTES", value_parser = units::size)]
+    #[arg(long, value_name = "BYTES", value_parser = units::amount)]
     max_bytes_per_transaction: Option<u64>,
     /// Bytes written per byte that the application stored, or, if it does not report them, per byte passed to write()
     #[arg(long, value_name = "TIMES", value_parser = positive)]

@@ -5,7 +5,6 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use indicatif::HumanBytes;
 use mostrace_bundle::manifest::Copied;
 use mostrace_bundle::{Folder, units};
 use mostrace_capture::{
@@ -171,7 +170,7 @@ impl Ground {
         };
         crate::say(&format!(
             "CMD runs in a copy of this folder: {files} files, {}{without}",
-            HumanBytes(bytes)
+            mostrace_trace::text::size(bytes as f64)
         ));
     }
 

@@ -85,11 +85,11 @@ pub struct Measure {
     /// Print only the limits that are exceeded
     #[arg(short, long, conflicts_with = "full")]
     quiet: bool,
-    #[command(flatten)]
-    budget: BudgetArgs,
     /// The command to measure
     #[arg(last = true, required = true, value_name = "CMD")]
     argv: Vec<OsString>,
+    #[command(flatten)]
+    budget: BudgetArgs,
 }
 
 /// Owners with a smaller share are shown as one, per cent.

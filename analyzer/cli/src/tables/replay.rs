@@ -68,9 +68,9 @@ pub struct Replay {
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    budget: BudgetArgs,
-    #[command(flatten)]
     blocks: blocks::BlocksArgs,
+    #[command(flatten)]
+    budget: BudgetArgs,
 }
 
 /// A replay that was recorded.

@@ -3,18 +3,18 @@
 
 use std::time::Duration;
 
-use indicatif::HumanBytes;
 use mostrace_map::class::Class;
 use mostrace_trace::live::{Amount, Latency};
+use mostrace_trace::text;
 
 /// Formats bytes.
 pub fn bytes(bytes: u64) -> String {
-    HumanBytes(bytes).to_string()
+    text::size(bytes as f64)
 }
 
 /// Formats bytes per second.
 pub fn rate(bytes: u64, lasted: Duration) -> String {
-    format!("{}/s", HumanBytes(per_second(bytes, lasted)))
+    format!("{}/s", text::size(per_second(bytes, lasted) as f64))
 }
 
 /// Returns a count per second.

@@ -237,7 +237,7 @@ mod tests {
                 "/dev/\\x1b[2Jx",
                 "3 lost",
                 "/data/x.db",
-                "2.00 KiB/s",
+                "2.0 kB/s",
                 "40.0 ×",
             ] {
                 assert!(screen.contains(text), "{text}: {screen}");
@@ -265,8 +265,8 @@ mod tests {
             for text in [
                 "org.thoughtcrime.secu",
                 "/messages.db-wal",
-                "758.06 MiB/s",
-                "1.00 TiB",
+                "794.9 MB/s",
+                "1.1 TB",
             ] {
                 assert!(screen.contains(text), "{width}, {text}: {screen}");
             }

@@ -80,7 +80,7 @@ fn command() -> String {
 
 fn size<'d, D: Deserializer<'d>>(from: D) -> std::result::Result<Option<u64>, D::Error> {
     let text = String::deserialize(from)?;
-    units::size(&text)
+    units::amount(&text)
         .map(Some)
         .map_err(serde::de::Error::custom)
 }

@@ -4,12 +4,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use indicatif::BinaryBytes;
 use mostrace_bundle::Manifest;
 
 use super::Totals;
 use mostrace_trace::recording::Recording;
-use mostrace_trace::text::escape;
+use mostrace_trace::text::{escape, size as decimal};
 
 /// Returns a trace's name: its label, or its file's name without the extension.
 pub fn name(path: &Path, manifest: Option<&Manifest>) -> String {
@@ -204,10 +203,10 @@ fn seconds(ns: u64) -> String {
     format!("{}.{:03} s", ns / 1_000_000_000, ns / 1_000_000 % 1000)
 }
 
-/// Formats bytes with a binary unit, followed by the exact number.
+/// Formats bytes with a unit, followed by the exact number.
 fn size(bytes: u64) -> String {
     match bytes {
-        0..1024 => format!("{bytes} bytes"),
-        _ => format!("{} ({bytes} bytes)", BinaryBytes(bytes)),
+        0..1000 => format!("{bytes} bytes"),
+        _ => format!("{} ({bytes} bytes)", decimal(bytes as f64)),
     }
 }

@@ -2,8 +2,8 @@
 //! `mostrace ledger show --chart`: what was written over time, a line for each group.
 
 use chrono::{DateTime, SecondsFormat};
-use indicatif::HumanBytes;
 use mostrace_tables::ledger::Timeline;
+use mostrace_trace::text::size;
 
 /// Number of columns of time.
 pub const COLUMNS: usize = 60;
@@ -23,7 +23,7 @@ pub fn lines(timeline: &Timeline) -> Vec<String> {
             .map(|(&bytes, time)| level(bytes, most, time.is_some()))
             .collect();
         let percent = u128::from(row.total) * 100 / u128::from(total.max(1));
-        let size = HumanBytes(row.total).to_string();
+        let size = size(row.total as f64);
         lines.push(format!(
             "{size:>11} {percent:>3} % {columns} {}",
             row.name()
@@ -34,7 +34,7 @@ pub fn lines(timeline: &Timeline) -> Vec<String> {
     lines.push(format!(
         "from {} on, each column {length}; █ is {}; {UNWATCHED} was not watched",
         begin.to_rfc3339_opts(SecondsFormat::Secs, true),
-        HumanBytes(most)
+        size(most as f64)
     ));
     lines
 }

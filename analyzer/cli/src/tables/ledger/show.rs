@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 
 use chrono::NaiveDate;
 use clap::builder::PossibleValuesParser;
-use indicatif::{HumanBytes, HumanDuration};
+use indicatif::HumanDuration;
 use mostrace_report::{LEDGER_COLUMNS, ledger};
 use mostrace_tables::export::{Format, Output};
 use mostrace_tables::ledger::{COLUMNS, Days, OTHERS, Sums, Time, Timeline};
 use mostrace_trace::text::escape;
+use mostrace_trace::text::size;
 
 use super::chart;
 use crate::tables::out::OutArgs;
@@ -112,7 +113,7 @@ fn summary(sums: &Sums) -> String {
     };
     let missing = match sums.missing_write_bytes() {
         0 => "the kernel counted no more than is here".into(),
-        bytes => format!("{} that the kernel counted are missing", HumanBytes(bytes)),
+        bytes => format!("{} that the kernel counted are missing", size(bytes as f64)),
     };
     let counted = match uncounted_hours {
         0 => missing,
@@ -121,7 +122,7 @@ fn summary(sums: &Sums) -> String {
     format!(
         "watched for {}: {} written; {counted}; {lost} records lost{summed_up}{}{}",
         duration(watched_ms),
-        HumanBytes(sums.all.write_bytes),
+        size(sums.all.write_bytes as f64),
         gaps(&sums.time),
         drive(sums)
     )
@@ -154,7 +155,7 @@ fn gaps(time: &Time) -> String {
         "\n{} gaps of {} together, in which the kernel counted {} written{uncounted}{restarts}",
         time.gaps,
         duration(time.gap_ms),
-        HumanBytes(time.gap_write_bytes)
+        size(time.gap_write_bytes as f64)
     )
 }
 

@@ -2,6 +2,7 @@
 //! Limits, and whether a trace, or several runs of one command, keep them.
 
 use super::{Measured, Parts, Runs, Spread};
+use crate::tables::answer::size;
 use mostrace_trace::transactions::Sure;
 
 /// The most that a trace may come to.
@@ -271,7 +272,9 @@ fn named<'a>(parts: impl Iterator<Item = (&'a str, u64)>) -> Vec<String> {
     let mut parts: Vec<_> = parts.filter(|&(_, n)| n > 0).collect();
     parts.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
     let parts = parts.into_iter().take(NAMED);
-    parts.map(|(name, n)| format!("{name} {n}")).collect()
+    parts
+        .map(|(name, n)| format!("{} {name}", size(n as f64)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -348,9 +351,9 @@ mod tests {
         let told = held(&now, &limits);
         assert_eq!(median(&told[2]), Some(40.0));
         let parts = [
-            "the filesystem's journal 2000",
-            "data: db 1000",
-            "/a.db 1000",
+            "2.0 kB the filesystem's journal",
+            "1.0 kB data: db",
+            "1.0 kB /a.db",
         ];
         assert_eq!(told[2].parts, parts);
     }
@@ -390,7 +393,7 @@ mod tests {
         assert!(kept(0.06) && !kept(0.049));
         let told = held(&now, &limits(0.0));
         assert_eq!((median(&told[0]), told[0].most), (Some(420.0), 400.0));
-        let parts = ["the filesystem's journal 10", "data: db 5", "/a.db 5"];
+        let parts = ["10 B the filesystem's journal", "5 B data: db", "5 B /a.db"];
         assert_eq!(told[0].parts, parts);
         let whole = held(&runs(&[4100], None), &limits(0.0));
         assert_eq!((median(&whole[0]), whole[0].most), (Some(4100.0), 4000.0));

@@ -8,6 +8,7 @@ use quick_xml::events::{BytesText, Event};
 use serde_json::{Value, json};
 
 use super::{From, Held, Judgement, Measured, Runs, Spread, Tolerance};
+use crate::tables::answer::size;
 use mostrace_trace::transactions::Sure;
 
 /// Returns a line for each limit.
@@ -51,7 +52,7 @@ pub fn runs(runs: &Runs) -> String {
             .part()
             .map(|part| format!(" ({})", percent(part)))
             .unwrap_or_default();
-        Some(format!("{what}: {}{spread}\n", value_words(&figure)))
+        Some(format!("{what}: {}{spread}\n", value_words(what, &figure)))
     };
     figures.into_iter().filter_map(line).collect()
 }
@@ -152,7 +153,7 @@ fn sentence(judgement: &Judgement) -> String {
             }
         }
         Judgement::Nothing { baseline } => {
-            let baseline = number(*baseline);
+            let baseline = size(*baseline);
             format!("bytes written: 0, where the baseline has {baseline}")
         }
     }
@@ -161,9 +162,9 @@ fn sentence(judgement: &Judgement) -> String {
 /// Describes a comparison: the figure, its value, the limit, and the largest parts.
 fn held_sentence(held: &Held, is_kept: bool) -> String {
     let Held { what, parts, .. } = held;
-    let mut most = number(held.most);
+    let mut most = amount(what, held.most);
     if let Some(from) = &held.from {
-        most += &reckoned(from);
+        most += &reckoned(what, from);
     }
     if held.sure == Sure::AtLeast {
         most += "; there may be more transactions";
@@ -171,7 +172,7 @@ fn held_sentence(held: &Held, is_kept: bool) -> String {
     let Some(value) = held.value else {
         return format!("{what}: the trace does not tell (at most {most})");
     };
-    let value = value_words(&value);
+    let value = value_words(what, &value);
     match is_kept {
         true => format!("{what}: {value} (at most {most})"),
         false if parts.is_empty() => format!("{what}: {value}, at most {most}"),
@@ -179,20 +180,29 @@ fn held_sentence(held: &Held, is_kept: bool) -> String {
     }
 }
 
-fn value_words(value: &Spread) -> String {
-    let median = number(value.median);
+/// Formats a figure: bytes with a unit, others as a number.
+fn amount(what: &str, figure: f64) -> String {
+    let is_ratio = what.starts_with("bytes written per byte");
+    match what.starts_with("bytes written") && !is_ratio {
+        true => size(figure),
+        false => number(figure),
+    }
+}
+
+fn value_words(what: &str, value: &Spread) -> String {
+    let median = amount(what, value.median);
     match value.runs {
         1 => median,
         runs => {
-            let (least, most) = (number(value.least), number(value.most));
+            let (least, most) = (amount(what, value.least), amount(what, value.most));
             format!("{median}, the median of {runs} runs from {least} to {most}")
         }
     }
 }
 
 /// Describes how the limit was computed.
-fn reckoned(from: &From) -> String {
-    let baseline = number(from.baseline);
+fn reckoned(what: &str, from: &From) -> String {
+    let baseline = amount(what, from.baseline);
     let runs = match from.runs {
         1 => "one run".to_owned(),
         runs => format!("{runs} runs"),
@@ -279,16 +289,16 @@ mod tests {
             };
             text(&[Judgement::Held(held)])
         };
-        let begin = "ok   bytes written, to the baseline: 4100";
+        let begin = "ok   bytes written, to the baseline: 4.1 kB";
         assert_eq!(
             of(3, Tolerance::Spread(0.1)),
             format!(
-                "{begin}, the median of 3 runs from 4000 to 4200 (at most 4400, 10.0 % more than 4000 of 3 runs: by so much runs differ)\n"
+                "{begin}, the median of 3 runs from 4.0 kB to 4.2 kB (at most 4.4 kB, 10.0 % more than 4.0 kB of 3 runs: by so much runs differ)\n"
             )
         );
         assert_eq!(
             of(1, Tolerance::Given(0.1)),
-            format!("{begin} (at most 4400, 10.0 % more than 4000 of one run)\n")
+            format!("{begin} (at most 4.4 kB, 10.0 % more than 4.0 kB of one run)\n")
         );
         let one = of(1, Tolerance::Unknown);
         assert!(one.contains("one run of each does not tell"), "{one}");
@@ -305,7 +315,7 @@ mod tests {
         assert_eq!(
             text(&[failed, nothing]),
             "FAIL the command ended with 3, so that nothing can be said of it\n\
-             FAIL bytes written: 0, where the baseline has 4096\n"
+             FAIL bytes written: 0, where the baseline has 4.1 kB\n"
         );
     }
 

@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Numbers as people read them.
 
+pub use mostrace_trace::text::size;
 use unicode_width::UnicodeWidthChar;
-
-/// Formats bytes with a decimal unit (SI).
-#[must_use]
-pub fn size(bytes: f64) -> String {
-    const UNITS: [(f64, &str); 4] = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
-    match UNITS.into_iter().find(|(unit, _)| bytes >= *unit) {
-        Some((unit, name)) => format!("{:.1} {name}", bytes / unit),
-        None => format!("{bytes:.0} B"),
-    }
-}
 
 /// Returns `part` in per cent of `whole`, rounded.
 pub fn percent(part: u64, whole: u64) -> u64 {
@@ -58,10 +49,6 @@ mod tests {
 
     #[test]
     fn numbers_are_as_people_write_them() {
-        assert_eq!(
-            [size(108.0), size(58_613.0), size(1.5e9)],
-            ["108 B", "58.6 kB", "1.5 GB"]
-        );
         assert_eq!([times(284.3), times(6.62)], ["284 ×", "6.6 ×"]);
         assert_eq!([percent(1, 3), percent(2, 3), percent(1, 0)], [33, 67, 0]);
         assert_eq!([cut("abc", 3), cut("abcd", 3)], ["abc", "abc…"]);
