@@ -19,7 +19,7 @@ from samples import ROOT
 
 import mostrace
 
-PYTHON = ROOT / "python"
+PYTHON = ROOT / "analyzer" / "python"
 NOTEBOOKS = sorted((PYTHON / "notebooks").glob("*.ipynb"))
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
