@@ -21,7 +21,7 @@ use super::budget;
 use super::guest::{self, FILES, Job, OUT};
 use super::keep;
 use super::out::{self, OutArgs};
-use crate::{shell, usage};
+use crate::usage;
 
 /// Measure every cell of a matrix, each on a fresh filesystem, and compare it with what was published
 ///
@@ -226,7 +226,7 @@ impl Experiment {
                 "cp {FILES}/results.jsonl {OUT}/\n\
                  mostrace experiment {FILES}/experiment.toml --results {OUT}/results.jsonl {} \
                  >{OUT}/table 2>{OUT}/said || step \"a cell failed\"\n",
-                shell::line(chosen)
+                crate::tables::line(chosen)
             ),
             programs: Vec::new(),
             files: vec![
@@ -367,7 +367,10 @@ fn record(cell: &Cell, bundle: &Path) -> anyhow::Result<u32> {
         words.iter().map(word).collect()
     };
     if let Some(before) = &cell.before {
-        measure.arg(format!("--before={}", shell::line(with_own(before))));
+        measure.arg(format!(
+            "--before={}",
+            crate::tables::line(with_own(before))
+        ));
     }
     measure.arg("--").args(with_own(&cell.command));
     let child = measure

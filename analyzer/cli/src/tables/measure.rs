@@ -340,8 +340,8 @@ fn ended(program: &OsStr, status: i32) -> String {
 fn in_guest(args: &Measure, kernel: &str, output: &Path) -> anyhow::Result<i32> {
     let (name, programs) = program(&args.argv[0])?;
     let words = args.argv.iter().skip(1).map(|word| word.to_string_lossy());
-    let command = shell::line(std::iter::once(name.into()).chain(words));
-    let options = shell::line(args.of_the_filesystem());
+    let command = crate::tables::line(std::iter::once(name.into()).chain(words));
+    let options = crate::tables::line(args.of_the_filesystem());
     // CMD's output is kept apart from that of the measurement.
     let job = Job {
         kernel,

@@ -84,3 +84,12 @@ impl Verb {
         Ok(ExitCode::SUCCESS)
     }
 }
+
+/// Quotes words for a shell and joins them with spaces.
+#[cfg(target_os = "linux")]
+fn line<W: AsRef<str>>(words: impl IntoIterator<Item = W>) -> String {
+    let quoted = words
+        .into_iter()
+        .map(|word| crate::shell::quoted(word.as_ref()));
+    quoted.collect::<Vec<_>>().join(" ")
+}
