@@ -55,7 +55,7 @@ enum Command {
     Phone(phone::Phone),
     #[cfg(feature = "tables")]
     #[command(flatten)]
-    Tables(tables::Verb),
+    Tables(Box<tables::Verb>),
     /// Generate the IO to be measured
     #[cfg(target_os = "linux")]
     Workload(workload::Workload),

@@ -165,11 +165,7 @@ fn table(factor: &TableFactor) -> Option<String> {
 
 /// Sees to it that WHERE has no sums, and that HAVING has groups.
 fn one_row(select: &Select) -> Result<(), String> {
-    let sum = select
-        .selection
-        .iter()
-        .flat_map(|condition| sums(condition))
-        .next();
+    let sum = select.selection.iter().flat_map(sums).next();
     if let Some(sum) = sum {
         return Err(format!(
             "{sum} is of many rows, and WHERE is of one: put it into HAVING, after GROUP BY"
@@ -193,7 +189,7 @@ fn grouped(select: &Select, is_known: &dyn Fn(&str) -> bool) -> Result<(), Strin
     if !groups.iter().all(is_plain) {
         return Ok(());
     }
-    let sum = select.projection.iter().flat_map(|item| sums(item)).next();
+    let sum = select.projection.iter().flat_map(sums).next();
     let Some(sum) = sum.or_else(|| groups.first().map(|_| "a group".to_owned())) else {
         return Ok(());
     };
@@ -471,12 +467,13 @@ impl Visitor for Compared<'_> {
 fn pairs(expr: &Expr) -> Vec<(&Expr, &Expr)> {
     use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq, Spaceship};
     match expr {
-        Expr::BinaryOp { left, op, right } => match op {
-            Eq | NotEq | Lt | LtEq | Gt | GtEq | Spaceship => match column(left) {
-                Some(_) => vec![(left, right)],
-                None => vec![(right, left)],
-            },
-            _ => Vec::new(),
+        Expr::BinaryOp {
+            left,
+            op: Eq | NotEq | Lt | LtEq | Gt | GtEq | Spaceship,
+            right,
+        } => match column(left) {
+            Some(_) => vec![(left, right)],
+            None => vec![(right, left)],
         },
         Expr::IsDistinctFrom(left, right) | Expr::IsNotDistinctFrom(left, right) => {
             vec![(left, right)]

@@ -178,10 +178,10 @@ mod tests {
             .map(|(inode, path)| file(*inode, path))
             .collect();
         renames.fill_in(&mut files, None);
-        let text = |path: &Box<[u8]>| String::from_utf8(path.to_vec()).unwrap();
+        let text = |path: &[u8]| String::from_utf8(path.to_vec()).unwrap();
         files
             .iter()
-            .map(|file| file.final_path.as_ref().map(text))
+            .map(|file| file.final_path.as_deref().map(text))
             .collect()
     }
 

@@ -114,12 +114,12 @@ impl Headline<'_> {
         let mut begun = false;
         for more in ratios.into_iter().chain(clauses.rest) {
             let mark = if begun { ", " } else { clauses.mark };
-            let long = mark.len() + more.chars().count();
+            let long = mark.len().saturating_add(more.chars().count());
             // One character is the full stop's.
             if long >= room {
                 break;
             }
-            room -= long;
+            room = room.saturating_sub(long);
             begun = true;
             line += mark;
             line += &more;

@@ -64,12 +64,13 @@ fn sums(groups: &Groups, filesystem: &str) -> Vec<Sum> {
         };
         let at = sums.iter().position(|sum| sum.name == name);
         let at = at.unwrap_or_else(|| {
+            let at = sums.len();
             sums.push(Sum {
                 name,
                 bytes: 0,
                 deeds: Deeds::default(),
             });
-            sums.len() - 1
+            at
         });
         sums[at].bytes.tally(bytes);
         // Contents are written because somebody wrote them.
