@@ -40,7 +40,7 @@ fn gits_files_have_their_roles() {
     let bundle = record(&disk, dir.path(), script);
     let name = bundle.to_str().unwrap();
     let answer = run::mostrace(&["analyze", name]);
-    assert!(answer.contains(" %  git's packs\n"), "{answer}");
+    assert!(answer.contains(" %  git's loose objects\n"), "{answer}");
     let said = run::mostrace(&["analyze", name, "--by", "role,path", "--format", "csv"]);
     // These are git's own figures.
     let git = |args: &[&str]| {

@@ -57,6 +57,7 @@ impl Destinations {
         }
         root.sort();
         root.choose(most);
+        root.choose_the_last(root.bytes);
         let mut parts = Vec::new();
         root.flatten(0, root.bytes, &mut parts);
         Destinations {
@@ -129,6 +130,16 @@ impl Node {
             let node = open.remove(at);
             node.is_chosen = true;
             open.extend(node.parts.iter_mut());
+        }
+    }
+
+    /// Chooses a node of which it would be said that it is the others: its name says more.
+    fn choose_the_last(&mut self, total: u64) {
+        let left = self.parts.iter().filter(|part| !part.is_chosen).count();
+        let is_last = left == 1 && left < self.parts.len();
+        for part in &mut self.parts {
+            part.is_chosen |= is_last && percent(part.bytes, total) > 0;
+            part.choose_the_last(total);
         }
     }
 
@@ -209,11 +220,14 @@ mod tests {
                 "1 /a 80",
                 "2 ext4's journal 50",
                 "2 the database 30",
-                "1 others 5",
+                "1 /b 5",
                 "0 others 15"
             ]
         );
-        assert_eq!(shown(&groups, 6)[5..], ["0 sh 10", "1 /c 10", "0 others 5"]);
+        assert_eq!(
+            shown(&groups, 6)[5..],
+            ["0 sh 10", "1 /c 10", "0 (nobody known) 5"]
+        );
         assert_eq!(shown(&groups, 100).len(), 12);
         let brief = Destinations::of(&groups, "ext4", 4);
         assert_eq!((brief.total, brief.parts[0].processes), (100, 2));
