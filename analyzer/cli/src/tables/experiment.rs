@@ -50,7 +50,7 @@ use crate::usage;
 ///
 /// Examples:
 ///   sudo mostrace experiment lab/experiments/ext4-matrix.toml
-///   sudo mostrace experiment lab/experiments/ext4-matrix.toml --only journal=wal --format csv -o wal.csv
+///   sudo mostrace experiment lab/experiments/ext4-matrix.toml --only journal=wal -o wal.csv
 ///   mostrace experiment lab/experiments/filesystems.toml --guest 6.12
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]

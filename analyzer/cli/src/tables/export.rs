@@ -32,7 +32,7 @@ use crate::{UsageError, usage};
 ///   mostrace export run.most --format oracle-general -o run.oracleGeneral
 ///   mostrace export run.most --format perfetto -o run.pftrace
 ///   mostrace export run.most --format blkparse | grep ' D '
-///   mostrace export run.most --format dataset -o traces     (traces/events/day=2026-11-25/….parquet …)
+///   mostrace export run.most --format dataset -o traces   (traces/events/day=2026-11-25/….parquet …)
 ///   mostrace export run.most --format msr --anonymize -o run.csv
 ///   mostrace export run.most --format operations --anonymize -o calls.most.tar.zst
 #[derive(clap::Args)]

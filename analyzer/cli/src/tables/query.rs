@@ -17,9 +17,9 @@ use crate::{UsageError, usage};
 /// Examples:
 ///   mostrace query run.most "SELECT role, sum(bytes) FROM events WHERE op = 'write' GROUP BY role"
 ///   mostrace query run.most "SELECT path, write_bytes FROM files ORDER BY write_bytes DESC LIMIT 10"
-///   mostrace query 'day-*.most' "SELECT bundle, count(*) AS n FROM requests WHERE op = 'write' GROUP BY bundle"
+///   mostrace query 'day-*.most' "SELECT bundle, count(*) AS n FROM requests GROUP BY bundle"
 ///   mostrace query run.most "SELECT * FROM events ORDER BY d2c_ns DESC LIMIT 10" --json
-///   mostrace query run.most "SELECT * FROM calls WHERE call = 'fsync' ORDER BY wait_flush_ns DESC LIMIT 10"
+///   mostrace query run.most "SELECT * FROM calls WHERE call = 'fsync' ORDER BY wait_flush_ns DESC"
 #[derive(clap::Args)]
 #[command(
     verbatim_doc_comment,
