@@ -174,7 +174,7 @@ record atomic /usr/local/bin/setpriv --clear-groups --reuid 1003 sh commits.sh
 ask atomic cause_uid,cause_op,cause_known,path "kind = 'regular' AND op = 'write'" "sum(bytes)" | sort >got
 printf '%s\n' 1003,atomic_write,exact,/w3/app.db,98304 1003,write,exact,/w3/app.db,8192 >wanted
 cmp -s got wanted || fail "$(cat got)"
-mostrace analyze atomic.most | grep -q "3 of SQLite's transactions were committed" || fail "$(mostrace analyze atomic.most | head -n 1)"
+mostrace analyze atomic.most | grep -q "3 SQLite transactions" || fail "$(mostrace analyze atomic.most | head -n 1)"
 remove
 
 # A checkpoint writes the quota files, and their nodes, by its own thread: their cost goes to those whose nodes were written since the
