@@ -438,6 +438,21 @@ fn of_an_output_that_fails_nothing_is_left() {
 }
 
 #[test]
+fn a_report_is_a_page() {
+    let tmp = tempfile::tempdir().unwrap();
+    let bundle = scene::transaction().save(tmp.path());
+    let bundle = bundle.to_str().unwrap();
+    let out = tmp.path().join("x.pdf");
+    let (code, _, stderr) = outcome(&["report", bundle, "-o", out.to_str().unwrap()]);
+    assert_eq!((code, out.exists()), (2, false), "{stderr}");
+    assert!(stderr.contains("name it .html, not .pdf"), "{stderr}");
+    let out = tmp.path().join("x.html");
+    let (code, _, stderr) = outcome(&["report", bundle, "-o", out.to_str().unwrap()]);
+    assert_eq!((code, out.exists()), (0, true), "{stderr}");
+    assert!(stderr.contains("x.html: open it in a browser"), "{stderr}");
+}
+
+#[test]
 fn a_full_disk_is_an_error_that_names_it() {
     let tmp = tempfile::tempdir().unwrap();
     let path = scene::transaction().save(tmp.path());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `mostrace report`: makes an HTML page.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use mostrace_report::{Sheet, page};
 use mostrace_tables::analysis::{Analysis, Options, shown};
@@ -11,7 +11,12 @@ use mostrace_trace::causes::Sharing;
 use super::bar::Bar;
 use super::hide::HideArgs;
 use super::names;
-use crate::usage;
+use crate::{say, usage};
+
+/// Endings of formats that people may expect of a report.
+const OTHERS: [&str; 10] = [
+    "pdf", "png", "svg", "jpg", "csv", "json", "txt", "md", "xlsx", "docx",
+];
 
 /// Make a page about one or more recordings, to look at in a browser
 ///
@@ -42,6 +47,11 @@ pub struct Report {
 impl Report {
     /// Runs the command.
     pub fn run(self) -> anyhow::Result<()> {
+        if let Some(other) = self.output.as_deref().and_then(other_format) {
+            usage!(
+                "a report is a page for a browser, which can print it: name it .html, not .{other}"
+            );
+        }
         let mut out = Output::create(self.output.as_deref())?;
         if out.is_terminal() {
             usage!("a page is not for terminals: write it to a file (-o FILE.html) or a pipe");
@@ -73,6 +83,16 @@ impl Report {
                 is_compared,
             )?);
         }
-        Ok(out.page(&page(&sheets)?)?)
+        out.page(&page(&sheets)?)?;
+        if let Some(path) = self.output.filter(|path| path.as_os_str() != "-") {
+            say(&format!("{}: open it in a browser", path.display()));
+        }
+        Ok(())
     }
+}
+
+/// Returns the ending of a name that stands for another format than a page's; None for a name without one.
+fn other_format(path: &Path) -> Option<String> {
+    let ending = path.extension()?.to_str()?.to_lowercase();
+    OTHERS.contains(&&*ending).then_some(ending)
 }
