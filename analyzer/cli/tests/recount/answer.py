@@ -95,6 +95,10 @@ class Rows:
         for row in labels:
             # A process that no entry described has its number in its label alone.
             self.labels[row["tgid"] or row["process"].rpartition(":")[2]].add(row["process"])
+        # One that only caused has no row there; the rows of events name it where it caused most.
+        for event in events:
+            if event["cause_tgid"]:
+                self.labels[event["cause_tgid"]].add(event["cause_or_submitter"])
         recording = ask("SELECT filesystem FROM recordings")
         self.filesystem = recording[0]["filesystem"] or "the filesystem"
         self.shares = list(self.cut(events, causes))
@@ -128,9 +132,9 @@ class Rows:
 
     def process(self, tgid):
         """The name of a process; the table of causes has only its number."""
-        if len(self.labels[tgid]) > 1:
-            raise Unclear("a process that had several names")
-        return next(iter(self.labels[tgid]), None)
+        if len(self.labels[tgid]) != 1:
+            raise Unclear("a process that had several names, or none")
+        return next(iter(self.labels[tgid]))
 
     def submitter(self, event):
         """The name of the row's submitter, which stands for a cause that is not known."""
@@ -249,10 +253,8 @@ class Reader:
         """Bytes and processes by program."""
         bytes_, processes = collections.Counter(), collections.defaultdict(set)
         for share in self.rows.shares:
-            # A request without bytes that others caused names its process, too.
-            if share.process:
+            if share.op == op and share.process and share.bytes:
                 processes[program(share.process)].add(share.process)
-            if share.op == op and share.process:
                 bytes_[program(share.process)] += share.bytes
         return +bytes_, processes
 
@@ -321,6 +323,8 @@ class Reader:
                 self.count(f"processes of {name}", len(processes[name]))
                 self.must(" processes)")
             self.must(" wrote ")
+            part = self.found(r"(\d+) % of ")
+            self.same(f"{name}'s share", int(part[1]) if part else 100, percent(bytes_[name], written))
             self.size("bytes written", written)
             self.same(f"{name} wrote nearly all", bytes_[name] * 100 >= written * 95, True)
         self.clauses(written)
@@ -334,14 +338,14 @@ class Reader:
             elif self.found(r"(?=\S+ × what was passed)"):
                 asked = sum(number(call["bytes"]) for call in rows.calls if call["error"] == "0")
                 self.ratio("what was passed to write()", written / asked)
-            elif self.word("for "):
+            elif self.word("with "):
                 self.word("at least ")
                 self.count("transactions", self.transactions())
-                self.found(r" (?:SQLite )?(?:transaction|operation)s? and more") or self.must(" transactions and more")
+                self.found(r" (?:SQLite )?(?:transaction|operation)s?") or self.must(" transactions")
             else:
-                bytes_, processes = self.programs("write")
+                bytes_, _ = self.programs("write")
                 name = max(bytes_, key=lambda name: bytes_[name])
-                tgids = {process.rpartition(":")[2] for process in processes[name]}
+                tgids = {tgid for tgid, labels in rows.labels.items() if any(program(label) == name for label in labels)}
                 is_its = lambda call: call["tgid"] in tgids and call["error"] == "0" and call["wait_data_ns"]
                 calls = sum(map(is_its, rows.calls))
                 self.size("bytes for each call", bytes_[name] / calls)

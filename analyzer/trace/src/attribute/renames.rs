@@ -131,11 +131,14 @@ fn at_the_end(file: &File, map: Option<&Map>) -> Option<Box<[u8]>> {
     if file.generation.is_none() || now.generation != file.generation {
         return None;
     }
-    let own = file.name();
-    let has_own = now.names.iter().any(|name| Some(&*name.name) == own);
-    match &file.path {
-        Some(path) if has_own => Some(path.clone()),
-        _ => map.path(inode).map(Vec::into_boxed_slice),
+    // A folder above it may have another name by now, so that the last component alone says nothing.
+    let own = file.path.as_ref().filter(|path| {
+        let mut paths = map.paths(inode).into_iter();
+        paths.any(|of_map| of_map[..] == path[..])
+    });
+    match own {
+        Some(path) => Some(path.clone()),
+        None => map.path(inode).map(Vec::into_boxed_slice),
     }
 }
 

@@ -130,10 +130,9 @@ impl Headline<'_> {
     /// Returns how many times as much was written as stored and as was passed to write(), each with its base.
     fn ratios(&self) -> Vec<String> {
         let written = self.layers.total.write_bytes;
-        let stored = self
-            .transactions
-            .payload_bytes
-            .filter(|_| self.is_divided());
+        // What others wrote is no multiple of what was stored.
+        let stored = self.transactions.payload_bytes;
+        let stored = stored.filter(|_| self.each().is_some());
         let bases = [
             (stored, "what was stored"),
             (self.passed, "what was passed to write()"),
@@ -209,7 +208,7 @@ impl Headline<'_> {
         let committed = self.committed();
         match programs.first() {
             Some(one) if is_part(one.bytes, written, NEARLY_ALL) => Clauses {
-                first: format!("{} wrote {}", one.called(), size(written as f64)),
+                first: one.wrote(written),
                 mark: ", ",
                 rest: self.syncs(one).into_iter().chain(committed).collect(),
             },
@@ -228,7 +227,7 @@ impl Headline<'_> {
     /// Returns what each of a program's calls for durability wrote, if there were many of them.
     fn syncs(&self, program: &Program<'_>) -> Option<String> {
         let its = self.databases.iter();
-        let its = its.filter(|of| program.processes.contains(&*of.process()));
+        let its = its.filter(|of| self::program(&of.process()) == program.name);
         let calls = sum(its.map(|of| of.total().syncs));
         let is_many = calls >= MANY_CALLS && program.bytes < calls.saturating_mul(FEW_BYTES);
         let each = || size(program.bytes as f64 / calls as f64);
@@ -253,7 +252,7 @@ impl Headline<'_> {
             (true, 1) => self.unit().to_owned(),
             _ => format!("{}s", self.unit()),
         };
-        Some(format!("for {count} {of_sqlite}{unit} and more"))
+        Some(format!("with {count} {of_sqlite}{unit}"))
     }
 
     fn reads(&self) -> String {
@@ -275,8 +274,11 @@ impl Headline<'_> {
                 processes: HashSet::default(),
                 bytes: 0,
             });
-            known.processes.insert(process);
-            known.bytes.tally(of(totals));
+            let bytes = of(totals);
+            known.bytes.tally(bytes);
+            if bytes > 0 {
+                known.processes.insert(process);
+            }
         }
         let mut programs: Vec<Program<'_>> =
             programs.into_values().filter(|p| p.bytes > 0).collect();
@@ -294,6 +296,15 @@ struct Clauses {
 }
 
 impl Program<'_> {
+    /// Returns what it wrote of all that was written; a part that is rounded to all is all.
+    fn wrote(&self, written: u64) -> String {
+        let (name, all) = (self.called(), size(written as f64));
+        match percent(self.bytes, written) {
+            100.. => format!("{name} wrote {all}"),
+            percent => format!("{name} wrote {percent} % of {all}"),
+        }
+    }
+
     fn called(&self) -> String {
         let name = cut(self.name, WIDEST_NAME);
         match self.processes.len() {
@@ -433,7 +444,7 @@ mod tests {
         );
         assert_eq!(
             said(told, None, &[app, ("dd:9", "other", 501, 0)]),
-            "10.0 kB were written, 95 % by app; 10.0 × what was stored, for 10 transactions and more."
+            "10.0 kB were written, 95 % by app; with 10 transactions."
         );
         let shown = transactions(10, None);
         assert_eq!(
