@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What this program made, recognised by its bytes: whatever it is called, it is no input of a command that is measured.
+//! Recognises by its bytes what this program made: whatever it is called, it is no input of a command that is measured.
 
 use std::fs::{File, Metadata};
 use std::io::{Read, Seek, SeekFrom};
@@ -11,7 +11,7 @@ use crate::{archive, layout};
 
 /// The bytes at the beginning of a page within which it says by what it was made.
 const HEAD: u64 = 1024;
-/// What a page says there.
+/// A page says this there.
 const GENERATOR: &[u8] = b"<meta name=\"generator\" content=\"mostrace ";
 /// The bytes at the beginning and the end of a Parquet file.
 const PARQUET: &[u8] = b"PAR1";

@@ -324,7 +324,7 @@ pub struct Command {
     /// bundles older than this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alone: Option<bool>,
-    /// What of the current folder was copied to that filesystem before. None if nothing was, and in bundles older than this
+    /// The part of the current folder that was copied to that filesystem before. None if nothing was, and in bundles older than this
     /// field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copied: Option<Copied>,

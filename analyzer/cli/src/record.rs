@@ -11,7 +11,7 @@ use mostrace_capture::{
     Segments, Size, User,
 };
 
-/// What most recordings do well without.
+/// The heading of options that most recordings do without.
 const ADVANCED: &str = "Advanced";
 
 /// Record the block IO of a device while a command runs, for SECS, or until Ctrl-C.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Arguments that are each valid but cannot be combined.
 
-/// What is wrong with the arguments; the exit status is 2.
+/// Says what is wrong with the arguments; the exit status is 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct UsageError(pub String);

@@ -35,7 +35,7 @@ pub mod bits {
     pub const KIND: Field = PART.then(6);
     /// When the entry was made, see `entry_stage`.
     pub const STAGE: Field = KIND.then(3);
-    /// What made the entry, see `entry_origin`.
+    /// The maker of the entry, see `entry_origin`.
     pub const ORIGIN: Field = STAGE.then(5);
     /// How the file was found: a [`Provenance`](mostrace_map::class::Provenance).
     pub const FOUND: Field = ORIGIN.then(3);

@@ -70,7 +70,7 @@ pub struct Measured {
     pub payload_bytes: Option<u64>,
     /// Bytes passed to write() and similar calls, if calls were recorded.
     pub called_bytes: Option<u64>,
-    /// What of the current folder the command found on its filesystem, if that was copied.
+    /// The part of the current folder that the command found on its filesystem, if it was copied.
     pub copied: Option<Copied>,
     /// The command's exit status, if there was a command and it ended.
     pub exit_status: Option<i32>,
