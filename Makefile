@@ -82,7 +82,7 @@ tests-of-truth: build
 tests-in-guests: build
 	@$(STEP) "guests: $(KERNELS)" $(GUESTS) env GUEST_TESTS="$(ORDINARY)" tests/guest/run.sh $(MOSTRACE) $(KERNELS)
 
-# Every sector that is written says whose it is, and every row is held against that: see docs/ACCURACY.md.
+# Every sector that is written says whose it is, and every row is held against that: see docs/FIGURES.md.
 truth: build
 	tests/truth/run.sh $(MOSTRACE) all
 	@$(MAKE) --no-print-directory truth-guest

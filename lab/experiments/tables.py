@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Prints the tables of docs/EXPERIMENTS.md from the results that lie here.
+"""Prints every row of the results that lie here; docs/FIGURES.md has the most important ones.
 
 usage: tables.py [MOSTRACE]     the program that reads them; the one on PATH by default
 """
