@@ -475,6 +475,10 @@ fn what_is_not_asked_for_is_few_lines() {
         some.contains("8.2 kB 100 %") && !some.contains(" wrote "),
         "{some}"
     );
+    // What is suggested next is about the same rows.
+    let next = format!("next: mostrace analyze {path} --no-map --where 'bytes > 4096' --full");
+    let some = mostrace(&["analyze", &path, "--no-map", "--where", "bytes > 4096"]);
+    assert_eq!(some.lines().last(), Some(&*next));
     // On a terminal without a size, nothing is left out.
     let full = mostrace(&["analyze", &path, "--full"]);
     assert!(

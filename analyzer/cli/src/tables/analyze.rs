@@ -176,14 +176,19 @@ impl Analyze {
         Ok(())
     }
 
-    /// Returns the commands to suggest next.
+    /// Returns the commands to suggest next, with the options of this one. A page takes none of them.
     fn next(&self) -> String {
         let paths = self.source.paths().iter();
-        let paths: Vec<String> = paths
-            .map(|path| shell::plain(&path.display().to_string()))
-            .collect();
-        let path = paths.join(" ");
-        format!("mostrace analyze {path} --full; mostrace report {path} -o report.html")
+        let paths = paths.map(|path| shell::plain(&path.display().to_string()));
+        let paths = paths.collect::<Vec<_>>().join(" ");
+        let options = [self.source.options(), self.rows.option()];
+        let options = options.iter().filter(|option| !option.is_empty());
+        let given: String = options.map(|option| format!(" {option}")).collect();
+        let report = match given.is_empty() {
+            true => format!("; mostrace report {paths} -o report.html"),
+            false => String::new(),
+        };
+        format!("mostrace analyze {paths}{given} --full{report}")
     }
 
     /// Prints what calls for durability waited for.

@@ -4,11 +4,12 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use clap::ValueEnum;
 use mostrace_tables::analysis::{self, Analysis, Options};
 
 use super::bar::Bar;
 use super::names;
-use crate::{UsageError, usage};
+use crate::{UsageError, shell, usage};
 use mostrace_map::fs::State;
 use mostrace_tables::facts::{Column, Filter};
 use mostrace_trace::causes::Sharing;
@@ -61,6 +62,40 @@ impl SourceArgs {
     /// Returns all names as the user gave them.
     pub fn paths(&self) -> &[PathBuf] {
         &self.bundles
+    }
+
+    /// Returns the options as a shell reads them, without the names; empty if none was given.
+    pub fn options(&self) -> String {
+        let mut words = Vec::new();
+        let mut add = |option: &str, value: Option<String>| {
+            words.push(option.to_owned());
+            words.extend(value.map(|value| shell::plain(&value)));
+        };
+        let paths = self.symbols.iter().map(|path| ("--symbols", path));
+        let paths = self.image.iter().map(|path| ("--image", path)).chain(paths);
+        for (option, path) in paths {
+            add(option, Some(path.display().to_string()));
+        }
+        if let Some(sector) = self.start_sector {
+            add("--start-sector", Some(sector.to_string()));
+        }
+        if let Some(partition) = self.partition {
+            add("--partition", Some(partition.to_string()));
+        }
+        let flags = [
+            ("--as-is", self.as_is),
+            ("--no-map", self.no_map),
+            ("--partial", self.partial),
+        ];
+        for (option, _) in flags.into_iter().filter(|(_, is_given)| *is_given) {
+            add(option, None);
+        }
+        if let Some(how) = Some(self.share).filter(|how| *how != Sharing::default())
+            && let Some(how) = how.to_possible_value()
+        {
+            add("--share", Some(how.get_name().to_owned()));
+        }
+        words.join(" ")
     }
 
     /// Takes away the last of several names, for a command whose last argument is something else.
@@ -184,6 +219,12 @@ pub struct WhereArgs {
 }
 
 impl WhereArgs {
+    /// Returns the option as a shell reads it; empty if there is no condition.
+    pub fn option(&self) -> String {
+        let option = |text: &String| format!("--where {}", shell::plain(text));
+        self.condition.as_ref().map(option).unwrap_or_default()
+    }
+
     /// Returns the condition, if there is one.
     pub fn filter(&self) -> anyhow::Result<Option<Filter>> {
         let parse =
