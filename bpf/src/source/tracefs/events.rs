@@ -27,6 +27,14 @@ const EVENTS: [(&str, u64); 6] = [
         action::ta::COMPLETE | TC_COMPLETE,
     ),
 ];
+/// The tracepoint of bios that complete without a request. On a disk with requests it reports nothing but the plaintext of bios
+/// that the kernel has encrypted itself, once more (`is_plaintext` in `events.bpf.c`).
+const BIO_COMPLETE: (&str, u64) = (
+    "block/block_bio_complete",
+    action::ta::COMPLETE | TC_COMPLETE,
+);
+/// The tracepoints that report a bio; the others report a request.
+const OF_BIOS: [&str; 3] = ["block/block_bio_queue", "block/block_split", BIO_COMPLETE.0];
 const TC_QUEUE: u64 = 1 << 20;
 const TC_REQUEUE: u64 = 1 << 21;
 const TC_ISSUE: u64 = 1 << 22;
@@ -58,12 +66,18 @@ pub(super) fn only(devs: &[u32]) -> String {
     each.join(" || ")
 }
 
-fn fields(tracefs: &Path) -> Result<BTreeMap<u16, Fields>> {
-    EVENTS
-        .iter()
-        .map(|&(event, action)| {
+/// Returns the tracepoints for a device.
+fn events(device: &Device) -> impl Iterator<Item = (&'static str, u64)> {
+    let of_bios = (!device.has_requests()).then_some(BIO_COMPLETE);
+    EVENTS.into_iter().chain(of_bios)
+}
+
+fn fields(tracefs: &Path, device: &Device) -> Result<BTreeMap<u16, Fields>> {
+    events(device)
+        .map(|(event, action)| {
             let format = Format::read(tracefs, event)?;
-            Ok((format.id, Fields::of(action, &format)?))
+            let is_of_bios = OF_BIOS.contains(&event);
+            Ok((format.id, Fields::of(action, is_of_bios, &format)?))
         })
         .collect()
 }
@@ -74,9 +88,11 @@ impl TracefsEvents {
     /// # Errors
     /// Returns an error if the kernel lacks one of them, or refuses an instance.
     pub fn start(device: &Device) -> Result<TracefsEvents> {
-        let fields = fields(instance::root()?)?;
+        let fields = fields(instance::root()?, device)?;
         let filter = only(&[device.dev, device.disk_dev]);
-        let events = NAMES.map(|event| (event, filter.clone()));
+        let events: Vec<_> = events(device)
+            .map(|(event, _)| (event, filter.clone()))
+            .collect();
         Ok(TracefsEvents {
             instance: Instance::start("events", &events)?,
             fields,
