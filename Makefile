@@ -217,7 +217,7 @@ kills: build
 
 # Over 100,000 writes a second for ten minutes by each source (root): losses, memory, counters, rows. SOAK_ variables are of scripts/soak.sh.
 SECONDS = 600
-SOURCES = ftrace bpf tracefs
+SOURCES = bpf tracefs
 soak: build
 	scripts/soak.sh $(MOSTRACE) $(SECONDS) $(SOURCES)
 

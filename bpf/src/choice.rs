@@ -16,8 +16,6 @@ pub enum Choice {
     Auto,
     /// The blktrace utility, through debugfs.
     Blktrace,
-    /// ftrace's `blk` tracer, through tracefs.
-    Ftrace,
     /// The project's own probes.
     Bpf,
     /// Plain tracepoints.
@@ -27,19 +25,9 @@ pub enum Choice {
 impl Choice {
     /// The order in which `auto` tries the sources if the project's own probes make the entries and see every completion. They cost
     /// least, and they distinguish requests for the same sectors.
-    pub const PROBES_FIRST: [Choice; 4] = [
-        Choice::Bpf,
-        Choice::Blktrace,
-        Choice::Ftrace,
-        Choice::Tracefs,
-    ];
+    pub const PROBES_FIRST: [Choice; 3] = [Choice::Bpf, Choice::Tracefs, Choice::Blktrace];
     /// The order in which `auto` tries the sources in all other cases.
-    pub const BLOCK_TRACERS_FIRST: [Choice; 4] = [
-        Choice::Blktrace,
-        Choice::Ftrace,
-        Choice::Bpf,
-        Choice::Tracefs,
-    ];
+    pub const TRACEPOINTS_FIRST: [Choice; 3] = [Choice::Tracefs, Choice::Bpf, Choice::Blktrace];
 }
 
 /// `--events`: the block events that are recorded. The block tracers always record all of them.

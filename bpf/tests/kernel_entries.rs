@@ -16,9 +16,9 @@ const BTF: &str = "/sys/kernel/btf/vmlinux";
 
 fn main() -> ExitCode {
     run_one_by_one(tests![
-        entries_come_from_the_recorder needs [Need::Loop, Need::BlkTracer],
+        entries_come_from_the_recorder needs [Need::Loop, Need::Filesystem("tracefs")],
         no_recorder_and_no_btf needs [Need::Loop],
-        without_btf needs [Need::Loop, Need::BlkTracer, Need::Btf],
+        without_btf needs [Need::Loop, Need::Filesystem("tracefs"), Need::Btf],
     ])
 }
 
@@ -75,7 +75,7 @@ impl Fake {
         Options {
             device: device.to_owned(),
             output,
-            source: Choice::Ftrace,
+            source: Choice::Tracefs,
             events: Events::default(),
             entries,
             kernel: self.paths.clone(),

@@ -31,9 +31,9 @@ pub struct Record {
     /// The bundle to write: NAME.most, a folder, or NAME.most.tar.zst, a single file
     #[arg(short, long, value_name = "OUT", default_value = "trace.most", value_parser = output)]
     output: PathBuf,
-    /// The source of block events: auto, bpf (our probes), blktrace, ftrace, tracefs (plain tracepoints). auto takes the first
-    /// one that works, in this order, and says why it passed over others; bpf comes after ftrace if the kernel does not run
-    /// our probes at all times, or if they do not make the entries
+    /// The source of block events: auto, bpf (our probes), tracefs (plain tracepoints), blktrace. auto takes the first one that
+    /// works, in this order, and says why it passed over others; bpf comes after tracefs if the kernel does not run our probes
+    /// at all times, or if they do not make the entries
     #[arg(help_heading = ADVANCED, long, default_value_t = Choice::Auto)]
     source: Choice,
     /// The block events that source bpf records: `needed` (of a request's life: Q, X, I, D, R, C), or `all` that blktrace

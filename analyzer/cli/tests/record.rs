@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `mostrace record` as a user runs it: errors, exit codes, and what a killed recorder leaves behind. The tests run one at a
-//! time, because ftrace has one user.
+//! time, because each makes its own load.
 
 mod run;
 

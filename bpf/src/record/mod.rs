@@ -102,7 +102,7 @@ fn capture(
     signals: &Signals,
 ) -> Result<Option<Error>> {
     let payload = PayloadPlace::new(options.user.as_ref())?;
-    let before = leftovers::sweep(&subject.device.info);
+    let before = leftovers::sweep();
     // The files that this reads must not be in the trace.
     let refused = trees.walk(series.current.output.writer().folder())?;
     if let Some(why) = refused.into_iter().next() {
