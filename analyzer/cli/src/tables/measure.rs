@@ -356,7 +356,12 @@ fn in_guest(args: &Measure, kernel: &str, output: &Path) -> anyhow::Result<i32> 
         files: Vec::new(),
     };
     let left = job.run()?;
-    io::stdout().write_all(&fs::read(left.join("out")).unwrap_or_default())?;
+    let out = fs::read(left.join("out")).unwrap_or_default();
+    match args.budget.form() {
+        // The standard output has only the JSON object.
+        Form::Json => io::stderr().write_all(&out)?,
+        _ => io::stdout().write_all(&out)?,
+    }
     io::stderr().write_all(&fs::read(left.join("err")).unwrap_or_default())?;
     keep(&left.join("run.most"), output)?;
     let status = fs::read_to_string(left.join("status"))?;
