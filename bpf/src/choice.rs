@@ -9,10 +9,11 @@ pub(crate) fn unknown<T: VariantNames>(text: &str) -> String {
 }
 
 /// `--source`: the source of block events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, VariantNames)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Display, EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase", parse_err_ty = String, parse_err_fn = unknown::<Choice>)]
 pub enum Choice {
     /// The first source that works, in one of the orders below.
+    #[default]
     Auto,
     /// The blktrace utility, through debugfs.
     Blktrace,
@@ -55,10 +56,11 @@ pub enum Operations {
 }
 
 /// `--entries`: the source of entries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, VariantNames)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Display, EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase", parse_err_ty = String, parse_err_fn = unknown::<Entries>)]
 pub enum Entries {
     /// The first source that works, in the order below.
+    #[default]
     Auto,
     /// The project's own probes.
     Bpf,
@@ -76,10 +78,11 @@ impl Entries {
 }
 
 /// `--causes`: the source of causes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, VariantNames)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Display, EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase", parse_err_ty = String, parse_err_fn = unknown::<Causes>)]
 pub enum Causes {
     /// The project's own probes if the kernel accepts them, or the kernel's recorder if that is the source of entries.
+    #[default]
     Auto,
     /// The project's own probes.
     Bpf,

@@ -79,8 +79,8 @@ impl Fake {
             events: Events::default(),
             entries,
             kernel: self.paths.clone(),
-            files: "temp".into(),
-            snapshot: false,
+            files: "temp".parse().unwrap(),
+            no_snapshot: true,
             argv: ["sh", "-ec", &script].map(Into::into).to_vec(),
             ..Options::default()
         }

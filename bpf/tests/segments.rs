@@ -42,7 +42,7 @@ fn options(device: &Path, output: PathBuf, source: Choice, each: Size, script: &
         output,
         source,
         entries: Entries::Bpf,
-        snapshot: false,
+        no_snapshot: true,
         segments: Some(Segments { each, keep: None }),
         argv: ["sh", "-ec", script].map(Into::into).to_vec(),
         ..Options::default()

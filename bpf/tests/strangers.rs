@@ -45,10 +45,9 @@ fn options(device: &Path, output: PathBuf, source: Choice, script: &str) -> Opti
         events: Events::Needed,
         entries: Entries::None,
         kernel: KernelPaths::default(),
-        files: "all".into(),
         limit: None,
         sync: false,
-        snapshot: false,
+        no_snapshot: true,
         argv: ["sh", "-ec", script].map(Into::into).to_vec(),
         ..Options::default()
     }

@@ -258,7 +258,9 @@ fn a_guest_has_what_this_kernel_lacks() {
     ] {
         let said = say(experiment(&file).args(guest).args(["--only", only]));
         assert_eq!((said.status, &*said.out), (Some(1), rows), "{}", said.err);
-        let told = format!("experiment: error: {only} mkfs=--no-such: in the guest: failed: mostrace: mkfs.");
+        let told = format!(
+            "experiment: error: {only} mkfs=--no-such: in the guest: failed: mostrace: mkfs."
+        );
         said.complains(&told);
     }
     let results = lines(&folder.path().join("x.6.12.jsonl"));
