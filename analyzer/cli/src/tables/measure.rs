@@ -17,7 +17,7 @@ use mostrace_trace::transactions::Transactions;
 use serde_json::{Value, json};
 
 use super::budget::{self, BudgetArgs, Form};
-use super::ground::{FreshArgs, Ground, Held, Place, kind};
+use super::ground::{FreshArgs, Ground, GroundKind, Held, kind};
 use super::guest::{self, Job, OUT};
 use super::keep::keep;
 use super::{brief, tree, tree_json};
@@ -280,8 +280,8 @@ fn capture(args: &Measure, output: &Path) -> anyhow::Result<i32> {
         None => User::caller()?,
     };
     let place = match &args.within {
-        Some(dir) => Place::Folder(dir.clone()),
-        None => Place::Fresh {
+        Some(dir) => GroundKind::Folder(dir.clone()),
+        None => GroundKind::Fresh {
             options: args.fresh.options(args.fs),
             empty: args.empty,
         },

@@ -94,17 +94,17 @@ impl Fields {
 
 /// The device whose events are kept.
 #[derive(Debug)]
-pub(super) struct Target {
+pub(super) struct TracedDevice {
     pub dev: u32,
     disk_dev: u32,
     start: u64,
     end: u64,
 }
 
-impl Target {
+impl TracedDevice {
     /// Selects the events of a device.
-    pub fn of(device: &Device) -> Target {
-        Target {
+    pub fn of(device: &Device) -> TracedDevice {
+        TracedDevice {
             dev: device.dev,
             disk_dev: device.disk_dev,
             start: device.info.start_sector,
@@ -143,13 +143,13 @@ mod tests {
 
     #[test]
     fn a_partition_has_its_own_sectors_alone() {
-        let disk = Target {
+        let disk = TracedDevice {
             dev: 16,
             disk_dev: 16,
             start: 0,
             end: 1000,
         };
-        let partition = Target {
+        let partition = TracedDevice {
             dev: 17,
             start: 100,
             end: 200,

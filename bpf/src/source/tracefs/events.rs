@@ -7,7 +7,7 @@ use std::path::Path;
 use mostrace_bundle::blk_io_trace::{BlkIoTrace, Prefix, Version, action};
 use zerocopy::{IntoBytes, LE};
 
-use super::block_event::{Fields, Seen, Target};
+use super::block_event::{Fields, Seen, TracedDevice};
 use super::format::Format;
 use super::instance::{self, Instance, Record};
 use crate::error::Result;
@@ -55,7 +55,7 @@ pub(crate) struct TracefsEvents {
     instance: Instance,
     /// The fields of each tracepoint, by its number.
     fields: BTreeMap<u16, Fields>,
-    target: Target,
+    target: TracedDevice,
     /// The name that was last noted for each thread.
     names: BTreeMap<u32, Vec<u8>>,
 }
@@ -96,7 +96,7 @@ impl TracefsEvents {
         Ok(TracefsEvents {
             instance: Instance::start("events", &events)?,
             fields,
-            target: Target::of(device),
+            target: TracedDevice::of(device),
             names: BTreeMap::new(),
         })
     }
