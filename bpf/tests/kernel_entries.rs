@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `record` with the kernel's own recorder. Its device and its settings are plain files here; the traced disk and
-//! ftrace are real.
+//! tracefs are real.
 
 use std::fs;
 use std::path::{Path, PathBuf};
