@@ -49,8 +49,9 @@ impl Lock {
             .at(path)?;
         match file.try_lock() {
             Ok(()) => {
-                file.set_len(0).at(path)?;
+                // Written before it is cut, so that whoever is refused meanwhile reads a name.
                 file.write_all_at(holder.as_bytes(), 0).at(path)?;
+                file.set_len(holder.len() as u64).at(path)?;
                 Ok(Lock::new(file, path))
             }
             Err(TryLockError::WouldBlock) => Err(Error::Busy {
