@@ -127,12 +127,15 @@ impl Tool {
             kill_process(Pid::from_child(&self.child), Signal::INT)?;
         }
         let mut summary = String::new();
-        if let Some(mut out) = self.child.stdout.take() {
+        let out = self.child.stdout.take();
+        let is_first = out.is_some();
+        if let Some(mut out) = out {
             // Without the summary, only the number of drops is unknown, which is not an error.
             let _ = out.read_to_string(&mut summary);
         }
         let status = self.child.wait()?;
-        if status.signal().is_some() {
+        // A second time, the trace might be somebody else's.
+        if is_first && status.signal().is_some() {
             // SAFETY: this ioctl takes no argument. It fails if there is no trace any more.
             let _ = unsafe { ioctl(&self.device, NoArg::<TEARDOWN>::new()) };
         }
