@@ -81,16 +81,17 @@ sed '/^$/q' first.txt | grep -q '^DIFFERS' || fail "$(head -n 3 first.txt)"
 
 mount -t tracefs none /sys/kernel/tracing 2>/dev/null || true
 enable=/sys/block/$name/trace/enable
-# killed PATTERN…: kills these processes while blktrace records, and checks that the disk's tracer is off in the end.
+# killed NAME: kills the processes of this name while blktrace records, and checks that the disk's tracer is off in the end.
 killed() {
 	begin blktrace
-	step "killed: $*"
-	for pattern in "$@"; do kill -KILL $(pgrep -x "$pattern"); done
+	step "killed: $1"
+	# shellcheck disable=SC2046 # there may be several
+	kill -KILL $(pidof "$1")
 	touch over
 	wait "$first" || true
 	tries=0
 	until [ "$(cat "$enable")" = 0 ]; do
-		[ $((tries += 1)) -lt 100 ] || fail "the trace goes on: $*"
+		[ $((tries += 1)) -lt 100 ] || fail "the trace goes on: $1"
 		sleep 0.1
 	done
 	rm -f mnt/f

@@ -7,7 +7,7 @@ echo 128M >/sys/block/zram0/disksize
 mnt=$PWD/mnt
 mkdir -p "$mnt"
 mount -t ext4 -o noatime $zram "$mnt"
-for source in tracefs blktrace; do
+for source in blktrace tracefs; do
 	step "record by $source"
 	mostrace record -d $zram -o $source.most --source $source --sync -- \
 		mostrace workload sqlite --transactions 30 --overwrite "$mnt/test.db"
