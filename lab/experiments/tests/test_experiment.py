@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Tests of what experiment.py calculates: python3 -m unittest discover lab/experiments"""
+"""Tests of what experiment.py calculates: python3 -m unittest discover lab/experiments/tests"""
 
 import math
 import pathlib
+import sys
 import tempfile
 import tomllib
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 import experiment
 from experiment import Definition, Results, Wrong
 
