@@ -120,13 +120,13 @@ wheel: build
 	@scripts/setup.sh python3 python3-venv binutils
 	scripts/wheel.sh $(MOSTRACE)
 
-# The table of many recordings: DuckDB, and Spark as a cluster of two workers on this machine, whose processes are killed.
+# Many recordings as one data set: DuckDB, and Spark as a cluster of two workers on this machine, whose processes are killed.
 FLEET = $(CARGO_TARGET_DIR)/fleet
 JAVA = $(shell command -v java >/dev/null || echo default-jre-headless)
 test-fleet: build
 	@scripts/setup.sh python3 python3-venv $(JAVA)
 	python3 -m venv $(FLEET)
-	$(FLEET)/bin/pip install --quiet './lab/fleet[spark]'
+	$(FLEET)/bin/pip install --quiet './lab/fleet[spark,test]'
 	MOSTRACE=$(MOSTRACE) $(FLEET)/bin/python -m unittest discover lab/fleet/tests
 
 # On Debian's 6.1 and 6.12 in qemu, with real f2fs, vfat and blktrace.
@@ -217,7 +217,7 @@ kills: build
 
 # Over 100,000 writes a second for ten minutes by each source (root): losses, memory, counters, rows. SOAK_ variables are of scripts/soak.sh.
 SECONDS = 600
-SOURCES = ftrace bpf tracefs
+SOURCES = bpf tracefs
 soak: build
 	scripts/soak.sh $(MOSTRACE) $(SECONDS) $(SOURCES)
 

@@ -17,7 +17,7 @@ capture() (
 	# An app's folder, and the names that an app would use.
 	mkdir "$mnt/app"
 	cd "$work"
-	mostrace record -d "$loop" --source ftrace -o "$mode.most.tar.zst" --sync -- \
+	mostrace record -d "$loop" --source tracefs -o "$mode.most.tar.zst" --sync -- \
 		mostrace workload sqlite --op insert --transactions 1000 --journal "$mode" \
 		--sync full mnt/app/test.db
 	mv "$mode.most.tar.zst" "$here/"

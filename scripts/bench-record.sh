@@ -157,7 +157,7 @@ bench_large() {
 
 bench_minute() {
 	seconds=60
-	for source in bpf ftrace; do
+	for source in bpf tracefs; do
 		recorded minute "--source $source --entries bpf --causes none" --rate_iops=100000
 		echo "minute, --source $source: $(iops "$work/minute.fio") IOPS, $(writes_of "$work/minute.fio") writes"
 		sed 's/^/  /; s/[^ ]*\.most: //' "$work/minute.said"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The probes for block events, for machines that have neither blktrace nor ftrace's blk tracer.
+ * The probes for block events.
  *
  * The events of a life cycle (Q, X, I, D, R, C) are always recorded, blktrace's others on request.
  */

@@ -9,15 +9,14 @@ pub(crate) fn unknown<T: VariantNames>(text: &str) -> String {
 }
 
 /// `--source`: the source of block events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, VariantNames)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Display, EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase", parse_err_ty = String, parse_err_fn = unknown::<Choice>)]
 pub enum Choice {
     /// The first source that works, in one of the orders below.
+    #[default]
     Auto,
     /// The blktrace utility, through debugfs.
     Blktrace,
-    /// ftrace's `blk` tracer, through tracefs.
-    Ftrace,
     /// The project's own probes.
     Bpf,
     /// Plain tracepoints.
@@ -27,19 +26,9 @@ pub enum Choice {
 impl Choice {
     /// The order in which `auto` tries the sources if the project's own probes make the entries and see every completion. They cost
     /// least, and they distinguish requests for the same sectors.
-    pub const PROBES_FIRST: [Choice; 4] = [
-        Choice::Bpf,
-        Choice::Blktrace,
-        Choice::Ftrace,
-        Choice::Tracefs,
-    ];
+    pub const PROBES_FIRST: [Choice; 3] = [Choice::Bpf, Choice::Tracefs, Choice::Blktrace];
     /// The order in which `auto` tries the sources in all other cases.
-    pub const BLOCK_TRACERS_FIRST: [Choice; 4] = [
-        Choice::Blktrace,
-        Choice::Ftrace,
-        Choice::Bpf,
-        Choice::Tracefs,
-    ];
+    pub const TRACEPOINTS_FIRST: [Choice; 3] = [Choice::Tracefs, Choice::Bpf, Choice::Blktrace];
 }
 
 /// `--events`: the block events that are recorded. The block tracers always record all of them.
@@ -67,10 +56,11 @@ pub enum Operations {
 }
 
 /// `--entries`: the source of entries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, VariantNames)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Display, EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase", parse_err_ty = String, parse_err_fn = unknown::<Entries>)]
 pub enum Entries {
     /// The first source that works, in the order below.
+    #[default]
     Auto,
     /// The project's own probes.
     Bpf,
@@ -88,10 +78,11 @@ impl Entries {
 }
 
 /// `--causes`: the source of causes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, VariantNames)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Display, EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase", parse_err_ty = String, parse_err_fn = unknown::<Causes>)]
 pub enum Causes {
     /// The project's own probes if the kernel accepts them, or the kernel's recorder if that is the source of entries.
+    #[default]
     Auto,
     /// The project's own probes.
     Bpf,

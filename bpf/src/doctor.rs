@@ -11,8 +11,8 @@ use crate::machine::device::Device;
 use crate::machine::filesystem;
 use crate::machine::kernel::{self, Symbols};
 use crate::machine::mounts::Mount;
+use crate::machine::queue;
 use crate::machine::tool;
-use crate::machine::{queue, tracefs};
 use crate::source::bpf::{Told, process1};
 use crate::source::recorder::{self, KernelPaths};
 use crate::source::tracefs::{BLOCK_EVENTS, check};
@@ -65,17 +65,20 @@ pub fn examine(device: Option<&Path>) -> Vec<Check> {
             kallsyms(),
             "direct IO and jbd2's blocks are not recognised live",
         ),
-        Check::new("source blktrace", blktrace(), "the next source is taken"),
-        Check::new("source ftrace", ftrace(), "the next source is taken"),
         Check::new(
             "source bpf",
             probes_see_all(),
-            "a block tracer is taken if there is one, which costs more",
+            "plain tracepoints are taken, which cost more",
         ),
         Check::new(
             "tracefs",
             tracepoints(),
-            "none is left below it, neither a source of events nor one of entries",
+            "no plain tracepoints, neither as a source of events nor as one of entries",
+        ),
+        Check::new(
+            "source blktrace",
+            blktrace(),
+            "record --source blktrace is refused",
         ),
         Check::new(
             "causes",
@@ -158,7 +161,7 @@ fn examine_device(path: &Path) -> Vec<Check> {
         Check::new(
             "queue",
             queue.map_err(|e| e.to_string()),
-            "neither blktrace nor ftrace can trace it; bpf can",
+            "blktrace cannot trace it; bpf and tracefs can",
         ),
     ]
 }
@@ -342,15 +345,6 @@ fn relay_files(debugfs: &Path) -> Result<String, String> {
     }
 }
 
-fn ftrace() -> Result<String, String> {
-    let mount = Mount::tracefs().map_err(|e| e.to_string())?;
-    let found = tracefs::check_free(mount.path());
-    mount.undo();
-    found
-        .map(|()| "blk tracer".into())
-        .map_err(|e| e.to_string())
-}
-
 /// Checks for plain tracepoints, in an instance made for this.
 fn tracepoints() -> Result<String, String> {
     let found = check(&BLOCK_EVENTS);
@@ -369,10 +363,9 @@ pub fn choice(checks: &[Check]) -> (&'static str, &'static str) {
     let ok = |what: &str| checks.iter().any(|c| c.what == what && c.ok);
     let events = match () {
         () if ok("source bpf") => "bpf",
-        () if ok("source blktrace") => "blktrace",
-        () if ok("source ftrace") => "ftrace",
-        () if ok("BTF") => "bpf",
         () if ok("tracefs") => "tracefs",
+        () if ok("BTF") => "bpf",
+        () if ok("source blktrace") => "blktrace",
         () => "none",
     };
     let entries = match () {
@@ -396,22 +389,19 @@ mod tests {
             found: String::new(),
             cost: "",
         };
-        let mut checks = vec![
-            check("source blktrace", false),
-            check("source ftrace", true),
-            check("BTF", true),
-        ];
-        assert_eq!(choice(&checks), ("ftrace", "bpf"));
-        checks[0].ok = true;
-        assert_eq!(choice(&checks), ("blktrace", "bpf"));
-        let recorder = check("kernel's recorder", true);
-        assert_eq!(choice(std::slice::from_ref(&recorder)), ("none", "kernel"));
-        assert_eq!(choice(&[check("tracefs", true)]), ("tracefs", "tracefs"));
-        checks.push(recorder);
-        assert_eq!(choice(&checks), ("blktrace", "bpf"));
+        let mut checks = vec![check("source blktrace", true)];
+        assert_eq!(choice(&checks), ("blktrace", "none"));
+        checks.push(check("BTF", true));
+        assert_eq!(choice(&checks), ("bpf", "bpf"));
+        checks.push(check("tracefs", true));
+        assert_eq!(choice(&checks), ("tracefs", "bpf"));
         checks.push(check("source bpf", true));
         assert_eq!(choice(&checks), ("bpf", "bpf"));
-        assert_eq!(choice(&[check("BTF", true)]), ("bpf", "bpf"));
-        assert_eq!(choice(&[]), ("none", "none"));
+        checks.iter_mut().for_each(|check| check.ok = false);
+        assert_eq!(choice(&checks), ("none", "none"));
+        checks.push(check("tracefs", true));
+        assert_eq!(choice(&checks), ("tracefs", "tracefs"));
+        checks.push(check("kernel's recorder", true));
+        assert_eq!(choice(&checks), ("tracefs", "kernel"));
     }
 }

@@ -219,9 +219,6 @@ pub enum Error {
         "{0} passes its bios on to the disks of its paths (NVMe multipath), whose requests only our probes follow"
     )]
     RequestsOfPaths(String),
-    /// The kernel was built without its block tracer.
-    #[error("ftrace has no blk tracer (CONFIG_BLK_DEV_IO_TRACE)")]
-    NoBlkTracer,
     /// The kernel has no type information, which the probes need.
     #[error(
         "this kernel has no BTF ({0} is missing): \
@@ -446,25 +443,25 @@ mod tests {
         };
         let no_btf = Error::ProbesRefused(Arc::new(Error::NoBtf("/sys/kernel/btf/vmlinux")));
         let error = Error::NoEvents(vec![
-            refused("source", "ftrace", Error::NoBlkTracer),
+            refused("source", "blktrace", Error::NoSegments("x")),
             refused("source", "bpf", no_btf),
         ]);
         assert_eq!(
             error.to_string(),
             "no source of block events: \
-             source ftrace not taken: ftrace has no blk tracer (CONFIG_BLK_DEV_IO_TRACE); \
+             source blktrace not taken: x writes its files itself: a recording by it cannot be cut into segments; \
              source bpf not taken: this kernel has no BTF (/sys/kernel/btf/vmlinux is missing): \
              BPF entries need 5.8 or later with CONFIG_DEBUG_INFO_BTF, or a file of the kernel's BTF (--btf)"
         );
         let error = Error::NoEntries(vec![
             refused("entries", "bpf", Error::bpf("x")),
-            refused("entries", "kernel", Error::NoBlkTracer),
+            refused("entries", "kernel", Error::bpf("z")),
             refused("entries", "tracefs", Error::bpf("y")),
         ]);
         assert_eq!(
             error.to_string(),
             "no source of entries: BPF probes: x; \
-             ftrace has no blk tracer (CONFIG_BLK_DEV_IO_TRACE); BPF probes: y; --entries none does without"
+             BPF probes: z; BPF probes: y; --entries none does without"
         );
     }
 }

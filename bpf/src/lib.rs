@@ -56,6 +56,7 @@ pub use machine::user::User;
 pub use record::{
     Options, Outcome, Progress, Segments, Size, check, check_output, record, segment,
 };
+pub use sink::NameFilter;
 pub use source::bpf::RingSize;
 pub use source::recorder::KernelPaths;
 pub use workplace::{FreshKind, FreshOptions, Site, Workplace, aside, prepare, settle};

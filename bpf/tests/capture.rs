@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Captures on loop-mounted ext4 by every source, compared with FIEMAP and the writers' own pids.
 //!
-//! The tests run one at a time: ftrace has one user, and signal handlers belong to the process.
+//! The tests run one at a time: signal handlers belong to the process.
 
 mod captured;
 
@@ -26,17 +26,17 @@ const ADDPART: Need = Need::Tool("addpart", "util-linux");
 
 fn main() -> ExitCode {
     let mut all = tests![
-        a_partition_and_its_disk needs [Need::Loop, Need::Btf, Need::BlkTracer, SFDISK],
+        a_partition_and_its_disk needs [Need::Loop, Need::Btf, Need::Filesystem("tracefs"), SFDISK],
         a_disk_syncs_what_is_on_its_partitions needs [Need::Loop, Need::Btf, SFDISK],
         sectors_of_one_page_have_dirtiers_of_their_own needs [Need::Loop, Need::Btf, SFDISK, ADDPART],
-        ftrace_and_bpf_tell_the_same needs [Need::Loop, Need::Btf, Need::BlkTracer, FIO],
+        tracepoints_and_bpf_tell_the_same needs [Need::Loop, Need::Btf, Need::Filesystem("tracefs"), FIO],
         nothing_is_missing_at_the_end needs [Need::Loop, Need::Btf, FIO],
         nothing_is_missing_at_the_end_of_many needs [Need::Loop, Need::Btf, FIO, Need::Minutes],
         a_load_that_goes_on_has_an_end needs [Need::Loop, Need::Btf, FIO],
         small_rings_are_emptied_in_time needs [Need::Loop, Need::Btf, FIO],
         the_reader_sleeps_while_there_is_little needs [Need::Loop, Need::Btf, FIO],
         plain_tracepoints_tell_what_the_probes_tell needs [Need::Loop, SFDISK],
-        other_probes_are_not_loaded needs [Need::Loop, Need::Btf, Need::BlkTracer],
+        other_probes_are_not_loaded needs [Need::Loop, Need::Btf, Need::Filesystem("tracefs")],
     ];
     all.extend(["none", "mq-deadline", "bfq"].map(|scheduler| {
         Test::new(
@@ -240,7 +240,7 @@ fn a_partition_and_its_disk() {
         file.display()
     );
     for device in [disk.device(), disk.disk()] {
-        for source in [Choice::Bpf, Choice::Ftrace] {
+        for source in [Choice::Bpf, Choice::Tracefs] {
             let got = capture(device, source, &script);
             got.assert_nothing_lost();
             let ino = file.metadata().unwrap().ino();
@@ -331,14 +331,14 @@ fn check_covered(got: &Captured, start: u64, whole: bool) {
     }
 }
 
-fn ftrace_and_bpf_tell_the_same() {
+fn tracepoints_and_bpf_tell_the_same() {
     // Queued bios are reported by the probes for entries, or by one for events.
     for entries in [Entries::Bpf, Entries::None] {
-        ftrace_and_bpf_with(entries);
+        tracepoints_and_bpf_with(entries);
     }
 }
 
-fn ftrace_and_bpf_with(entries: Entries) {
+fn tracepoints_and_bpf_with(entries: Entries) {
     let disk = LoopExt4::new(&LoopOptions {
         scheduler: Some("mq-deadline".into()),
         mount_options: "discard".into(),
@@ -358,12 +358,12 @@ fn ftrace_and_bpf_with(entries: Entries) {
     );
     // While these run, a kernel may keep BPF programs from running: see completions_are_fios.
     let mut of_first = threads_of_first();
-    // The BPF capture runs inside the ftrace one, and the queue is quiet at its start and end.
+    // The BPF capture runs inside the other one, and the queue is quiet at its start and end.
     let dir = tempfile::tempdir().unwrap();
     let outer = dir.path().join("outer.most");
     let inner_ended = dir.path().join("inner-ended");
     let until_then = format!("until [ -e {} ]; do sleep 0.1; done", inner_ended.display());
-    let mut around = options(disk.device(), outer.clone(), Choice::Ftrace, &until_then);
+    let mut around = options(disk.device(), outer.clone(), Choice::Tracefs, &until_then);
     around.sync = false;
     let device = disk.device().to_owned();
     let outer_run = std::thread::spawn(move || record(&around).unwrap());
@@ -386,12 +386,22 @@ fn ftrace_and_bpf_with(entries: Entries) {
     assert!(names.all(|name| name.time_ns >= clock.start_mono_ns));
     let quiet = 300_000_000;
     let common = clock.start_mono_ns + quiet..clock.stop_mono_ns - quiet;
+    // Plain tracepoints record no others.
+    let of_life_cycles = [
+        ta::QUEUE,
+        ta::SPLIT,
+        ta::INSERT,
+        ta::ISSUE,
+        ta::REQUEUE,
+        ta::COMPLETE,
+    ];
     let count = |c: &Captured| {
         let mut counts = BTreeMap::new();
         for e in c
             .events
             .iter()
             .filter(|e| !e.is_note() && common.contains(&e.time_ns))
+            .filter(|e| of_life_cycles.contains(&e.act()))
             .filter(|e| e.act() != ta::COMPLETE || !of_first.contains(&e.pid))
         {
             *counts.entry((e.act(), e.action >> 16)).or_insert(0u32) += 1;
@@ -669,7 +679,7 @@ fn other_probes_are_not_loaded() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let dir = tempfile::tempdir().unwrap();
     for (source, entries, expected) in [
-        (Choice::Ftrace, Entries::Bpf, [false, true, true]),
+        (Choice::Tracefs, Entries::Bpf, [false, true, true]),
         (Choice::Bpf, Entries::None, [true, false, false]),
         (Choice::Bpf, Entries::Bpf, [true, true, true]),
     ] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `record` with the kernel's own recorder. Its device and its settings are plain files here; the traced disk and
-//! ftrace are real.
+//! tracefs are real.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,9 +16,9 @@ const BTF: &str = "/sys/kernel/btf/vmlinux";
 
 fn main() -> ExitCode {
     run_one_by_one(tests![
-        entries_come_from_the_recorder needs [Need::Loop, Need::BlkTracer],
+        entries_come_from_the_recorder needs [Need::Loop, Need::Filesystem("tracefs")],
         no_recorder_and_no_btf needs [Need::Loop],
-        without_btf needs [Need::Loop, Need::BlkTracer, Need::Btf],
+        without_btf needs [Need::Loop, Need::Filesystem("tracefs"), Need::Btf],
     ])
 }
 
@@ -75,12 +75,12 @@ impl Fake {
         Options {
             device: device.to_owned(),
             output,
-            source: Choice::Ftrace,
+            source: Choice::Tracefs,
             events: Events::default(),
             entries,
             kernel: self.paths.clone(),
-            files: "temp".into(),
-            snapshot: false,
+            files: "temp".parse().unwrap(),
+            no_snapshot: true,
             argv: ["sh", "-ec", &script].map(Into::into).to_vec(),
             ..Options::default()
         }

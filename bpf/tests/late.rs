@@ -39,7 +39,7 @@ fn options(device: &Path, output: PathBuf, script: &str) -> Options {
         output,
         source: Choice::Bpf,
         entries: Entries::None,
-        snapshot: true,
+        no_snapshot: false,
         argv: ["sh", "-ec", script].map(Into::into).to_vec(),
         ..Options::default()
     }
@@ -237,7 +237,7 @@ fn image(path: &Path) {
 
 /// Records while nothing is mounted, and returns the note that tells what changed about the disk.
 fn changed(disk: &LoopExt4, script: &str) -> String {
-    let manifest = recorded(disk, script, |options| options.wait_for_descendants = true);
+    let manifest = recorded(disk, script, |options| options.no_wait = false);
     assert_is_whole(&manifest);
     assert_says(&manifest, " changed while it was recorded: ")
 }

@@ -103,7 +103,7 @@ fn names_of_unlinked_linked_and_long() {
         Choice::Bpf,
         &script,
     );
-    opts.files = "temp".into();
+    opts.files = "temp".parse().unwrap();
     record(&opts).unwrap();
     let bundle = Bundle::open(&opts.output).unwrap();
     let mut named: HashMap<Vec<u8>, Flags> = HashMap::new();

@@ -48,7 +48,7 @@ fn recorded_with(disk: &LoopExt4, script: &str, options: Options) -> Recording {
     let options = Options {
         device: disk.device().to_owned(),
         output: output.clone(),
-        snapshot: false,
+        no_snapshot: true,
         argv: ["sh", "-ec", script].map(Into::into).to_vec(),
         ..options
     };

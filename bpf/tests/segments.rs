@@ -20,12 +20,12 @@ use test_support::{Need, run_one_by_one, tests, wait};
 
 const FIO: Need = Need::Tool("fio", "fio");
 const BPF: [Need; 3] = [Need::Loop, Need::Btf, FIO];
-const BOTH: [Need; 4] = [Need::Loop, Need::Btf, Need::BlkTracer, FIO];
+const BOTH: [Need; 4] = [Need::Loop, Need::Btf, Need::Filesystem("tracefs"), FIO];
 
 fn main() -> ExitCode {
     run_one_by_one(tests![
         segments_have_everything_once needs BOTH,
-        segments_by_ftrace needs BOTH,
+        segments_by_tracepoints needs BOTH,
         buffered_files_across_cuts needs BPF,
         the_oldest_goes needs BPF,
         segments_are_packed needs BPF,
@@ -42,7 +42,7 @@ fn options(device: &Path, output: PathBuf, source: Choice, each: Size, script: &
         output,
         source,
         entries: Entries::Bpf,
-        snapshot: false,
+        no_snapshot: true,
         segments: Some(Segments { each, keep: None }),
         argv: ["sh", "-ec", script].map(Into::into).to_vec(),
         ..Options::default()
@@ -213,7 +213,7 @@ fn sum(all: &[Read], of: impl Fn(&Read) -> u64) -> u64 {
     all.iter().map(of).sum()
 }
 
-/// The events are compared with fio's own count, and with a trace that ftrace makes at the same time.
+/// The events are compared with fio's own count, and with a trace that plain tracepoints make at the same time.
 fn segments_have_everything_once() {
     let disk = raw_disk();
     let dir = tempfile::tempdir().unwrap();
@@ -224,7 +224,7 @@ fn segments_have_everything_once() {
     let mut around = options(
         disk.device(),
         outer.clone(),
-        Choice::Ftrace,
+        Choice::Tracefs,
         Size::Bytes(1),
         &until_then,
     );
@@ -280,10 +280,10 @@ fn segments_have_everything_once() {
         all.iter().for_each(Read::assert_readable_alone);
     }
     // The tracer of a busy machine may lose events, and then says so.
-    let dropped = whole.manifest.losses["events_tracer"];
+    let dropped = whole.manifest.losses["events_tracefs"];
     assert!(
         traced(&whole) == fio || dropped > 0,
-        "by ftrace: {} of {fio}",
+        "by tracepoints: {} of {fio}",
         traced(&whole)
     );
     let cut_in_the_middle = all.iter().filter(|s| s.segment().under_way > 0).count();
@@ -298,14 +298,14 @@ fn traced(outcome: &Outcome) -> u64 {
     }
 }
 
-fn segments_by_ftrace() {
+fn segments_by_tracepoints() {
     let disk = raw_disk();
     let dir = tempfile::tempdir().unwrap();
     let report = dir.path().join("fio.json");
     let opts = options(
         disk.device(),
         dir.path().join("t.most"),
-        Choice::Ftrace,
+        Choice::Tracefs,
         Size::Bytes(8 << 20),
         &writes(&disk, 3, &report),
     );

@@ -2,15 +2,12 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Prints every row of the results that lie here; docs/FIGURES.md has the most important ones.
 
-usage: tables.py [MOSTRACE]     the program that reads them; the one on PATH by default
+usage: tables.py
 """
-import csv
-import io
 import pathlib
-import subprocess
-import sys
 
-MOSTRACE = sys.argv[1] if len(sys.argv) > 1 else "mostrace"
+import experiment
+
 HERE = pathlib.Path(__file__).parent
 BYTES = ["write_bytes", "write_bytes_ci_percent", "journal_bytes", "metadata_bytes"]
 SQLITE = ["syncs", "writes", "device_flushes", "called_bytes", *BYTES, "rollback_journal_bytes", "wal_bytes", "db_bytes", "rest_bytes", "unknown_bytes", "runs"]
@@ -28,25 +25,21 @@ TABLES = {
 }
 
 
-def rows(name, *options):
-    """What `experiment` says, a dict for each row."""
-    results = next(HERE.glob(f"{name}.*jsonl"))
-    command = [MOSTRACE, "experiment", HERE / f"{name}.toml", "--results", results, "--no-run", "--format", "csv", *options]
-    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return list(csv.DictReader(io.StringIO(text)))
+def results(name):
+    """The definition, and what was measured of it."""
+    definition = experiment.Definition.read(HERE / f"{name}.toml")
+    return definition, experiment.Results(next(HERE.glob(f"{name}.*jsonl")), definition, to_write=False)
 
 
 def shown(column, value):
     """Bytes are whole, all other quotients have two digits after the point."""
-    try:
-        number = float(value)
-    except ValueError:
+    if not isinstance(value, (int, float)):
         return value or "–"
     if column.endswith("_ci_percent"):
-        return f"{number:.1f}"
+        return f"{value:.1f}"
     if column.endswith("_bytes"):
-        return f"{number:,.0f}"
-    return f"{number:,.2f}" if "." in value else value
+        return f"{value:,.0f}"
+    return f"{value:,.2f}" if isinstance(value, float) else str(value)
 
 
 def markdown(table):
@@ -60,8 +53,8 @@ def markdown(table):
 
 def cells(name, wanted):
     """The columns that are wanted and say anything."""
-    table = rows(name)
-    says = [column for column in wanted if any(row.get(column) not in (None, "", "0.0") for row in table)]
+    table = experiment.table(*results(name))
+    says = [column for column in wanted if any(row.get(column) not in (None, "", 0) for row in table)]
     return [{column: row[column] for column in says} for row in table]
 
 
@@ -69,7 +62,7 @@ def claims(kind):
     """Cells in which a claim comes to the same are one row."""
     groups = {}
     for name in TABLES:
-        for row in rows(name, "--claims"):
+        for _, row in experiment.judged(*results(name)):
             if row["kind"] == kind:
                 groups.setdefault((name, *(v for c, v in row.items() if c != "cell")), []).append(row)
     for (name, *_), same in groups.items():
@@ -79,14 +72,14 @@ def claims(kind):
         values = {parameter: "|".join(dict.fromkeys(other[parameter] for other in words)) for parameter in words[0]}
         cell = row["cell"] if len(same) == 1 else " ".join(f"{p}={v}" for p, v in values.items())
         count = f" ({len(same)} cells)" if len(same) > 1 else ""
-        slack = float(row["tolerance_percent"])
-        control = f"{row['control']}: {float(row['control_ours']):,.2f}" if row["control_ours"] else ""
+        slack = row["tolerance_percent"]
+        control = f"{row['control']}: {row['control_ours']:,.2f}" if row["control_ours"] is not None else ""
         yield {
             "cell": f"{name}: {cell}{count}".replace("|", "/"),
             "figure": row["figure"],
             "unit": row["unit"],
             "claimed": row["claimed"] + (f" ± {slack:.0f} %" if slack else ""),
-            "ours": f"{float(row['ours']):.2f}",
+            "ours": row["ours"],
             "verdict": row["verdict"],
             "control cell": control,
             "why": row["why"],

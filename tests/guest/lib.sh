@@ -118,7 +118,7 @@ check_bundle() {
 
 # every_source: records SQLite by each source of block events; all must report the same about its files.
 every_source() {
-	for source in blktrace ftrace bpf; do
+	for source in blktrace tracefs bpf; do
 		step "record by $source"
 		mostrace record -d "$loop" -o "$source.most" --source "$source" --sync -- \
 			mostrace workload sqlite --transactions 50 --overwrite "$mnt/test.db"
@@ -147,6 +147,6 @@ keep_sqlite() {
 # keep_every_source: records SQLite by each source of block events, with entries from the probes; with plain tracepoints
 # for events, the entries come from these too.
 keep_every_source() {
-	for source in blktrace ftrace bpf; do keep_sqlite $source --source $source --entries bpf; done
+	for source in blktrace bpf; do keep_sqlite $source --source $source --entries bpf; done
 	keep_sqlite tracefs --source tracefs --entries tracefs
 }

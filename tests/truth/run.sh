@@ -48,7 +48,7 @@ overlaps() {
 	for _ in 1 2 3 4 5 6 7 8; do
 		for scheduler in none mq-deadline; do
 			try --queue scheduler=$scheduler --record "--source bpf" overlap
-			try --queue scheduler=$scheduler --record "--source ftrace" overlap
+			try --queue scheduler=$scheduler --record "--source tracefs" overlap
 		done
 	done
 }
@@ -85,7 +85,7 @@ try --queue scheduler=none
 try --queue scheduler=mq-deadline --queue max_sectors_kb=16
 try --queue scheduler=bfq
 try --queue scheduler=kyber
-try --record "--source ftrace"
+try --record "--source tracefs"
 try --record "--files temp"
 try --record "--entries none"
 try --record "--source bpf"

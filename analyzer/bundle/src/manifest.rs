@@ -254,7 +254,7 @@ pub struct Clock {
 /// The sources of events and entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sources {
-    /// The source of block events: `blktrace`, `ftrace`, `bpf` or `tracefs`.
+    /// The source of block events: `bpf`, `tracefs` or `blktrace`; in older bundles also `ftrace`.
     pub events: String,
     /// The source of entries: `bpf`, `kernel`, `tracefs` or `none`.
     pub entries: String,

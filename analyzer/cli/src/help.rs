@@ -12,7 +12,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
         &["measure", "record", "top", "ledger", "phone", "doctor"],
     ),
     ("Ask a recording", &["analyze", "report", "diff", "query"]),
-    ("Hold and replay", &["check", "replay", "experiment"]),
+    ("Hold and replay", &["check", "replay"]),
     (
         "Rows, formats, loads",
         &["events", "export", "map", "workload", "schema"],

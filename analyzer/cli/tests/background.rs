@@ -2,7 +2,7 @@
 //! The causes of what a filesystem writes for no call on a file: mounting, unmounting, lazy initialisation, the cleanup of
 //! orphans. First bundles that are made by hand, then recordings of ext4 on a loop device.
 //!
-//! The tests run one at a time, because ftrace has one user.
+//! The tests run one at a time, because each makes its own load.
 
 mod judged;
 mod run;

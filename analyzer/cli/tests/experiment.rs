@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `mostrace experiment` as a user runs it: claims against measurements, and interruptions. The tests run one at a time,
-//! because ftrace has one user.
+//! `lab/experiments/experiment.py` as a user runs it: claims against measurements, and interruptions. The tests run one at a
+//! time, because each makes its own load.
 
 mod run;
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
-use std::os::unix::fs::{chown, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-use run::{program, say, succeeds};
+use run::{say, succeeds};
 use test_support::{Need, run_one_by_one, tests, wait};
 
-const LIVE: [Need; 2] = [Need::Loop, Need::Btf];
+const PYTHON: Need = Need::Tool("python3", "python3");
+const LIVE: [Need; 3] = [Need::Loop, Need::Btf, PYTHON];
 
 fn main() -> ExitCode {
     run_one_by_one(tests![
@@ -24,22 +25,37 @@ fn main() -> ExitCode {
         a_cell_that_cannot_be_measured_stops_no_other needs LIVE,
         a_guest_has_what_this_kernel_lacks needs [
             Need::Minutes,
+            PYTHON,
             Need::Tool("qemu-system-x86_64", "qemu-system-x86"),
             Need::Tool("busybox", "busybox-static"),
         ],
-        results_are_one_experiments,
-        what_is_no_file_of_results_stays_as_it_is,
-        results_go_where_no_link_leads needs [Need::Loop],
+        results_are_one_experiments needs [PYTHON],
+        what_is_no_file_of_results_stays_as_it_is needs [PYTHON],
+        results_go_where_no_link_leads needs [PYTHON],
         what_is_kept_takes_the_place_of_a_bundle_alone needs LIVE,
-        the_shipped_ones_are_sound,
-        parts_of_shipped_results_are_the_whole,
+        the_shipped_ones_are_sound needs [PYTHON],
+        parts_of_shipped_results_are_the_whole needs [PYTHON],
+        what_it_calculates_is_right needs [PYTHON],
     ])
 }
 
 fn experiment(file: &Path) -> Command {
-    let mut command = program();
-    command.arg("experiment").arg(file);
+    let mut command = Command::new("python3");
     command
+        .arg("-B")
+        .arg(shipped().join("experiment.py"))
+        .arg(file)
+        .env("MOSTRACE", env!("CARGO_BIN_EXE_mostrace"));
+    command
+}
+
+/// The module's own tests.
+fn what_it_calculates_is_right() {
+    let mut tests = Command::new("python3");
+    tests
+        .args(["-B", "-m", "unittest", "discover"])
+        .arg(shipped().join("tests"));
+    succeeds(&mut tests);
 }
 
 fn shipped() -> PathBuf {
@@ -199,7 +215,8 @@ fn what_is_killed_goes_on_where_it_was() {
     let twice = say(experiment(&file).args(columns)).out;
     assert_eq!(twice, "n,runs\n1,2\n2,2\n3,2\n4,2\n");
     let again = say(&mut experiment(&file));
-    assert_eq!((again.status, again.out), (Some(0), said.out));
+    assert_eq!((again.status, &again.out), (Some(0), &said.out));
+    again.complains("measured 0 cells now (0 runs), read 4 cells from ");
     assert_eq!(lines(&results), all);
 }
 
@@ -209,18 +226,15 @@ fn a_cell_that_cannot_be_measured_stops_no_other() {
     let text = "name = 'x'\ncommand = 'touch f'\n[matrix]\nmkfs = ['-b 77', '-b 4096']\n[repeat]\nmost = 1\n";
     fs::write(&file, text).unwrap();
     let said = say(experiment(&file).args(["--format", "csv"])).ended(1);
+    said.complains("measured 1 cell now (1 run), read 0 cells from ");
     let rows: Vec<&str> = said.out.lines().skip(1).collect();
     assert!(
         rows.len() == 1 && rows[0].starts_with("-b 4096,1,"),
         "{}",
         said.out
     );
-    let told: Vec<&str> = said.err.lines().collect();
-    assert!(
-        told[0].starts_with("mostrace: error: mkfs=-b 77: mke2fs: "),
-        "{told:?}"
-    );
-    assert_eq!(told[1..], ["mostrace: one cell could not be measured"]);
+    said.complains("experiment: error: mkfs=-b 77: mke2fs: ");
+    said.complains("experiment: 1 cell could not be measured");
 }
 
 /// The results continue from guest to guest, and what cannot be measured there is reported.
@@ -244,7 +258,9 @@ fn a_guest_has_what_this_kernel_lacks() {
     ] {
         let said = say(experiment(&file).args(guest).args(["--only", only]));
         assert_eq!((said.status, &*said.out), (Some(1), rows), "{}", said.err);
-        let told = format!("mostrace: error: {only} mkfs=--no-such: mkfs.");
+        let told = format!(
+            "experiment: error: {only} mkfs=--no-such: in the guest: failed: mostrace: mkfs."
+        );
         said.complains(&told);
     }
     let results = lines(&folder.path().join("x.6.12.jsonl"));
@@ -254,11 +270,15 @@ fn a_guest_has_what_this_kernel_lacks() {
     assert_eq!(counts, ["1", "0", "1", "0"]);
 }
 
-/// Returns the definition's identity.
-fn identity(file: &Path) -> String {
-    mostrace_tables::lab::experiment::Definition::read(file)
-        .unwrap()
-        .identity
+/// Returns the first line of results of the cheap experiment.
+fn header() -> String {
+    let parts = serde_json::json!([
+        ["sh", "-c", "cat ready; echo {n} >f; sync f"],
+        ["touch", "ready"],
+        {},
+        ["n"]
+    ]);
+    serde_json::json!({"experiment": "cheap", "identity": parts.to_string()}).to_string()
 }
 
 fn results_are_one_experiments() {
@@ -268,8 +288,7 @@ fn results_are_one_experiments() {
     let list = || say(experiment(&file).arg("--list"));
     assert_eq!(list().out, "0 n=1\n0 n=2\n0 n=3\n0 n=4\n");
     assert!(!results.exists(), "looking leaves nothing");
-    let header = serde_json::json!({"experiment": "cheap", "identity": identity(&file)});
-    fs::write(&results, format!("{header}\n")).unwrap();
+    fs::write(&results, header() + "\n").unwrap();
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, text.replace("[1, 2, 3, 4]", "[1, 2, 3, 4, 5]")).unwrap();
     assert_eq!(
@@ -284,7 +303,7 @@ fn results_are_one_experiments() {
     assert_eq!(
         said.err,
         format!(
-            "mostrace: {name}: belongs to another experiment, or what is measured has changed: move it away\n"
+            "experiment: {name}: belongs to another experiment, or what is measured has changed: move it away\n"
         )
     );
     fs::write(&file, text).unwrap();
@@ -293,24 +312,24 @@ fn results_are_one_experiments() {
     assert!(
         list()
             .err
-            .starts_with(&format!("mostrace: {name}: line 2: missing field"))
+            .starts_with(&format!("experiment: {name}: line 2: is not a measurement"))
     );
     fs::write(&results, "nothing\n").unwrap();
     assert_eq!(
         list().err,
-        format!("mostrace: {name}: is not a file of an experiment's results\n")
+        format!("experiment: {name}: is not a file of an experiment's results\n")
     );
     fs::remove_file(&results).unwrap();
     let held = fs::File::create(&results).unwrap();
     held.lock().unwrap();
     let said = say(&mut experiment(&file));
-    let busy = format!("mostrace: {name}: another experiment writes to it\n");
+    let busy = format!("experiment: {name}: another experiment writes to it\n");
     assert_eq!((said.status, said.err), (Some(1), busy));
     assert_eq!(list().status, Some(0), "looking is free");
     let unknown = say(experiment(&file).args(["--only", "m=1"]));
     assert_eq!(
         (unknown.status, unknown.err.as_str()),
-        (Some(2), "mostrace: --only m: the parameters are n\n")
+        (Some(2), "experiment: --only m: the parameters are n\n")
     );
     let never = say(experiment(&file).args(["--only", "n=nosuch"]));
     assert_eq!((never.status, never.err.lines().count()), (Some(2), 1));
@@ -322,8 +341,10 @@ fn what_is_no_file_of_results_stays_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let file = cheap(folder.path());
     let notes = folder.path().join("notes.txt");
-    let header = serde_json::json!({"experiment": "cheap", "identity": identity(&file)});
-    let other = format!("{{\"experiment\":\"other\",\"identity\":\"\"}}\n{header}");
+    let other = format!(
+        "{{\"experiment\":\"other\",\"identity\":\"\"}}\n{}",
+        header()
+    );
     for text in [
         &b"one line"[..],
         b"first\nsecond",
@@ -335,7 +356,7 @@ fn what_is_no_file_of_results_stays_as_it_is() {
         fs::write(&notes, text).unwrap();
         let said = say(experiment(&file).arg("--results").arg(&notes));
         assert_eq!((said.status, said.out.as_str()), (Some(1), ""));
-        let name = format!("mostrace: {}: ", notes.display());
+        let name = format!("experiment: {}: ", notes.display());
         assert!(said.err.starts_with(&name), "{}", said.err);
         assert_eq!(said.err.lines().count(), 1, "{}", said.err);
         assert_eq!(fs::read(&notes).unwrap(), text);
@@ -343,8 +364,7 @@ fn what_is_no_file_of_results_stays_as_it_is() {
         assert_eq!((listed.status, listed.err), (Some(1), said.err));
     }
     // This is what a process leaves that was killed while writing its first line.
-    let line = serde_json::to_string(&header).unwrap();
-    fs::write(&notes, &line[..20]).unwrap();
+    fs::write(&notes, &header()[..20]).unwrap();
     succeeds(experiment(&file).arg("--list").arg("--results").arg(&notes));
 }
 
@@ -353,25 +373,20 @@ fn results_go_where_no_link_leads() {
     let folder = tempfile::tempdir().unwrap();
     let file = cheap(folder.path());
     let victim = folder.path().join("victim");
-    let theirs = folder.path().join("theirs");
-    fs::create_dir(&theirs).unwrap();
-    chown(&theirs, Some(65534), Some(65534)).unwrap();
-    let named = theirs.join("r.jsonl");
-    let measure = || {
+    let named = folder.path().join("r.jsonl");
+    let refused = |says: &str| {
         let said = say(experiment(&file).arg("--results").arg(&named));
+        let line = format!("experiment: {}: {says}\n", named.display());
         assert_eq!((said.status, said.out.as_str()), (Some(1), ""));
-        said.err
+        assert_eq!(said.err, line);
     };
-    let name = named.display();
     symlink(&victim, &named).unwrap();
-    let says = "is a symbolic link that others can change: root does not write through it";
-    assert_eq!(measure(), format!("mostrace: {name}: {says}\n"));
+    refused("Too many levels of symbolic links");
     assert!(!victim.exists());
     fs::remove_file(&named).unwrap();
     fs::write(&victim, "").unwrap();
     fs::hard_link(&victim, &named).unwrap();
-    let says = "has another name too: root does not write to it";
-    assert_eq!(measure(), format!("mostrace: {name}: {says}\n"));
+    refused("is not a file, or has another name too");
     assert_eq!(fs::read(&victim).unwrap(), b"");
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Filesystems without a map: what is named on each, and which device a folder of theirs is on. The tests run one at a time,
-//! because ftrace has one user.
+//! because each makes its own load.
 
 mod run;
 

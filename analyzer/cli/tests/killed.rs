@@ -3,7 +3,7 @@
 //! be read, and nothing of the tracing is left. This takes twenty seconds; with `MOSTRACE_LONG=1`, ten minutes. The guard is
 //! also killed, alone and with the recorder.
 //!
-//! The tests run one at a time, because ftrace has one user.
+//! The tests run one at a time, because each counts what is left on the machine.
 
 mod run;
 
@@ -20,17 +20,16 @@ use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, run_one_by_one, tests, tool, wait};
 
 const FIO: Need = Need::Tool("fio", "fio");
-const NEEDS: [Need; 4] = [Need::Loop, Need::Btf, Need::BlkTracer, FIO];
-const TRACER_NEEDS: [Need; 3] = [Need::Loop, Need::Btf, Need::BlkTracer];
-const TRACEFS: &str = "/sys/kernel/tracing";
-const TRACER: &str = "/sys/kernel/tracing/current_tracer";
+const NEEDS: [Need; 4] = [Need::Loop, Need::Btf, Need::Filesystem("tracefs"), FIO];
+const GUARD_NEEDS: [Need; 3] = [Need::Loop, Need::Btf, Need::Filesystem("tracefs")];
+const INSTANCES: &str = "/sys/kernel/tracing/instances";
 
 fn main() -> ExitCode {
     run_one_by_one(tests![
-        a_killed_guard needs TRACER_NEEDS,
-        a_guard_killed_with_its_recorder needs TRACER_NEEDS,
+        a_killed_guard needs GUARD_NEEDS,
+        a_guard_killed_with_its_recorder needs GUARD_NEEDS,
         killed_at_random needs NEEDS,
-        killed_at_random_for_ten_minutes needs [Need::Loop, Need::Btf, Need::BlkTracer, FIO, Need::Minutes],
+        killed_at_random_for_ten_minutes needs [Need::Loop, Need::Btf, Need::Filesystem("tracefs"), FIO, Need::Minutes],
     ])
 }
 
@@ -146,13 +145,9 @@ fn left() -> Vec<String> {
     guards.chain(held).collect()
 }
 
-fn assert_nothing_is_traced(disk: &LoopExt4) {
-    let name = disk.disk().file_name().unwrap().to_owned();
-    let enable = Path::new("/sys/block").join(name).join("trace/enable");
-    wait::until("the tracing goes on", || {
-        fs::read_to_string(TRACER).unwrap().trim() == "nop"
-            && fs::read_to_string(&enable).unwrap().trim() == "0"
-            && left().is_empty()
+fn assert_nothing_is_left(recorder: u32) {
+    wait::until("something is left", || {
+        instances(recorder) == 0 && left().is_empty()
     });
 }
 
@@ -169,7 +164,7 @@ fn killed(time: Duration, times: u32) {
     for round in 0..times {
         let place = dir.path().join(format!("killed-{round}"));
         fs::create_dir(&place).unwrap();
-        let source = ["bpf", "ftrace"][round as usize % 2];
+        let source = ["bpf", "tracefs"][round as usize % 2];
         let mut recorder = record(disk.device(), &place.join("t.most"), source, &temporary)
             .args(["--segment", "1s", "-w", "3600"])
             .spawn()
@@ -193,13 +188,12 @@ fn killed(time: Duration, times: u32) {
         std::thread::sleep(share * (500 + u32::try_from(chance).unwrap()) / 1000);
         recorder.kill().unwrap();
         recorder.wait().unwrap();
-        assert_nothing_is_traced(&disk);
+        assert_nothing_is_left(recorder.id());
         let (more, their_events) = read(&place);
         (finished, events) = (finished + more, events + their_events);
         fs::remove_dir_all(&place).unwrap();
     }
     full_disk(&disk, &temporary, dir.path());
-    assert_nothing_is_traced(&disk);
     drop(load);
     let ended = record(
         disk.device(),
@@ -227,10 +221,13 @@ fn full_disk(disk: &LoopExt4, temporary: &Path, dir: &Path) {
         assert!(done.unwrap().success(), "{command}");
     };
     mount("mount", &["-t", "tmpfs", "-o", "size=24m", "tmpfs"]);
-    let ended = record(disk.device(), &small.join("t.most"), "ftrace", temporary)
+    let recorder = record(disk.device(), &small.join("t.most"), "tracefs", temporary)
         .args(["--segment", "1s", "-w", "3600"])
-        .output()
+        .spawn()
         .unwrap();
+    let pid = recorder.id();
+    let ended = recorder.wait_with_output().unwrap();
+    assert_nothing_is_left(pid);
     let all = segments(&small);
     let (finished, _) = read(&small);
     mount("umount", &[]);
@@ -245,80 +242,10 @@ fn full_disk(disk: &LoopExt4, temporary: &Path, dir: &Path) {
     );
 }
 
-/// ftrace's settings, changed from the defaults, so that restoring them can be checked.
-struct Settings(Vec<(&'static str, String)>);
-
-impl Settings {
-    fn change() -> Settings {
-        wait::until("ftrace is somebody's", || {
-            setting("current_tracer") == "nop"
-        });
-        let before = [("trace_clock", setting("trace_clock"))];
-        let before = before
-            .into_iter()
-            .chain([("buffer_size_kb", setting("buffer_size_kb"))]);
-        let before = Settings(before.collect());
-        fs::write(Path::new(TRACEFS).join("trace_clock"), "global").unwrap();
-        fs::write(Path::new(TRACEFS).join("buffer_size_kb"), "2000").unwrap();
-        before
-    }
-}
-
-impl Drop for Settings {
-    fn drop(&mut self) {
-        for (name, text) in &self.0 {
-            fs::write(Path::new(TRACEFS).join(name), text).unwrap();
-        }
-    }
-}
-
-/// Returns the clock in use, and the first one of the others.
-fn setting(name: &str) -> String {
-    let text = fs::read_to_string(Path::new(TRACEFS).join(name)).unwrap();
-    let chosen = text
-        .split_once('[')
-        .and_then(|(_, rest)| rest.split_once(']'));
-    let word = chosen.map_or(text.as_str(), |(word, _)| word);
-    word.split_ascii_whitespace()
-        .next()
-        .unwrap_or_default()
-        .to_owned()
-}
-
-fn settings(disk: &LoopExt4) -> Vec<String> {
-    let name = disk.disk().file_name().unwrap().to_owned();
-    let enable = Path::new("/sys/block").join(name).join("trace/enable");
-    let names = [
-        "current_tracer",
-        "tracing_on",
-        "trace_clock",
-        "buffer_size_kb",
-    ];
-    let switch = fs::read_to_string(enable).unwrap().trim().to_owned();
-    names.map(setting).into_iter().chain([switch]).collect()
-}
-
-/// The kernel rounds the buffer's size.
-fn assert_is_traced(disk: &LoopExt4) {
-    let settings = settings(disk);
-    let [tracer, on, clock, size, switch] = &settings[..] else {
-        unreachable!()
-    };
-    assert_eq!([tracer, on, clock, switch], ["blk", "1", "mono", "1"]);
-    assert!(size.parse::<u32>().unwrap() >= 8192, "{size}");
-}
-
-/// Waits for the settings, because other recorders may hold ftrace for a moment.
-fn assert_are(disk: &LoopExt4, expected: &[String], by: &str) {
-    wait::until(&format!("{by}: settings stay changed"), || {
-        settings(disk) == expected
-    });
-}
-
 /// Returns the instances of a recorder.
 fn instances(recorder: u32) -> usize {
     let of = format!("mostrace-{recorder}-");
-    let all = fs::read_dir(Path::new(TRACEFS).join("instances")).unwrap();
+    let all = fs::read_dir(INSTANCES).unwrap();
     let names = all.map(|i| i.unwrap().file_name().to_string_lossy().into_owned());
     names.filter(|name| name.starts_with(&of)).count()
 }
@@ -333,40 +260,18 @@ fn kill_guards(recorder: u32) {
 }
 
 /// Starts a recorder with this source and with entries of plain tracepoints, which need an instance; returns once it traces.
-/// Another recorder may have ftrace for a while.
 fn started(disk: &LoopExt4, output: &Path, source: &str) -> Child {
-    let mut running = None;
-    wait::until("ftrace is somebody's", || {
-        running = start(disk, output, source);
-        running.is_some()
-    });
-    running.unwrap()
-}
-
-/// Returns None if ftrace is in use.
-fn start(disk: &LoopExt4, output: &Path, source: &str) -> Option<Child> {
     let mut recorder = run::record(disk.device(), output)
         .args(["--no-snapshot", "--entries", "tracefs"])
         .args(["-w", "3600", "--source", source])
-        .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut has_ended = false;
     wait::until("no manifest", || {
-        has_ended = recorder.try_wait().unwrap().is_some();
-        has_ended || output.join(layout::MANIFEST).exists()
+        let ended = recorder.try_wait().unwrap();
+        assert!(ended.is_none(), "the recorder has ended: {ended:?}");
+        output.join(layout::MANIFEST).exists()
     });
-    if !has_ended {
-        return Some(recorder);
-    }
-    let output = recorder.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(
-        said.contains("tracer is taken") || said.contains("ftrace is in use"),
-        "{said}"
-    );
-    eprintln!("{said}");
-    None
+    recorder
 }
 
 fn notes(bundle: &Path) -> Vec<String> {
@@ -377,20 +282,13 @@ fn notes(bundle: &Path) -> Vec<String> {
 fn a_killed_guard() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let dir = tempfile::tempdir().unwrap();
-    let _before = Settings::change();
-    let as_before = settings(&disk);
-    assert_eq!(as_before[2], "global");
-    for (source, of_instances) in [("ftrace", 2), ("tracefs", 3), ("bpf", 2)] {
+    for (source, of_instances) in [("tracefs", 3), ("bpf", 2)] {
         let bundle = dir.path().join(format!("{source}.most"));
         let recorder = started(&disk, &bundle, source);
-        assert_eq!(instances(recorder.id()), of_instances);
-        if source == "ftrace" {
-            assert_is_traced(&disk);
-        }
         let pid = recorder.id();
+        assert_eq!(instances(pid), of_instances);
         kill_guards(pid);
         stop(recorder);
-        assert_are(&disk, &as_before, source);
         assert_eq!(instances(pid), 0);
         let notes = notes(&bundle);
         let says = "was killed (signal 9): another one was started to do it";
@@ -398,41 +296,29 @@ fn a_killed_guard() {
     }
 }
 
-/// Both are killed: the next recorder undoes their changes, and takes what was there before as what it must restore itself.
+/// Both are killed: the next recorder removes their instances, and leaves those of others alone.
 fn a_guard_killed_with_its_recorder() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let dir = tempfile::tempdir().unwrap();
-    let _before = Settings::change();
-    let as_before = settings(&disk);
-    assert_eq!(as_before[2], "global");
-    for next in ["ftrace", "bpf", "tracefs"] {
-        let mut recorder = started(&disk, &dir.path().join(format!("{next}.most")), "ftrace");
+    for next in ["bpf", "tracefs"] {
+        let mut recorder = started(&disk, &dir.path().join(format!("{next}.most")), "tracefs");
         kill_guards(recorder.id());
         recorder.kill().unwrap();
         recorder.wait().unwrap();
-        assert_is_traced(&disk);
-        assert_eq!(instances(recorder.id()), 2);
+        assert_eq!(instances(recorder.id()), 3);
         // A change to another recorder's instance would be reported there.
-        let other = started(
-            &disk,
-            &dir.path().join(format!("{next}-other.most")),
-            "tracefs",
-        );
-        assert_are(&disk, &as_before, next);
+        let other_bundle = dir.path().join(format!("{next}-other.most"));
+        let other = started(&disk, &other_bundle, "tracefs");
+        assert_eq!(instances(recorder.id()), 0);
         let bundle = dir.path().join(format!("{next}-next.most"));
         let mut again = run::record(disk.device(), &bundle);
         again.args(["--no-snapshot", "--entries=none", "--source", next]);
         let said = succeeds(again.args(["--", "true"])).err;
-        assert_are(&disk, &as_before, next);
-        assert_eq!((instances(recorder.id()), instances(other.id())), (0, 3));
+        assert_eq!(instances(other.id()), 3);
         stop(other);
-        let first = notes(&dir.path().join(format!("{next}-other.most")));
-        for says in [
-            "a recorder that was killed had left ftrace's settings changed: they were put back",
-            "instances of tracefs that killed recorders had left were removed before this recording: 2",
-        ] {
-            assert!(first.iter().any(|note| note.contains(says)), "{first:?}");
-        }
+        let first = notes(&other_bundle);
+        let says = "instances of tracefs that killed recorders had left were removed before this recording: 3";
+        assert!(first.iter().any(|note| note == says), "{first:?}");
         assert!(!said.contains("killed"), "{said}");
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `mostrace measure` as a user runs it: limits, users, filesystems, and what it leaves behind. The tests run one at a time,
-//! because ftrace has one user.
+//! because each makes its own load.
 
 mod run;
 

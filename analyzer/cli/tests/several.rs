@@ -22,7 +22,7 @@ fn main() -> ExitCode {
         the_tables_of_a_query_come_to_what_events_do,
         several_are_held_against_the_first,
         what_is_of_one_recording_refuses_several,
-        segments_come_to_what_one_piece_does needs [Need::Loop, Need::Btf, Need::BlkTracer],
+        segments_come_to_what_one_piece_does needs [Need::Loop, Need::Btf, Need::Filesystem("tracefs")],
     ])
 }
 
@@ -365,7 +365,7 @@ fn recorded_twice(disk: &LoopExt4) -> Option<tempfile::TempDir> {
             .spawn()
             .unwrap()
     };
-    let mut whole = record("whole.most", &["--source", "ftrace"]);
+    let mut whole = record("whole.most", &["--source", "tracefs"]);
     // A read is an event, and changes nothing.
     let input = format!("if={}", disk.device().display());
     wait::until("the recording", || {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Stores other than SQLite: their files have roles, and those who write for others are named in their place. The tests run
-//! one at a time, because ftrace has one user.
+//! one at a time, because each makes its own load.
 
 mod run;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `mostrace top`: what it shows of a running recording is what the segments contain. The tests run one at a time, because
-//! ftrace has one user.
+//! each makes its own load.
 
 mod run;
 

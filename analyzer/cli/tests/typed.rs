@@ -12,8 +12,6 @@ use test_support::{Need, run_one_by_one, tests};
 
 const LIVE: [Need; 3] = [Need::Loop, Need::Btf, Need::Tool("python3", "python3")];
 
-/// Commands that are not run, because they take an hour; tests/experiment.rs runs a smaller experiment.
-const TOO_LONG: &[&str] = &["sudo mostrace experiment "];
 /// Commands that run until they are interrupted.
 const ENDLESS: &[&str] = &["sudo mostrace top ", "sudo mostrace ledger start "];
 /// An exit status other than 0 that README mentions.
@@ -69,9 +67,6 @@ fn what_readme_has_is_run_as_it_is_typed() {
     let all = typed(&readme);
     assert!(all.len() >= 12, "{all:?}");
     for (line, is_shown) in all {
-        if TOO_LONG.iter().any(|verb| line.starts_with(verb)) {
-            continue;
-        }
         let is_endless = ENDLESS.iter().any(|verb| line.starts_with(verb));
         let before = if is_endless {
             "exec timeout --preserve-status -s INT 5 "

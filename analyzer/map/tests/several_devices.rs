@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use mostrace_map::class::{Class, Kind};
-use mostrace_map::fs::{ExternalJournal, Image, Joined, Part, PartDevice, build, ext4, parts};
+use mostrace_map::fs::{
+    DevicePart, ExternalJournal, Image, Joined, PartDevice, build, ext4, parts,
+};
 use mostrace_map::{ELSEWHERE, Extent, Map, Piece};
 use test_support::{run, tests};
 
@@ -140,11 +142,11 @@ fn a_journal_lies_behind_its_ext4() {
             uuid,
         };
         let image = Image::open(&disk).expect("disk");
-        let own = Part {
+        let own = DevicePart {
             device: PartDevice::First,
             bytes: Some(16 << 20),
         };
-        let other = Part {
+        let other = DevicePart {
             device: PartDevice::Journal(named),
             bytes: None,
         };

@@ -1,28 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Restores a machine's tracing settings, even if the recorder is killed.
+//! Restores what a recorder changes on the machine, even if the recorder is killed.
 //!
 //! A shell waits on a pipe from the recorder. The pipe closes when the recorder closes it or ends in any way, including SIGKILL;
 //! then the shell undoes the changes. There is no other way to undo, so this one is used every time. If the shell itself was
-//! killed, another one takes its place when the recorder ends. If both were killed, the next recorder lets the changes be undone
-//! (`leftovers`). Writes are retried for ten minutes: ftrace refuses a change of tracer as long as the ending recorder still has
-//! its pipes open, and a killed recorder that waits for a busy disk ends only when the disk has answered. The recorder itself waits
-//! only briefly. What no longer exists is left alone.
+//! killed, another one takes its place when the recorder ends. If both were killed, the next recorder removes the instances of
+//! tracefs that they left (`leftovers`). Steps are retried for ten minutes: an instance cannot be removed as long as the ending
+//! recorder still has its pipes open, and a killed recorder that waits for a busy disk ends only when the disk has answered. The
+//! recorder itself waits only briefly. What no longer exists is left alone.
 //!
-//! A process that is to be interrupted is started in the shell's process group, and the group is interrupted: the number of a
-//! process that has ended may be reused by then, but not that of a group with a member. The group is also interrupted if the
-//! recorder ends and no shell is left. The recorder and the shell (as its standard output) hold the lock of what is undone, so that
-//! nobody else gets it before.
+//! The recorder and the shell (as its standard output) hold the lock of what is undone, so that nobody else gets it before.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, set_parent_process_death_signal, waitid,
-};
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use crate::error::{At, Result};
 use crate::machine::lock::Lock;
@@ -31,10 +26,8 @@ use crate::machine::tool;
 const SCRIPT: &str = r#"
 trap '' INT TERM HUP
 read -r _
-given_up=
 again() {
-    [ $((tries += 1)) -le 6000 ] || given_up=y
-    [ ! "$given_up" ] && sleep 0.1
+    [ $((tries += 1)) -le 6000 ] && sleep 0.1
 }
 while [ $# -gt 0 ]; do
     tries=0
@@ -45,10 +38,6 @@ while [ $# -gt 0 ]; do
     remove)
         while [ -e "$2" ] && ! rmdir "$2" && again; do :; done
         shift 2 ;;
-    interrupt) kill -INT 0; shift ;;
-    forget)
-        [ "$given_up" ] || printf '%s\n' "$3" >"$2"
-        shift 3 ;;
     esac
 done 2>/dev/null
 "#;
@@ -66,26 +55,14 @@ pub enum Undo {
     Write(PathBuf, String),
     /// Remove a folder, in the way in which an instance of tracefs is removed.
     RemoveFolder(PathBuf),
-    /// Send SIGINT to the process that was started by [`Guard::adopt`].
-    Interrupt,
-    /// Write a text to a file if everything before it was undone.
-    Forget(PathBuf, String),
 }
 
 impl Undo {
     fn words(&self) -> Vec<OsString> {
-        let (verb, path, text) = match self {
-            Undo::Write(path, text) => ("write", Some(path), Some(text)),
-            Undo::RemoveFolder(path) => ("remove", Some(path), None),
-            Undo::Interrupt => ("interrupt", None, None),
-            Undo::Forget(path, text) => ("forget", Some(path), Some(text)),
-        };
-        let words = [
-            Some(verb.into()),
-            path.map(Into::into),
-            text.map(Into::into),
-        ];
-        words.into_iter().flatten().collect()
+        match self {
+            Undo::Write(path, text) => vec!["write".into(), path.into(), text.into()],
+            Undo::RemoveFolder(path) => vec!["remove".into(), path.into()],
+        }
     }
 }
 
@@ -114,23 +91,12 @@ impl Guard {
     /// # Errors
     /// Returns an error if no shell can be started.
     pub fn arm(undo: Vec<Undo>, lock: Option<Lock>) -> Result<Guard> {
-        // The shell gets a process group of its own: Ctrl-C must reach only the recorder.
-        let shell = shell(&undo, lock.as_ref(), 0)?;
+        let shell = shell(&undo, lock.as_ref())?;
         Ok(Guard {
             shell: Some(shell),
             undo,
             lock,
         })
-    }
-
-    /// Lets a program start in the guard's process group.
-    #[allow(unsafe_code)]
-    pub fn adopt<'c>(&self, program: &'c mut Command) -> &'c mut Command {
-        let group = self.shell.as_ref().map_or(0, number);
-        let end_too = || Ok(set_parent_process_death_signal(Some(Signal::INT))?);
-        // SAFETY: between fork and exec, this closure makes only this system call.
-        unsafe { program.pre_exec(end_too) };
-        program.process_group(group)
     }
 
     /// Undoes the changes. Returns what a reader of the recording should know, if there is something: that somebody killed the
@@ -150,7 +116,9 @@ impl Guard {
                         "the process that puts back what tracing has changed was killed (signal {signal}): \
                          another one was started to do it"
                     ));
-                    match self.replace(&mut shell) {
+                    // It has ended.
+                    let _ = shell.wait();
+                    match self::shell(&self.undo, self.lock.as_ref()) {
                         Ok(next) => shell = next,
                         Err(e) => {
                             return Some(format!("what tracing has changed is not put back: {e}"));
@@ -176,35 +144,22 @@ impl Guard {
         let _ = shell.wait();
         told
     }
-
-    /// Starts another shell in the process group of one that was killed. The killed shell keeps its number, which is also the
-    /// group's, until it is waited for.
-    fn replace(&self, killed: &mut Child) -> Result<Child> {
-        let next = shell(&self.undo, self.lock.as_ref(), number(killed));
-        let _ = killed.wait();
-        next
-    }
 }
 
-/// Starts a shell that will undo the changes, in this process group, or in a new one if `group` is 0.
-fn shell(undo: &[Undo], lock: Option<&Lock>, group: i32) -> Result<Child> {
+/// Starts a shell that will undo the changes. It gets a process group of its own: Ctrl-C must reach only the recorder.
+fn shell(undo: &[Undo], lock: Option<&Lock>) -> Result<Child> {
     let stdout = lock.map_or(Ok(Stdio::null()), Lock::for_child)?;
     tool::command("sh")?
         .arg("-c")
         .arg(SCRIPT)
         .arg("mostrace-guard")
         .args(undo.iter().flat_map(Undo::words))
-        .process_group(group)
+        .process_group(0)
         .stdin(Stdio::piped())
         .stdout(stdout)
         .stderr(Stdio::null())
         .spawn()
         .at("sh")
-}
-
-/// A pid fits, because pid_t is signed.
-fn number(child: &Child) -> i32 {
-    child.id().cast_signed()
 }
 
 /// Waits briefly for the shell to end, but does not reap it.
@@ -221,15 +176,14 @@ fn wait_for(shell: &Child) -> Found {
 
 fn look_at(shell: &Child) -> Option<Found> {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    let status = Pid::from_raw(number(shell)).map(|pid| waitid(WaitId::Pid(pid), options));
-    match status {
-        Some(Ok(None)) => None,
-        Some(Ok(Some(status))) => match status.terminating_signal() {
+    match waitid(WaitId::Pid(Pid::from_child(shell)), options) {
+        Ok(None) => None,
+        Ok(Some(status)) => match status.terminating_signal() {
             Some(signal) => Some(Found::Killed(signal)),
             None => Some(Found::Ended),
         },
         // A shell that cannot be waited for has undone the changes, or never will.
-        Some(Err(_)) | None => Some(Found::Ended),
+        Err(_) => Some(Found::Ended),
     }
 }
 
@@ -244,7 +198,7 @@ impl Drop for Guard {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
-    use std::os::unix::process::ExitStatusExt;
+    use std::process::Command;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -280,7 +234,8 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&other).unwrap(), "done\n");
     }
 
-    /// ftrace refuses its tracer like this as long as a killed recorder has not ended. The recorder does not wait for that.
+    /// tracefs refuses to remove an instance like this as long as a killed recorder has its pipes open. The recorder does not
+    /// wait for that.
     #[test]
     fn what_is_refused_for_long_is_tried_for_long() {
         let dir = tempfile::tempdir().unwrap();
@@ -293,7 +248,7 @@ mod tests {
         symlink(at("folder"), &file).unwrap();
         let steps = vec![
             Undo::Write(file.clone(), "off".into()),
-            Undo::Forget(kept.clone(), "nobody".into()),
+            Undo::Write(kept.clone(), "nobody".into()),
         ];
         let guard = Guard::arm(steps, None).unwrap();
         let begun = Instant::now();
@@ -330,14 +285,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("f");
         std::fs::write(&file, "on").unwrap();
-        let steps = vec![Undo::Interrupt, Undo::Write(file.clone(), "off".into())];
+        let steps = vec![Undo::Write(file.clone(), "off".into())];
         let mut guard = Guard::arm(steps, None).unwrap();
-        let mut adopted = start(guard.adopt(&mut sleeping()));
         guard.shell.as_mut().unwrap().kill().unwrap();
         let told = guard.end().unwrap();
         assert!(told.contains("was killed (signal 9)"), "{told}");
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "off\n");
-        assert_eq!(adopted.wait().unwrap().signal(), Some(2));
     }
 
     /// The undoing is refused until every shell has been killed.
@@ -364,50 +317,5 @@ mod tests {
             told.starts_with("what tracing has changed is not put back: "),
             "{told}"
         );
-    }
-
-    /// The shell and the recorder are both killed. The process was started by a thread here, whose end is what counts.
-    #[test]
-    fn what_was_adopted_ends_with_who_started_it() {
-        let started = std::thread::spawn(|| {
-            let mut guard = Guard::arm(Vec::new(), None).unwrap();
-            let adopted = start(guard.adopt(&mut sleeping()));
-            guard.shell.as_mut().unwrap().kill().unwrap();
-            adopted
-        });
-        let mut adopted = started.join().unwrap();
-        assert_eq!(adopted.wait().unwrap().signal(), Some(2));
-    }
-
-    fn sleeping() -> Command {
-        // A job in the background is started with the signal ignored.
-        let mut sleep = Command::new("env");
-        sleep.args(["--default-signal=INT", "sleep", "600"]);
-        sleep
-    }
-
-    /// Starts a process that does not ignore the signal.
-    fn start(sleep: &mut Command) -> Child {
-        let child = sleep.spawn().unwrap();
-        let name = format!("/proc/{}/comm", child.id());
-        while std::fs::read_to_string(&name).unwrap() != "sleep\n" {
-            std::thread::sleep(LOOK_AGAIN);
-        }
-        child
-    }
-
-    /// A process that has ended and was waited for is no longer in the group, so its number is not used.
-    #[test]
-    fn interrupts_what_it_adopted_and_nothing_else() {
-        let guard = Guard::arm(vec![Undo::Interrupt], None).unwrap();
-        let mut adopted = start(guard.adopt(&mut sleeping()));
-        let mut ended = guard.adopt(&mut Command::new("true")).spawn().unwrap();
-        assert!(ended.wait().unwrap().success());
-        let mut other = start(&mut sleeping());
-        drop(guard);
-        assert_eq!(adopted.wait().unwrap().signal(), Some(2));
-        assert_eq!(other.try_wait().unwrap(), None);
-        other.kill().unwrap();
-        other.wait().unwrap();
     }
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Locks for what only one recorder at a time may use: the block tracer of a disk's queue, and ftrace's `blk` tracer.
+//! Locks for what only one recorder at a time may use: the block tracer of a disk's queue, and an instance of tracefs.
 //!
 //! A lock is flock(2) on a file in a folder that only root can use, or on an instance's folder. The kernel releases it when the
-//! last process that has it open ends, in whatever way. The first line of the file names the holder, and counts only while the lock
-//! is held. The second line is what a holder stores for the next one, and counts until it is removed.
+//! last process that has it open ends, in whatever way. The file's text names the holder, and counts only while the lock is held.
 
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::io::ErrorKind;
@@ -15,19 +14,15 @@ use std::sync::Arc;
 use mostrace_bundle::manifest::Device;
 
 use crate::error::{At, Error, Result};
-use crate::machine::openers;
 
 /// The folders of the lock files; the second one is for machines without /run, such as Android.
 const FOLDERS: [&str; 2] = ["/run/mostrace", "/dev/.mostrace"];
-const BLK_TRACER: &str = "blk-tracer";
 
 /// A lock; it is held as long as a clone of it exists.
 #[derive(Clone, Debug)]
 pub(crate) struct Lock {
     file: Arc<File>,
     path: PathBuf,
-    /// The line in the lock's file that names the holder.
-    holder: String,
 }
 
 impl Lock {
@@ -36,26 +31,35 @@ impl Lock {
     /// # Errors
     /// Returns an error if another recorder holds the lock, or if its file cannot be made.
     pub fn of_queue(device: &Device, source: &str) -> Result<Lock> {
-        let file = LockFile::open(&queue_name(&device.disk_dev))?;
+        let path = folder()?.join(queue_name(&device.disk_dev));
         let what = format!("the block tracer of {} is taken", device.disk);
-        file.alone(&what, &holder(device, source))
+        Lock::of_file(&path, &what, &holder(device, source))
     }
 
-    /// Locks ftrace's `blk` tracer, which takes the events of every queue.
-    ///
-    /// # Errors
-    /// Returns an error if another recorder has this tracer, or has a tracer whose events it would take.
-    pub fn of_blk_tracer(device: &Device) -> Result<Lock> {
-        let file = LockFile::open(BLK_TRACER)?;
-        file.alone("ftrace's blk tracer is taken", &holder(device, "ftrace"))
-    }
-
-    /// Prevents others from taking ftrace's `blk` tracer. Several recorders may hold this lock.
-    ///
-    /// # Errors
-    /// Returns an error if somebody has the tracer.
-    pub fn against_blk_tracer() -> Result<Lock> {
-        LockFile::open(BLK_TRACER)?.shared("ftrace's blk tracer takes the events of every disk")
+    /// Locks a file and writes the holder's name to it. `what` says what is taken if another process holds the lock.
+    fn of_file(path: &Path, what: &str, holder: &str) -> Result<Lock> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
+            .open(path)
+            .at(path)?;
+        match file.try_lock() {
+            Ok(()) => {
+                // Written before it is cut, so that whoever is refused meanwhile reads a name.
+                file.write_all_at(holder.as_bytes(), 0).at(path)?;
+                file.set_len(holder.len() as u64).at(path)?;
+                Ok(Lock::new(file, path))
+            }
+            Err(TryLockError::WouldBlock) => Err(Error::Busy {
+                what: what.to_owned(),
+                by: said_by(path),
+            }),
+            Err(TryLockError::Error(e)) => Err(e).at(path),
+        }
     }
 
     /// Locks a folder; None if another process has it.
@@ -85,26 +89,7 @@ impl Lock {
         Lock {
             file: Arc::new(file),
             path: path.to_owned(),
-            holder: String::new(),
         }
-    }
-
-    /// Returns the lock's file, and the line in it that names the holder.
-    pub fn said(&self) -> (&Path, &str) {
-        (&self.path, &self.holder)
-    }
-
-    /// Returns the text that this holder or an earlier one has stored in the file.
-    pub fn kept(&self) -> Option<String> {
-        kept_in(&self.path)
-    }
-
-    /// Stores a line in the file.
-    ///
-    /// # Errors
-    /// Returns an error if the file cannot be written.
-    pub fn keep(&self, line: &str) -> Result<()> {
-        self.say(Some(line))
     }
 
     /// Returns a copy for a process that is to hold the lock too.
@@ -114,19 +99,6 @@ impl Lock {
     pub fn for_child(&self) -> Result<Stdio> {
         Ok(self.file.try_clone().at(&self.path)?.into())
     }
-}
-
-/// Returns true if a recorder that has ended has stored something with the lock of ftrace's `blk` tracer. The lock is not tried.
-pub(crate) fn is_blk_tracer_left() -> bool {
-    let files = FOLDERS.map(|folder| Path::new(folder).join(BLK_TRACER));
-    files
-        .iter()
-        .any(|file| kept_in(file).is_some() && !is_held(file))
-}
-
-fn kept_in(path: &Path) -> Option<String> {
-    let text = std::fs::read_to_string(path).ok()?;
-    Some(text.lines().nth(1)?.to_owned())
 }
 
 fn open_folder(path: &Path) -> Result<File> {
@@ -163,16 +135,10 @@ fn holder(device: &Device, source: &str) -> String {
     format!("{}records {} by {source}", this_process(), device.path)
 }
 
-/// Returns the line in a file that names its holder. Holders that share a lock write no line, but have the file open.
+/// Returns the text of a lock's file, which names the holder.
 fn said_by(path: &Path) -> String {
     let text = std::fs::read_to_string(path).unwrap_or_default();
-    match text.lines().next().unwrap_or_default() {
-        "" => openers::named(|open| open == path).map_or_else(
-            || "other recordings by blktrace".into(),
-            |who| format!("recordings by blktrace: {who}"),
-        ),
-        said => said.to_owned(),
-    }
+    text.trim_end().to_owned()
 }
 
 fn is_held(path: &Path) -> bool {
@@ -196,74 +162,6 @@ pub fn lock_holder(meta: &Metadata) -> Option<u32> {
     })
 }
 
-/// An open lock file.
-struct LockFile {
-    file: File,
-    path: PathBuf,
-}
-
-impl LockFile {
-    fn open(name: &str) -> Result<LockFile> {
-        LockFile::open_in(&folder()?, name)
-    }
-
-    fn open_in(folder: &Path, name: &str) -> Result<LockFile> {
-        let path = folder.join(name);
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
-            .open(&path)
-            .at(&path)?;
-        Ok(LockFile { file, path })
-    }
-
-    fn alone(self, what: &str, holder: &str) -> Result<Lock> {
-        let tried = self.file.try_lock();
-        self.locked(tried, what, holder)
-    }
-
-    fn shared(self, what: &str) -> Result<Lock> {
-        let tried = self.file.try_lock_shared();
-        self.locked(tried, what, "")
-    }
-
-    fn locked(
-        self,
-        tried: std::result::Result<(), TryLockError>,
-        what: &str,
-        holder: &str,
-    ) -> Result<Lock> {
-        let LockFile { file, path } = self;
-        match tried {
-            Ok(()) => {
-                let mut lock = Lock::new(file, &path);
-                holder.clone_into(&mut lock.holder);
-                lock.say(lock.kept().as_deref())?;
-                Ok(lock)
-            }
-            Err(TryLockError::WouldBlock) => Err(Error::Busy {
-                what: what.to_owned(),
-                by: said_by(&path),
-            }),
-            Err(TryLockError::Error(e)) => Err(e).at(&path),
-        }
-    }
-}
-
-impl Lock {
-    /// Writes the lines. It writes before it truncates, so that what was stored stays, in whatever way this process ends.
-    fn say(&self, kept: Option<&str>) -> Result<()> {
-        let lines = [Some(self.holder.as_str()), kept].into_iter().flatten();
-        let text: String = lines.map(|line| format!("{line}\n")).collect();
-        self.file.write_all_at(text.as_bytes(), 0).at(&self.path)?;
-        self.file.set_len(text.len() as u64).at(&self.path)
-    }
-}
-
 /// Returns the folder, which no other user may enter.
 fn folder() -> Result<PathBuf> {
     let [first, second] = FOLDERS.map(Path::new);
@@ -282,22 +180,23 @@ mod tests {
     use super::*;
     use test_support::wait;
 
-    fn file(folder: &Path) -> LockFile {
-        LockFile::open_in(folder, "x").unwrap()
+    /// Tries to take the lock `x` in a folder.
+    fn lock(folder: &Path, holder: &str) -> Result<Lock> {
+        Lock::of_file(&folder.join("x"), "x is taken", holder)
     }
 
     /// Takes a lock that is free. The child of another test may have its file open between its fork and its exec.
     fn taken(folder: &Path, holder: &str) -> Lock {
-        let mut lock = None;
+        let mut taken = None;
         wait::until("the lock is free", || {
-            lock = file(folder).alone("x is taken", holder).ok();
-            lock.is_some()
+            taken = lock(folder, holder).ok();
+            taken.is_some()
         });
-        lock.unwrap()
+        taken.unwrap()
     }
 
-    fn refusal(result: Result<Lock>) -> String {
-        result.unwrap_err().to_string()
+    fn refusal(folder: &Path) -> String {
+        lock(folder, "pid 9").unwrap_err().to_string()
     }
 
     #[test]
@@ -305,17 +204,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x");
         assert!(!is_held(&path));
-        let first = file(dir.path()).alone("x is taken", "pid 1, a longer text");
+        let first = lock(dir.path(), "pid 1, a longer text");
         assert!(is_held(&path));
-        let said = refusal(file(dir.path()).alone("x is taken", "pid 2"));
-        assert_eq!(said, "x is taken: pid 1, a longer text");
-        let said = refusal(file(dir.path()).shared("x is taken"));
-        assert_eq!(said, "x is taken: pid 1, a longer text");
+        assert_eq!(refusal(dir.path()), "x is taken: pid 1, a longer text");
         drop(first);
         wait::until("it is free", || !is_held(&path));
         let _second = taken(dir.path(), "pid 2");
-        let said = refusal(file(dir.path()).alone("x is taken", "pid 3"));
-        assert_eq!(said, "x is taken: pid 2");
+        assert_eq!(refusal(dir.path()), "x is taken: pid 2");
     }
 
     #[test]
@@ -323,55 +218,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x");
         assert_eq!(another_at(&path), None);
-        let own = file(dir.path()).alone("x is taken", &format!("{}records", this_process()));
+        let own = lock(dir.path(), &format!("{}records", this_process()));
         assert_eq!(another_at(&path), None);
         drop(own);
         let _other = taken(dir.path(), "pid 0 records");
         assert_eq!(another_at(&path).as_deref(), Some("pid 0 records"));
-    }
-
-    #[test]
-    fn several_share_a_lock_against_one() {
-        let dir = tempfile::tempdir().unwrap();
-        drop(file(dir.path()).alone("x is taken", "pid 1"));
-        wait::until("it is free", || !is_held(&dir.path().join("x")));
-        let shared = [(); 2].map(|()| file(dir.path()).shared("x is taken").unwrap());
-        let said = refusal(file(dir.path()).alone("x is taken", "pid 2"));
-        assert!(said.starts_with("x is taken: "), "{said}");
-        let mut child = std::process::Command::new("cat")
-            .stdin(Stdio::piped())
-            .stdout(shared[0].for_child().unwrap())
-            .spawn()
-            .unwrap();
-        let said = refusal(file(dir.path()).alone("x is taken", "pid 2"));
-        let who = format!("pid {} (cat)", child.id());
-        assert!(said.contains("recordings by blktrace: ") && said.contains(&who));
-        child.kill().unwrap();
-        child.wait().unwrap();
-        drop(shared);
-        taken(dir.path(), "pid 2");
-    }
-
-    #[test]
-    fn what_is_kept_outlives_its_holder() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("x");
-        let first = taken(dir.path(), "pid 1, a longer text");
-        assert_eq!(first.kept(), None);
-        first.keep("[1]").unwrap();
-        let said = refusal(file(dir.path()).alone("x is taken", "pid 2"));
-        assert_eq!(said, "x is taken: pid 1, a longer text");
-        drop(first);
-        let second = taken(dir.path(), "pid 2");
-        assert_eq!(second.kept().as_deref(), Some("[1]"));
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "pid 2\n[1]\n");
-        drop(second);
-        let mut shared = None;
-        wait::until("it is free", || {
-            shared = file(dir.path()).shared("x is taken").ok();
-            shared.is_some()
-        });
-        assert_eq!(kept_in(&path).as_deref(), Some("[1]"));
     }
 
     #[test]
@@ -389,14 +240,14 @@ mod tests {
     #[test]
     fn a_child_holds_it_on() {
         let dir = tempfile::tempdir().unwrap();
-        let lock = file(dir.path()).alone("x is taken", "pid 1").unwrap();
+        let first = lock(dir.path(), "pid 1").unwrap();
         let mut child = std::process::Command::new("cat")
             .stdin(Stdio::piped())
-            .stdout(lock.for_child().unwrap())
+            .stdout(first.for_child().unwrap())
             .spawn()
             .unwrap();
-        drop(lock);
-        refusal(file(dir.path()).alone("x is taken", "pid 2"));
+        drop(first);
+        refusal(dir.path());
         drop(child.stdin.take());
         child.wait().unwrap();
         taken(dir.path(), "pid 2");

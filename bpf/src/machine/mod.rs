@@ -28,4 +28,3 @@ pub(crate) mod tool;
 pub(crate) mod tracefs;
 pub(crate) mod user;
 pub(crate) mod wait;
-pub(crate) mod watch;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The block tracer of a queue, in sysfs: `/sys/block/X/trace`.
 //!
-//! A queue has only one block tracer, which the disk, its partitions, blktrace and ftrace share. Whoever sets it up a second time,
-//! or turns it off, ends the first user's trace.
+//! A queue has only one block tracer, which the disk, its partitions and all who trace them share. Whoever sets it up a second
+//! time, or turns it off, ends the first user's trace.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -15,23 +15,14 @@ use crate::machine::openers;
 /// The folder of blktrace's files, with a folder for each traced device.
 const RELAYS: &str = "/sys/kernel/debug/block";
 
-/// The attributes that show a tracer or change it.
-const ATTRIBUTES: [&str; 5] = ["enable", "act_mask", "pid", "start_lba", "end_lba"];
-
 /// Returns the switch of the device's tracer.
-pub(crate) fn enable(device: &Device) -> PathBuf {
+fn enable(device: &Device) -> PathBuf {
     device.sysfs.join("trace/enable")
-}
-
-/// Returns the files of all attributes of the tracer.
-pub(crate) fn attributes(device: &Device) -> impl Iterator<Item = PathBuf> {
-    let folder = device.sysfs.join("trace");
-    ATTRIBUTES.into_iter().map(move |name| folder.join(name))
 }
 
 /// Opens the device if its tracer's attributes cannot be read otherwise: those of a disk that nobody has open can be neither read nor
 /// written on 5.10. None if that is not so, or if it cannot be opened.
-pub(crate) fn hold(device: &Device) -> Option<File> {
+fn hold(device: &Device) -> Option<File> {
     match read_line(enable(device)) {
         Ok(_) => None,
         Err(_) => File::open(device.node()).ok(),

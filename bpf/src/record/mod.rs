@@ -102,7 +102,7 @@ fn capture(
     signals: &Signals,
 ) -> Result<Option<Error>> {
     let payload = PayloadPlace::new(options.user.as_ref())?;
-    let before = leftovers::sweep(&subject.device.info);
+    let before = leftovers::sweep();
     // The files that this reads must not be in the trace.
     let refused = trees.walk(series.current.output.writer().folder())?;
     if let Some(why) = refused.into_iter().next() {
@@ -130,7 +130,7 @@ fn capture(
         payload: &place,
         user: options.user.as_ref(),
         stdout_aside: options.stdout_aside,
-        wait: options.wait_for_descendants,
+        wait: !options.no_wait,
     });
     let ended = run::run(options, &mut tracing, series, command, signals);
     let Ended { status, early } = ended.inspect_err(|_| {
@@ -180,7 +180,7 @@ fn capture(
     manifest.notes.extend(late.into_notes());
     notes::nothing_seen(subject, manifest);
     notes::another_disk(subject, manifest);
-    if options.snapshot {
+    if !options.no_snapshot {
         take_snapshot(subject, output.writer(), manifest);
     }
     series.complete()?;

@@ -9,112 +9,140 @@ use std::time::Duration;
 use mostrace_bundle::manifest::Copied;
 use mostrace_bundle::{Manifest, units};
 
+use super::output::check_output;
 use super::progress::Progress;
 use crate::choice::{Causes, Choice, Entries, Events, Operations};
+use crate::error::Error;
 use crate::machine::user::User;
+use crate::sink::NameFilter;
 use crate::source::bpf::RingSize;
 use crate::source::recorder::KernelPaths;
 
-/// The options of a recording. By default everything is recorded that can be; only the device must be named.
-#[derive(Clone, Debug)]
+/// The heading of options that most recordings do without.
+const ADVANCED: &str = "Advanced";
+
+/// The options of a recording, which are those of the command line too. By default everything is recorded that can be; only the device
+/// must be named.
+#[derive(Clone, Debug, Default, clap::Args)]
 pub struct Options {
-    /// The whole disk or the partition to trace, or a path on it.
+    /// The whole disk or partition to trace, or a mount point or a file for the device that it is on
+    #[arg(short, long, value_name = "DEV|PATH")]
     pub device: PathBuf,
-    /// The bundle to write: `NAME.most`, a folder, or `NAME.most.tar.zst`, an archive.
+    /// The bundle to write: NAME.most, a folder, or NAME.most.tar.zst, a single file
+    #[arg(short, long, value_name = "OUT", default_value = "trace.most", value_parser = checked_output)]
     pub output: PathBuf,
-    /// `--source`: the source of block events.
+    /// The source of block events: auto, bpf (our probes), tracefs (plain tracepoints), blktrace. auto takes the first one that
+    /// works, in this order, and says why it passed over others; bpf comes after tracefs if the kernel does not run our probes
+    /// at all times, or if they do not make the entries
+    #[arg(help_heading = ADVANCED, long, default_value_t)]
     pub source: Choice,
-    /// `--events`: the block events to record.
+    /// The block events that source bpf records: `needed` (of a request's life: Q, X, I, D, R, C), or `all` that blktrace
+    /// has (G, P, U, M, F, A too)
+    #[arg(help_heading = ADVANCED, long, value_name = "needed|all", default_value_t)]
     pub events: Events,
-    /// `--entries`: the source of entries.
+    /// The source of entries (who wrote, to which file): auto, bpf, kernel, tracefs, none. bpf: our probes; kernel: its own
+    /// recorder (/dev/mostrace); tracefs: plain tracepoints, which know less but load nothing; auto takes the first of the
+    /// three that works
+    #[arg(help_heading = ADVANCED, long, default_value_t)]
     pub entries: Entries,
-    /// `--causes`: the source of causes.
+    /// The source of what leads to causes (a journal's handles, system calls): auto, bpf, kernel, none
+    #[arg(help_heading = ADVANCED, long, default_value_t)]
     pub causes: Causes,
-    /// `--stacks`: true to record the stacks of calls and handles, too.
+    /// Record the stack, too, from which each call for durability, each write and each of a journal's handles was made: of the
+    /// program by its frame pointers, and of the kernel. Stacks tell which code ran; they come with causes of bpf
+    #[arg(long)]
     pub stacks: bool,
-    /// The places of the kernel's own recorder.
-    pub kernel: KernelPaths,
-    /// `--files`: the files that keep their names: `all`, `temp`, or a glob.
-    pub files: String,
-    /// `--btf`: a file with the kernel's type information, if the kernel has none itself.
-    pub btf: Option<PathBuf>,
-    /// `--operations`: the calls to record, for a replay.
+    /// The files whose names are kept: `all`, `temp` (SQLite's temporary files), or a glob on
+    /// the last path component
+    #[arg(help_heading = ADVANCED, long, value_name = "all|temp|GLOB", default_value_t)]
+    pub files: NameFilter,
+    /// Record every call that changes the filesystem too, for `mostrace replay`; with `all`, those that read as well. The
+    /// names of all files are recorded, and nothing of what is written to them
+    #[arg(long, value_name = "changes|all", num_args = 0..=1, default_value_t, default_missing_value = "changes",
+          hide_default_value = true)]
     pub operations: Operations,
-    /// `--ring-size`: the size of each ring of the probes; None for a size that fits the machine's memory.
+    /// BTF of this very kernel, if it was built without (5.10, CONFIG_DEBUG_INFO_BTF=n); entries and events of bpf need it
+    #[arg(help_heading = ADVANCED, long, value_name = "FILE")]
+    pub btf: Option<PathBuf>,
+    /// The size of each of the probes' rings: a power of 2 (64K to 256M); by default 1M to 16M, depending on the
+    /// machine's memory. A smaller ring takes less memory; records that find it full are lost and counted
+    #[arg(help_heading = ADVANCED, long, value_name = "SIZE")]
     pub ring_size: Option<RingSize>,
-    /// `--defer`: true to leave the work of making the bundle's files until the recording has ended, as far as its records come from
-    /// our probes. It is not done for segments, which others read meanwhile, and with stacks, whose processes must still live.
+    /// Make the bundle's files when the recording has ended, of what our probes have written until then. Recording costs the
+    /// workload a sixth to a third less meanwhile; but if the recorder is killed, nothing of that is left
+    #[arg(help_heading = ADVANCED, long, conflicts_with_all = ["segment", "stacks"])]
     pub defer: bool,
-    /// `--names`: folders whose files are named from the mounted tree.
+    /// Name the files below DIR by the mounted tree, which is walked before and after the recording. On the disk, an
+    /// encrypted folder (fscrypt) has its names as ciphertext; the tree shows them while it is unlocked. May be given
+    /// several times
+    #[arg(long, value_name = "DIR")]
     pub names: Vec<PathBuf>,
-    /// `--packages`: a list of an Android device's apps, instead of the device's own list.
+    /// The file that maps users to apps, in the format of Android's /data/system/packages.list, which is used by default if
+    /// it exists
+    #[arg(help_heading = ADVANCED, long, value_name = "FILE")]
     pub packages: Option<PathBuf>,
-    /// `-w`: the time after which the recording ends.
+    /// Stop after this time, such as 60, 10m, 1h; a CMD that is still running is sent SIGTERM
+    #[arg(short = 'w', long = "wait", value_name = "TIME", value_parser = units::time)]
     pub limit: Option<Duration>,
-    /// `--segment`, `--keep`: the segments, if the recording goes to several consecutive bundles.
+    /// The segments, if the recording goes to several consecutive bundles.
+    #[command(flatten)]
     pub segments: Option<Segments>,
-    /// `--sync`: true to write back what the command left in memory while still tracing.
+    /// Before stopping, sync the filesystem, or those of a disk's partitions, so that what CMD left in memory is traced too
+    #[arg(long)]
     pub sync: bool,
-    /// True to save the filesystem's metadata.
-    pub snapshot: bool,
-    /// `--label`: the user's name for the recording.
+    /// Do not save the filesystem's metadata; then only live entries can name blocks
+    #[arg(help_heading = ADVANCED, long)]
+    pub no_snapshot: bool,
+    /// A name for the recording, which is stored in it
+    #[arg(long, value_name = "TEXT")]
     pub label: Option<String>,
-    /// The command and its arguments; empty to record without a command.
+    /// Run CMD as this user, by name or number, in a session without a terminal and with the environment that sudo keeps
+    #[arg(short, long, value_name = "NAME", requires = "argv", value_parser = User::find)]
+    pub user: Option<User>,
+    /// Stop when CMD ends, even if processes that it started (a daemon, a background job) still run
+    #[arg(help_heading = ADVANCED, long, requires = "argv")]
+    pub no_wait: bool,
+    /// Show the progress of the recording: auto (while no CMD has the terminal), always, never
+    #[arg(help_heading = ADVANCED, long, value_name = "WHEN", default_value_t)]
+    pub progress: Progress,
+    /// The command to run while tracing
+    #[arg(last = true, value_name = "CMD")]
     pub argv: Vec<OsString>,
+    /// The places of the kernel's own recorder.
+    #[arg(skip)]
+    pub kernel: KernelPaths,
     /// True if the filesystem was made for the command, and nobody else sees it.
+    #[arg(skip)]
     pub alone: bool,
     /// What of the current folder was copied to that filesystem.
+    #[arg(skip)]
     pub copied: Option<Copied>,
-    /// `-u`: the user as whom the command runs; None for the user of this process.
-    pub user: Option<User>,
     /// True if the command's output goes to this process's standard error, because its standard output serves another purpose.
+    #[arg(skip)]
     pub stdout_aside: bool,
-    /// True to record until the processes that the command left running have ended too.
-    pub wait_for_descendants: bool,
-    /// `--progress`: when to show the progress on a terminal.
-    pub progress: Progress,
 }
 
-impl Default for Options {
-    fn default() -> Self {
-        Options {
-            device: PathBuf::new(),
-            output: PathBuf::new(),
-            source: Choice::Auto,
-            events: Events::Needed,
-            entries: Entries::Auto,
-            causes: Causes::Auto,
-            stacks: false,
-            kernel: KernelPaths::default(),
-            files: "all".into(),
-            btf: None,
-            operations: Operations::None,
-            ring_size: None,
-            defer: false,
-            names: Vec::new(),
-            packages: None,
-            limit: None,
-            segments: None,
-            sync: false,
-            snapshot: true,
-            label: None,
-            argv: Vec::new(),
-            alone: false,
-            copied: None,
-            user: None,
-            stdout_aside: false,
-            wait_for_descendants: true,
-            progress: Progress::default(),
-        }
-    }
+fn checked_output(text: &str) -> Result<PathBuf, Error> {
+    let path = PathBuf::from(text);
+    check_output(&path)?;
+    Ok(path)
 }
 
-/// The segments of a recording.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The segments, if the recording goes to several consecutive bundles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::Args)]
 pub struct Segments {
-    /// The size of each segment.
+    /// Begin a new segment after this time (60s, 10m, 1h) or when a segment's files have this size (256M, 1G). Each segment
+    /// is a bundle, NAME.0001.most and so on, that can be read as soon as it has ended; `analyze NAME.most` reads all of
+    /// them as one
+    #[arg(
+        id = "segment",
+        long = "segment",
+        value_name = "TIME|SIZE",
+        required = false
+    )]
     pub each: Size,
-    /// The most segments that are kept, including the one that is being written; None to keep all.
+    /// Keep the last N segments, including the one being written; older ones are removed
+    #[arg(long, value_name = "N", requires = "segment", value_parser = clap::value_parser!(u32).range(2..))]
     pub keep: Option<u32>,
 }
 

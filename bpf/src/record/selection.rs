@@ -12,7 +12,6 @@ use crate::machine::members;
 use crate::sink::Sink;
 use crate::source::blktrace::{self, Blktrace};
 use crate::source::bpf::{BpfSource, Parts, process1};
-use crate::source::ftrace::Ftrace;
 use crate::source::recorder::Recorder;
 use crate::source::tracefs::{ProcessNames, TracefsEntries, TracefsEvents};
 use crate::source::{Provides, Remark, Source};
@@ -213,16 +212,16 @@ impl Selection<'_, '_> {
     }
 
     /// Returns the order in which the sources of events are tried, and why the probes are not first although they make the entries.
-    fn order_of_events(&self) -> ([Choice; 4], Option<Refused>) {
+    fn order_of_events(&self) -> ([Choice; 3], Option<Refused>) {
         if !self.bpf.provides().has(Provides::ENTRIES) {
-            return (Choice::BLOCK_TRACERS_FIRST, None);
+            return (Choice::TRACEPOINTS_FIRST, None);
         }
         match process1::check_runs_always(self.options.btf.as_deref(), TRIES) {
             Ok(()) => (Choice::PROBES_FIRST, None),
             Err(why) => {
                 let (option, name) = ("source", Choice::Bpf.to_string());
                 let refused = Refused { option, name, why };
-                (Choice::BLOCK_TRACERS_FIRST, Some(refused))
+                (Choice::TRACEPOINTS_FIRST, Some(refused))
             }
         }
     }
@@ -240,7 +239,6 @@ impl Selection<'_, '_> {
                 }
                 self.events = Some(Box::new(Blktrace::start(device, self.sink)?));
             }
-            Choice::Ftrace => self.events = Some(Box::new(Ftrace::start(device)?)),
             Choice::Tracefs => self.events = Some(Box::new(TracefsEvents::start(device)?)),
             Choice::Bpf => self
                 .bpf

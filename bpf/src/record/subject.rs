@@ -54,7 +54,7 @@ impl Subject {
                 "recording needs root (sudo mostrace …)".into(),
             ));
         }
-        let names = NameFilter::parse(&options.files)?;
+        let names = options.files.clone();
         let named = Device::open(&options.device)?;
         command::check(&options.argv)?;
         let mut notes = Vec::new();
@@ -86,7 +86,7 @@ impl Subject {
             notes,
         };
         subject.prepare();
-        if options.snapshot && subject.filesystem.is_none() {
+        if !options.no_snapshot && subject.filesystem.is_none() {
             let note = subject.without_filesystem(&options.device);
             subject.notes.push(note);
         }

@@ -103,14 +103,7 @@ impl<'o> Tracing<'o> {
 
     /// Returns how long the sources may be left alone if nothing wakes.
     pub fn poll_interval(&self) -> Duration {
-        let wakes = |source: &dyn Source| {
-            source.wakeup_fd().is_some() && source.provides().has(Provides::ENTRIES)
-        };
-        let others_wake = self.sources.iter().any(|source| wakes(source.as_ref()));
-        let intervals = self
-            .sources
-            .iter()
-            .map(|source| source.poll_interval(others_wake));
+        let intervals = self.sources.iter().map(|source| source.poll_interval());
         intervals.min().unwrap_or(Duration::MAX)
     }
 

@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     fn all() -> NameFilter {
-        NameFilter::parse("all").unwrap()
+        NameFilter::default()
     }
 
     fn entry(kind: u16, len: usize) -> Vec<u8> {

@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn entries_of_another_size_are_malformed() {
         let dir = tempfile::tempdir().unwrap();
-        let names = NameFilter::parse("all").unwrap();
+        let names = NameFilter::default();
         let folder = Folder::open(dir.path()).unwrap();
         let mut tables = EntryTables::create(&folder, names, "here", Retention::of(false)).unwrap();
         let entry = |kind: u16, len: usize| {

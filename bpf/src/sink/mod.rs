@@ -41,7 +41,7 @@ pub(crate) use cause_tables::is_cause;
 use entry_tables::EntryTables;
 pub(crate) use event_files::EventFiles;
 pub(crate) use in_flight::Step;
-pub(crate) use name_filter::NameFilter;
+pub use name_filter::NameFilter;
 pub(crate) use tables::{Counts, kind_of, split_entry};
 use tables::{Spec, TableSet};
 

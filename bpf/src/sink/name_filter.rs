@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The files that keep their names in the tables.
 
+use std::fmt;
+use std::str::FromStr;
+
 use glob::Pattern;
 
 use crate::error::{Error, Result};
@@ -23,12 +26,20 @@ pub struct NameFilter {
     globs: Option<Vec<Pattern>>,
 }
 
-impl NameFilter {
-    /// Parses `--files`.
-    ///
-    /// # Errors
-    /// Returns an error if the glob is malformed.
-    pub fn parse(spelling: &str) -> Result<NameFilter> {
+impl Default for NameFilter {
+    /// Keeps all names.
+    fn default() -> Self {
+        NameFilter {
+            spelling: "all".into(),
+            globs: None,
+        }
+    }
+}
+
+impl FromStr for NameFilter {
+    type Err = Error;
+
+    fn from_str(spelling: &str) -> Result<NameFilter> {
         let globs = match spelling {
             "all" => None,
             "temp" => Some(set(TEMPORARY)?),
@@ -39,7 +50,15 @@ impl NameFilter {
             globs,
         })
     }
+}
 
+impl fmt::Display for NameFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.spelling)
+    }
+}
+
+impl NameFilter {
     /// Returns the filter as the user wrote it.
     pub fn spelling(&self) -> &str {
         &self.spelling
@@ -70,7 +89,7 @@ mod tests {
 
     #[test]
     fn temporary_files_of_sqlite() {
-        let temp = NameFilter::parse("temp").unwrap();
+        let temp = "temp".parse::<NameFilter>().unwrap();
         for name in [
             "a.db-journal",
             "a.db-wal",
@@ -82,9 +101,9 @@ mod tests {
             assert!(temp.keeps(name.as_bytes()), "{name}");
         }
         assert!(!temp.keeps(b"a.db"));
-        assert!(NameFilter::parse("all").unwrap().keeps(b"a.db"));
-        let glob = NameFilter::parse("*.db").unwrap();
+        assert!(NameFilter::default().keeps(b"a.db"));
+        let glob = "*.db".parse::<NameFilter>().unwrap();
         assert!(glob.keeps(b"\xff.db") && !glob.keeps(b"a.txt"));
-        assert!(NameFilter::parse("[").is_err());
+        assert!("[".parse::<NameFilter>().is_err());
     }
 }

@@ -1,24 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Records with the blktrace utility, through debugfs.
+//!
+//! The utility ends its trace when it is interrupted. The kernel interrupts it if the recorder ends in any other way than by
+//! [`Source::stop`]. If the utility itself was killed, the recorder ends the trace.
 
 use std::fs::{self, File};
 use std::io::Read;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use mostrace_bundle::{Folder, layout};
+use rustix::ioctl::{NoArg, Opcode, ioctl, opcode};
+use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 
 use super::{Losses, Provides, Remark, Source, remarks};
-use crate::error::{Error, Result, read_line};
+use crate::error::{At, Error, Result, read_line};
 use crate::machine::device::Device;
-use crate::machine::guard::{Guard, Undo};
 use crate::machine::kernel;
 use crate::machine::lock::Lock;
 use crate::machine::mounts::Mount;
 use crate::machine::queue;
 use crate::machine::tool;
-use crate::machine::watch::Watch;
 use crate::sink::{Sink, event_files_in};
 
 /// The name of the source and of the tool.
@@ -29,22 +33,28 @@ const CURRENT_TRACER: [&str; 2] = [
     "/sys/kernel/tracing/current_tracer",
     "/sys/kernel/debug/tracing/current_tracer",
 ];
+/// `BLKTRACETEARDOWN` of `include/uapi/linux/fs.h`.
+const TEARDOWN: Opcode = opcode::none(0x12, 118);
 /// The time in which blktrace must have made its files.
 const START_LIMIT: Duration = Duration::from_secs(10);
 
 /// The running utility.
 #[derive(Debug)]
 pub(crate) struct Blktrace {
-    child: Child,
+    tool: Tool,
     /// The number of dropped events; None if the tool did not say.
     dropped: Option<u64>,
-    watch: Watch,
-    guard: Option<Guard>,
     notes: Vec<String>,
     /// The lock, which is held while the queue is traced.
     _queue: Lock,
-    /// The device, if it must be held open for that time.
-    _open: Option<File>,
+}
+
+/// The process. It is interrupted when this is dropped.
+#[derive(Debug)]
+struct Tool {
+    child: Child,
+    /// The device, which is open so that its trace can be ended; on 5.10 a disk that nobody has open has no trace to look at either.
+    device: File,
 }
 
 impl Blktrace {
@@ -59,47 +69,84 @@ impl Blktrace {
     pub fn start(device: &Device, sink: &mut Sink) -> Result<Blktrace> {
         let folder = sink.folder().clone();
         let mut command = tool::command(TOOL)?;
-        let queue_lock = Lock::of_queue(&device.info, TOOL)?;
-        let tracer_lock = Lock::against_blk_tracer()?;
+        let queue = Lock::of_queue(&device.info, TOOL)?;
         Mount::debugfs()?;
-        let open = queue::hold(device);
+        let open = File::open(device.node()).at(device.node())?;
         queue::check_free(device)?;
-        let current_tracer = current_tracer();
-        check_not_blk(current_tracer)?;
+        check_not_blk()?;
 
-        let guard = Guard::arm(vec![Undo::Interrupt], Some(tracer_lock))?;
         command
             .arg("-d")
             .arg(device.node())
             .arg("-D")
             .arg(folder.handle())
-            .args(["-o", layout::TRACE])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let mut child = guard
-            .adopt(&mut command)
-            .spawn()
-            .map_err(|e| failed(e.to_string()))?;
-        if let Err(e) = wait_until_set_up(&mut child, device, &folder.handle()) {
-            drop(guard);
-            // If it had not ended before, it has been interrupted.
-            let _ = child.wait();
+            .args(["-o", layout::TRACE]);
+        let mut tool = Tool::start(&mut command, open)?;
+        if let Err(e) = wait_until_set_up(&mut tool.child, device, &folder.handle()) {
+            drop(tool);
             remove_files(&folder);
             return Err(e);
         }
-        let watched = current_tracer.map(PathBuf::from).into_iter();
-        let watch = Watch::new(watched.chain(queue::attributes(device)))?;
         sink.leave_events_to_tool();
         Ok(Blktrace {
-            child,
+            tool,
             dropped: None,
-            watch,
-            guard: Some(guard),
             notes: left_out(device).into_iter().collect(),
-            _queue: queue_lock,
-            _open: open,
+            _queue: queue,
         })
+    }
+}
+
+impl Tool {
+    /// Starts the process.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be started.
+    #[allow(unsafe_code)]
+    fn start(command: &mut Command, device: File) -> Result<Tool> {
+        let end_too = || Ok(set_parent_process_death_signal(Some(Signal::INT))?);
+        // SAFETY: between fork and exec, this closure makes only this system call.
+        unsafe { command.pre_exec(end_too) };
+        // It gets a process group of its own: Ctrl-C must reach only the recorder.
+        let child = command
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|e| failed(e.to_string()))?;
+        Ok(Tool { child, device })
+    }
+
+    /// Interrupts the process, unless it has ended, and reads its standard output. A process that was killed has left its trace
+    /// running; that is ended here.
+    #[allow(unsafe_code)]
+    fn end(&mut self) -> std::io::Result<(ExitStatus, String)> {
+        if self.child.try_wait()?.is_none() {
+            // Until it is waited for, its number is its own.
+            kill_process(Pid::from_child(&self.child), Signal::INT)?;
+        }
+        let mut summary = String::new();
+        let out = self.child.stdout.take();
+        let is_first = out.is_some();
+        if let Some(mut out) = out {
+            // Without the summary, only the number of drops is unknown, which is not an error.
+            let _ = out.read_to_string(&mut summary);
+        }
+        let status = self.child.wait()?;
+        // A second time, the trace might be somebody else's.
+        if is_first && status.signal().is_some() {
+            // SAFETY: this ioctl takes no argument. It fails if there is no trace any more.
+            let _ = unsafe { ioctl(&self.device, NoArg::<TEARDOWN>::new()) };
+        }
+        Ok((status, summary))
+    }
+}
+
+impl Drop for Tool {
+    fn drop(&mut self) {
+        // It has ended before, or cannot be ended.
+        let _ = self.end();
     }
 }
 
@@ -114,25 +161,15 @@ fn left_out(device: &Device) -> Option<String> {
     })
 }
 
-/// Returns the file that names ftrace's tracer, if there is one.
-fn current_tracer() -> Option<&'static Path> {
-    CURRENT_TRACER
-        .into_iter()
-        .map(Path::new)
-        .find(|path| path.exists())
-}
-
-fn check_not_blk(current_tracer: Option<&Path>) -> Result<()> {
-    let Some(file) = current_tracer else {
+/// Checks that ftrace's blk tracer is off. While it is on, the kernel gives it the events of every queue, and blktrace gets none.
+fn check_not_blk() -> Result<()> {
+    let Some(file) = CURRENT_TRACER.into_iter().find(|f| Path::new(f).exists()) else {
         return Ok(());
     };
     match read_line(file)?.as_str() {
         "blk" => Err(Error::Busy {
             what: "ftrace's blk tracer takes the events of every disk".into(),
-            by: format!(
-                "it is on, by whom is not known (to free it: echo nop > {})",
-                file.display()
-            ),
+            by: format!("it is on, by whom is not known (to free it: echo nop > {file})"),
         }),
         _ => Ok(()),
     }
@@ -148,28 +185,19 @@ impl Source for Blktrace {
     }
 
     /// The tool writes its files itself.
-    fn poll_interval(&self, _others_wake: bool) -> Duration {
+    fn poll_interval(&self) -> Duration {
         Duration::from_secs(1)
     }
 
     fn poll(&mut self, _sink: &mut Sink) -> Result<()> {
-        self.watch.poll();
-        match self.child.try_wait() {
+        match self.tool.child.try_wait() {
             Ok(None) => Ok(()),
-            _ => Err(ended(format!("ended: {}", complaint(&mut self.child)))),
+            _ => Err(ended(format!("ended: {}", complaint(&mut self.tool.child)))),
         }
     }
 
     fn stop(&mut self, _what: Provides, _sink: &mut Sink) -> Result<()> {
-        self.watch.check();
-        // The guard interrupts the tool.
-        self.notes.extend(self.guard.take().and_then(Guard::end));
-        let mut summary = String::new();
-        if let Some(mut out) = self.child.stdout.take() {
-            // Without the summary, only the number of drops is unknown, which is not an error.
-            let _ = out.read_to_string(&mut summary);
-        }
-        let status = self.child.wait().map_err(|e| failed(e.to_string()))?;
+        let (status, summary) = self.tool.end().map_err(|e| failed(e.to_string()))?;
         if !status.success() {
             return Err(ended(format!("failed ({status})")));
         }
@@ -183,11 +211,7 @@ impl Source for Blktrace {
     }
 
     fn remarks(&self) -> Vec<Remark> {
-        let interference = self.watch.changes();
-        let interference = remarks(&interference, Remark::Interference);
-        remarks(&self.notes, Remark::Note)
-            .chain(interference)
-            .collect()
+        remarks(&self.notes, Remark::Note).collect()
     }
 }
 

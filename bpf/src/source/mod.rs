@@ -16,7 +16,6 @@ use crate::sink::Sink;
 
 pub(crate) mod blktrace;
 pub(crate) mod bpf;
-pub(crate) mod ftrace;
 mod process_names;
 pub(crate) mod recorder;
 pub(crate) mod tracefs;
@@ -90,9 +89,8 @@ pub(crate) trait Source {
         None
     }
 
-    /// Returns how long the source may be left alone if nothing wakes. `others_wake` is true if another source wakes when much of
-    /// the same IO has come.
-    fn poll_interval(&self, _others_wake: bool) -> Duration {
+    /// Returns how long the source may be left alone if nothing wakes.
+    fn poll_interval(&self) -> Duration {
         POLL_INTERVAL
     }
 

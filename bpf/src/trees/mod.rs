@@ -20,18 +20,18 @@ mod fscrypt;
 mod walk;
 
 /// A folder whose files should be named.
-pub(crate) struct Tree {
+pub(crate) struct WalkedTree {
     path: PathBuf,
     /// The path of the folder from the filesystem's root, without a final `/`.
     from_root: Vec<u8>,
 }
 
-impl Tree {
+impl WalkedTree {
     /// Looks up a folder of the filesystem `s_dev` (major << 20 | minor).
     ///
     /// # Errors
     /// Returns an error if it is not a folder, or if it belongs to another filesystem.
-    pub fn find(path: &Path, s_dev: u32) -> Result<Tree> {
+    pub fn find(path: &Path, s_dev: u32) -> Result<WalkedTree> {
         let meta = fs::metadata(path).at(path)?;
         if !meta.is_dir() {
             return Err(Error::malformed(path.display(), "no folder"));
@@ -45,7 +45,7 @@ impl Tree {
         let from_root = mountinfo::holding(&mounts, &whole)
             .and_then(|m| Some(from_root(&m.root, whole.strip_prefix(&m.point).ok()?)))
             .ok_or_else(|| Error::malformed(path.display(), "where it is mounted is not known"))?;
-        Ok(Tree {
+        Ok(WalkedTree {
             path: whole,
             from_root,
         })
@@ -65,7 +65,7 @@ fn from_root(root: &Path, below: &Path) -> Vec<u8> {
 /// The trees of a recording.
 #[derive(Default)]
 pub(crate) struct Trees {
-    trees: Vec<Tree>,
+    trees: Vec<WalkedTree>,
     s_dev: u32,
     /// The number of names that were written.
     named: u64,
@@ -76,9 +76,9 @@ impl Trees {
     /// Finds the trees of these folders.
     ///
     /// # Errors
-    /// Returns an error in the same cases as [`Tree::find`].
+    /// Returns an error in the same cases as [`WalkedTree::find`].
     pub fn find(paths: &[PathBuf], s_dev: u32) -> Result<Trees> {
-        let trees = paths.iter().map(|path| Tree::find(path, s_dev));
+        let trees = paths.iter().map(|path| WalkedTree::find(path, s_dev));
         Ok(Trees {
             trees: trees.collect::<Result<_>>()?,
             s_dev,

@@ -33,7 +33,7 @@ pub fn options(device: &Path, output: PathBuf, source: Choice, script: &str) -> 
         events: Events::All,
         entries: Entries::Bpf,
         sync: true,
-        snapshot: false,
+        no_snapshot: true,
         argv: ["sh", "-ec", script].map(Into::into).to_vec(),
         ..Options::default()
     }

@@ -48,7 +48,7 @@ pub fn recording_with_losses(device: &Path, causes: Causes, script: &str) -> Rec
         output: output.clone(),
         causes,
         sync: true,
-        snapshot: false,
+        no_snapshot: true,
         argv: ["sh", "-ec", script].map(Into::into).to_vec(),
         ..Options::default()
     };

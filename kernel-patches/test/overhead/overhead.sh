@@ -119,14 +119,14 @@ measure() {
 	record-blktrace) under_record "$2" --source blktrace --entries none --causes none ;;
 	record-kernel) under_record "$2" --source blktrace --entries kernel --causes none ;;
 	record-bpf) under_record "$2" --source blktrace --entries bpf --causes none ;;
-	record-ftrace) under_record "$2" --source ftrace --entries bpf --causes none ;;
+	record-tracefs) under_record "$2" --source tracefs --entries bpf --causes none ;;
 	record-bpf-bpf) under_record "$2" --source bpf --entries bpf --causes none ;;
 	record-defer) under_record "$2" --source bpf --entries bpf --causes none --defer ;;
 	record-causes) under_record "$2" --source bpf --entries bpf --causes bpf ;;
 	record-causes-defer) under_record "$2" --source bpf --entries bpf --causes bpf --defer ;;
 	esac
 }
-modes="nothing blktrace module module-file record-blktrace record-kernel record-bpf record-ftrace record-bpf-bpf record-defer record-causes \
+modes="nothing blktrace module module-file record-blktrace record-kernel record-bpf record-tracefs record-bpf-bpf record-defer record-causes \
 	record-causes-defer"
 
 # name MODE: prints the mode's name in the table.
@@ -139,7 +139,7 @@ name() {
 	record-blktrace) echo "\`record --source blktrace --entries none\`" ;;
 	record-kernel) echo "\`record --source blktrace --entries kernel\`" ;;
 	record-bpf) echo "\`record --source blktrace --entries bpf\`" ;;
-	record-ftrace) echo "\`record --source ftrace --entries bpf\`" ;;
+	record-tracefs) echo "\`record --source tracefs --entries bpf\`" ;;
 	record-bpf-bpf) echo "\`record --source bpf --entries bpf\`" ;;
 	record-defer) echo "\`record --source bpf --entries bpf --defer\`" ;;
 	record-causes) echo "\`record --source bpf --entries bpf --causes bpf\`" ;;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Holds the table against what the analyser itself writes: python -m unittest discover lab/fleet/tests
+"""Holds the data set against what the analyser itself writes: python -m unittest discover lab/fleet/tests
 
 MOSTRACE is the program. The tests with Spark need pyspark and Java; without them they are skipped, and say so."""
 
@@ -21,18 +21,15 @@ import duckdb
 import fleet
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
 
-from mostrace_fleet import RELATIONS, MostraceError, Table, report
-from mostrace_fleet import ingest as ingesting
-from mostrace_fleet.program import program
-from mostrace_fleet.table import Added, Part
+from mostrace_fleet import MostraceError, report
+from mostrace_fleet.ingest import program
 
 #: Two workers of one core each, which are processes of their own.
 CLUSTER = "local-cluster[2,1,1024]"
 #: The longest that a test waits for something to happen, s.
 PATIENCE = 300
-RECORDED = [relation for relation in RELATIONS if relation not in ("ledger", "sources")]
+RECORDED = [relation for relation in report.RELATIONS if relation != "ledger"]
 
 
 def command(*arguments: str | Path) -> subprocess.CompletedProcess:
@@ -44,10 +41,6 @@ def ingest(folder: Path | str, table: Path, *more: str) -> str:
     ended = command("ingest", folder, table, *more)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
-
-
-# A recording's tables in the data set, and `sources`, which the fleet adds.
-TABLES = 9
 
 
 class Case(unittest.TestCase):
@@ -70,12 +63,10 @@ class Case(unittest.TestCase):
                 self.assertEqual(both.execute(sql).fetchall(), [(0,)], f"{relation}: rows of {left} that {right} lacks")
 
     def assert_each_once(self, table: Path, number: int):
-        """Every recording is there, once, by its rows and by the list of sources."""
-        sources = report.connect(str(table)).execute("SELECT bundle_id FROM sources").fetchall()
+        """Every recording is there, once."""
         rows = report.connect(str(table)).execute("SELECT bundle_id, count(*) FROM recordings GROUP BY bundle_id").fetchall()
         self.assertEqual(len(rows), number)
         self.assertEqual({count for _, count in rows}, {1})
-        self.assertEqual(sorted(id_ for (id_,) in sources), sorted(id_ for id_, _ in rows))
 
     def data_set(self, recordings: list[Path]) -> Path:
         """What the analyser alone writes."""
@@ -105,67 +96,42 @@ class Ingesting(Case):
         self.assert_each_once(self.table, 7)
         self.assert_same_rows(plain, self.table)
         # Once more: nothing changes.
-        version = Table(self.table).version
+        files = {path: path.stat().st_mtime_ns for path in self.table.rglob("*.parquet")}
         ended = command("ingest", self.traces, self.table)
         self.assertIn("0 added, 8 already there, 2 left out", ended.stdout)
-        self.assertEqual(Table(self.table).version, version)
+        self.assertEqual({path: path.stat().st_mtime_ns for path in self.table.rglob("*.parquet")}, files)
 
     def test_writers_at_once(self):
-        fleet.make(self.traces, 12, ("f2fs-wal", "wal"))
-        # By an address, as an object store has one: each recording is copied before it is read.
-        alone = self.folder / "alone"
-        ingest(self.traces.as_uri(), alone)
+        plain = self.data_set(fleet.make(self.traces, 12, ("f2fs-wal", "wal")))
         line = [sys.executable, "-m", "mostrace_fleet", "ingest", str(self.traces), str(self.table), "--workers", "1"]
         writers = [subprocess.Popen(line, stdout=subprocess.PIPE, text=True) for _ in range(3)]
         said = [writer.communicate()[0] for writer in writers]
         self.assertEqual([writer.returncode for writer in writers], [0, 0, 0], said)
-        added = sum(int(one.split(" added")[0].split()[-1]) for one in said)
-        self.assertEqual(added, 12, said)
         self.assert_each_once(self.table, 12)
-        self.assert_same_rows(alone, self.table)
+        self.assert_same_rows(plain, self.table)
 
-    def test_a_second_commit_of_a_recording_is_refused(self):
-        [recording] = fleet.make(self.traces, 1, ("f2fs-wal",))
-        table = Table.create(str(self.table))
-        plain = self.data_set([recording])
-        [day] = {path.parts[-2][4:] for path in plain.glob("*/*/*.parquet")}
-        parts = [Part(path.parts[-3], day, str(path)) for path in plain.glob("*/*/*.parquet")]
-        # Another one ahead, so that the table has its columns: a change of them would be noticed anyway.
-        self.assertTrue(table.add(parts, [Added("w", "w.most", 1)], day))
-        stale = Table(self.table)
-        self.assertTrue(table.add(parts, [Added("x", "x.most", 1)], day))
-        # This one has read the version before, as a worker does that is cut off from the others for a while.
-        self.assertFalse(stale.add(parts, [Added("x", "x.most", 1)], day))
-        self.assertEqual(len(Table(self.table).files("recordings")), 2)
-        # It leaves nothing.
-        self.assertEqual(len(list(self.table.glob("relation=*/*/*"))), 2 * (len(parts) + 1))
+    def test_a_recording_without_its_last_file_is_not_there_yet(self):
+        plain = self.data_set(fleet.make(self.traces, 2, ("f2fs-wal", "wal")))
+        shutil.copytree(plain, self.table)
+        whole, half = sorted(self.table.glob("recordings/*/*.parquet"))
+        half.unlink()
+        for relation in RECORDED:
+            ids = report.ask(str(self.table), f"SELECT DISTINCT bundle_id FROM {relation}")[1]
+            self.assertEqual(ids, [(whole.stem,)], relation)
+        self.assertIn("1 added, 1 already there", ingest(self.traces, self.table))
+        self.assert_same_rows(plain, self.table)
+        whole.unlink()
+        half.unlink()
+        with self.assertRaisesRegex(MostraceError, "it has no rows"):
+            report.connect(str(self.table))
 
     def test_versions_of_the_columns_are_merged_by_name(self):
-        older, newer = fleet.make(self.traces, 2, ("f2fs-wal", "wal"))
-        for at, path in enumerate(self.data_set([older, newer]).glob("*/*/*.parquet")):
-            rows = pq.read_table(path)
-            if at % 2:
-                rows = rows.append_column("of_tomorrow", pa.array([at] * len(rows), pa.int64()))
-            rows = rows.drop_columns([name for name in ("package",) if name in rows.column_names])
-            pq.write_table(rows.replace_schema_metadata({"mostrace.schema": "2"}), path)
-        plain = self.folder / "plain"
-        table = Table.create(str(self.table))
-        for at, path in enumerate(sorted(plain.glob("*/*/*.parquet"))):
-            day = path.parts[-2][4:]
-            self.assertTrue(table.add([Part(path.parts[-3], day, str(path))], [Added(str(at), str(path), 1)], day))
-        table.compact()
-        ingest(self.traces, self.table)
-        for relation in RECORDED:
-            rows = report.connect(str(self.table)).sql(f"SELECT * FROM {relation}").to_arrow_table()
-            self.assertEqual(len(rows) % 2, 0, relation)
-        versions = {pq.read_metadata(file.uri).metadata[b"mostrace.schema"] for file in Table(self.table).files("events")}
-        self.assertEqual(versions, {b"2", b"3"})
-        # What another type would do is refused.
-        path = next(plain.glob("recordings/*/*.parquet"))
-        rows = pq.read_table(path)
-        pq.write_table(rows.set_column(rows.column_names.index("lost"), "lost", pa.array(["no"] * len(rows))), path)
-        with self.assertRaisesRegex(MostraceError, "the column lost is"):
-            table.add([Part("recordings", None, str(path))], [Added("y", str(path), 1)], None)
+        plain = self.data_set(fleet.make(self.traces, 2, ("f2fs-wal", "wal")))
+        path = sorted(plain.glob("recordings/*/*.parquet"))[0]
+        rows = pq.read_table(path).drop_columns(["disk"])
+        pq.write_table(rows.append_column("of_tomorrow", pa.array([7] * len(rows), pa.int64())), path)
+        rows = report.ask(str(plain), "SELECT of_tomorrow, disk IS NULL FROM recordings ORDER BY ALL")[1]
+        self.assertEqual(rows, [(7, True), (None, False)])
 
     def test_ledgers(self):
         hour = pa.array([1_790_845_200_000_000], pa.timestamp("us"))
@@ -186,59 +152,9 @@ class Ingesting(Case):
         rows = report.connect(str(self.table)).execute("SELECT ledger, CAST(day AS TEXT), hour FROM ledger ORDER BY ALL").fetchall()
         self.assertEqual([row[:2] for row in rows], [(one, f"2026-10-0{day}") for one in ("kitchen", "phone") for day in (1, 2)])
         self.assertEqual({str(row[2])[:19] for row in rows}, {"2026-10-01 09:00:00"})
-        asked = report.connect(str(self.table)).execute(report.view("ledger_by_command")).fetchall()
+        asked = report.connect(str(self.table)).execute(report.views()["ledger_by_command"]).fetchall()
         self.assertEqual(asked, [("app", 16384, 400, 4)])
         self.assertIn("0 added, 4 already there", command("ingest", self.traces, self.table).stdout)
-
-
-class Compacting(Case):
-    def setUp(self):
-        super().setUp()
-        # One commit each, so that there is something to compact.
-        self.recordings = fleet.make(self.traces, 31 + 30, ("f2fs-wal",))[::30]
-        for path in set(self.traces.iterdir()) - set(self.recordings):
-            path.unlink()
-        self.plain = self.data_set(self.recordings)
-        table = Table.create(str(self.table))
-        for path in self.recordings[:2]:
-            self.assertTrue(self.add_to(table, path))
-
-    def add_to(self, table: Table, recording: Path) -> bool:
-        known_by = ingesting.Identify(program())(ingesting.Source(str(recording), 0)).source
-        return all(one.added for one in ingesting.Ingest(program(), table.url)([known_by]))
-
-    def test_rows_stay_and_files_become_few(self):
-        before = Table(self.table)
-        self.assert_same_rows(self.data_set_of(2), self.table)
-        stale = Table(self.table)
-        ended = command("compact", self.table)
-        self.assertIn(f"{len(before.files())} files", ended.stdout)
-        after = Table(self.table)
-        self.assertEqual((len(before.files()), len(after.files())), (2 * TABLES, TABLES))
-        self.assert_same_rows(self.data_set_of(2), self.table)
-        # Who has read the version before can still add, and cannot compact.
-        with self.assertRaisesRegex(MostraceError, "another compaction"):
-            stale.compact()
-        self.assertTrue(self.add_to(stale, self.recordings[2]))
-        self.assert_each_once(self.table, 3)
-        self.assert_same_rows(self.plain, self.table)
-        self.assertFalse(self.add_to(stale, self.recordings[0]))
-        # What a killed writer left goes too, but not what one may be about to commit.
-        left = Path(Table(self.table).files("events")[0].uri).with_name("left.parquet")
-        left.write_text("half")
-        Table(self.table).vacuum(1)
-        self.assertTrue(left.exists())
-        self.assertEqual(len(list(self.table.glob("relation=*/*/*"))), 4 * TABLES + 1)
-        Table(self.table).vacuum(0)
-        self.assertEqual(len(list(self.table.glob("relation=*/*/*"))), 2 * TABLES)
-        self.assert_same_rows(self.plain, self.table)
-
-    def data_set_of(self, number: int) -> Path:
-        folder = self.folder / f"plain{number}"
-        paths = list(map(str, self.recordings[:number]))
-        line = [program(), "export", *paths, "--format", "dataset", "-o", str(folder)]
-        subprocess.run(line, check=True, capture_output=True)
-        return folder
 
 
 @unittest.skipUnless(importlib.util.find_spec("pyspark") and shutil.which("java"), "needs pyspark and Java")
@@ -258,16 +174,15 @@ class WithSpark(Case):
     def test_views_have_the_same_rows_in_both_engines(self):
         from mostrace_fleet import spark
 
-        table = Table(self.undisturbed)
         session = self.enterContext(spark.session("local[2]"))
         asked = [name for name in report.views() if name != "ledger_by_command"]
         self.assertEqual(len(asked), 5)
         for name in asked:
-            sql = report.view(name)
+            sql = report.views()[name]
             duck = report.connect(str(self.undisturbed)).execute(sql)
             names, rows = [one[0] for one in duck.description], duck.fetchall()
             self.assertGreater(len(rows), 1, name)
-            self.assertEqual(spark.ask(session, table, sql), (names, rows), name)
+            self.assertEqual(spark.ask(session, str(self.undisturbed), sql), (names, rows), name)
 
     def test_the_same_rows_by_executors(self):
         (self.folder / "more").mkdir()
@@ -283,20 +198,20 @@ class WithSpark(Case):
 
     def test_executors_are_killed(self):
         driver = self.start()
-        for commits in (2, 8):
-            self.wait_for(driver, commits)
+        for added in (2, 8):
+            self.wait_for(driver, added)
             killed = self.executors(driver)[0]
             os.kill(killed, signal.SIGKILL)
             self.wait(lambda killed=killed: killed not in self.executors(driver), "the executor's end")
-        self.assertLess(self.commits(), self.number, "it was over before it was killed")
+        self.assertLess(self.added(), self.number, "it was over before it was killed")
         self.assertEqual(driver.wait(PATIENCE), 0)
         self.assert_each_once(self.table, self.number)
         self.assert_same_rows(self.undisturbed, self.table)
 
     def test_drivers_are_killed(self):
-        for commits in (2, 8):
+        for added in (2, 8):
             driver = self.start()
-            self.wait_for(driver, commits)
+            self.wait_for(driver, added)
             # Both halves of it: the Python process and its JVM. The executors are left to notice.
             for pid in self.driver_of(driver):
                 os.kill(pid, signal.SIGKILL)
@@ -341,11 +256,11 @@ class WithSpark(Case):
     def driver_of(self, driver: subprocess.Popen) -> list[int]:
         return [driver.pid] + [pid for pid, line in self.processes(driver).items() if "SparkSubmit" in line]
 
-    def commits(self) -> int:
-        return DeltaTable(str(self.table)).version() if (self.table / "_delta_log").is_dir() else 0
+    def added(self) -> int:
+        return len(list(self.table.glob("recordings/*/*.parquet")))
 
-    def wait_for(self, driver: subprocess.Popen, commits: int):
-        self.wait(lambda: self.commits() >= commits or driver.poll() is not None, f"{commits} commits")
+    def wait_for(self, driver: subprocess.Popen, added: int):
+        self.wait(lambda: self.added() >= added or driver.poll() is not None, f"{added} recordings")
         self.assertIsNone(driver.poll(), "it was over before it was killed")
 
     def wait(self, until, what: str):

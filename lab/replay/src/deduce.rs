@@ -9,7 +9,7 @@ use crate::Name;
 use crate::ended::errno;
 use crate::flags;
 use crate::operation::{Call, FileId, Opened, Operation, Target};
-use crate::tree::{Entry, Kind, ObjectId, Place, Tree};
+use crate::tree::{Entry, EntryPlace, FileTree, Kind, ObjectId};
 
 /// The files and names that an operation uses.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(crate) struct Touched {
 /// The state of the deduction.
 #[derive(Debug, Default)]
 pub(crate) struct Deduction {
-    pub(crate) tree: Tree,
+    pub(crate) tree: FileTree,
     files: HashMap<FileId, ObjectId>,
     inodes: HashMap<(u64, u32), ObjectId>,
     /// Pairs of an object and the object that it replaced.
@@ -202,7 +202,7 @@ impl Deduction {
     }
 
     /// Notes that the operation looks up a path, and finds where the path leads.
-    fn uses(&mut self, path: &Name, follow: bool, evident: bool) -> Option<Place> {
+    fn uses(&mut self, path: &Name, follow: bool, evident: bool) -> Option<EntryPlace> {
         let names = &mut self.touched.uses;
         let place = self.tree.walk(path, follow, evident, names);
         names.push(path.clone());
@@ -210,14 +210,14 @@ impl Deduction {
     }
 
     /// Notes that the operation makes, removes or changes a path, and finds where the path leads.
-    fn changes(&mut self, path: &Name, follow: bool, evident: bool) -> Option<Place> {
+    fn changes(&mut self, path: &Name, follow: bool, evident: bool) -> Option<EntryPlace> {
         let names = &mut self.touched.changes;
         let place = self.tree.walk(path, follow, evident, names);
         names.push(path.clone());
         self.touch_named(place)
     }
 
-    fn touch_named(&mut self, place: Option<Place>) -> Option<Place> {
+    fn touch_named(&mut self, place: Option<EntryPlace>) -> Option<EntryPlace> {
         if let Some(Entry::Object(id)) = place.as_ref().map(|place| self.tree.entry(place)) {
             self.touch(id);
         }
@@ -225,7 +225,7 @@ impl Deduction {
     }
 
     /// Returns the object at a place that an operation found there.
-    fn found(&mut self, place: &Place) -> ObjectId {
+    fn found(&mut self, place: &EntryPlace) -> ObjectId {
         let id = self.tree.exists(place);
         self.touch(id);
         id
@@ -256,7 +256,7 @@ impl Deduction {
         }
     }
 
-    fn absent(&mut self, place: Option<&Place>) {
+    fn absent(&mut self, place: Option<&EntryPlace>) {
         if let Some(place) = place.filter(|place| self.tree.entry(place) == Entry::Unknown) {
             self.tree.put(place, None);
         }
@@ -324,7 +324,7 @@ impl Deduction {
         }
     }
 
-    fn open_at(&mut self, place: &Place, opened: &Opened, exclusive: bool) {
+    fn open_at(&mut self, place: &EntryPlace, opened: &Opened, exclusive: bool) {
         let entry = self.tree.entry(place);
         let looked = opened.i_mode != 0 || opened.inode != (0, 0);
         let presumably = opened.flags & flags::O_CREAT != 0 && !looked;
@@ -349,7 +349,7 @@ impl Deduction {
         self.touch(id);
     }
 
-    fn made_at(&mut self, place: &Place) -> ObjectId {
+    fn made_at(&mut self, place: &EntryPlace) -> ObjectId {
         let id = self.tree.make(Kind::File);
         self.tree.put(place, Some(id));
         id
@@ -357,7 +357,7 @@ impl Deduction {
 
     /// Returns the object at a place about which nothing is known. If an object with another name has the same inode, it is that
     /// one.
-    fn known_by_inode(&mut self, place: &Place, opened: &Opened) -> ObjectId {
+    fn known_by_inode(&mut self, place: &EntryPlace, opened: &Opened) -> ObjectId {
         let known = self.inodes.get(&opened.inode).copied();
         let known = known.filter(|id| !self.tree.object(*id).start.is_empty());
         match known {

@@ -67,7 +67,7 @@ impl Object {
 
 /// The place to which a path leads: an entry of a folder, or the root.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct EntryPlace {
     entry: Option<(ObjectId, Box<[u8]>)>,
 }
 
@@ -76,23 +76,23 @@ const LINKS_MAX: u32 = 40;
 
 /// The names and the objects.
 #[derive(Debug)]
-pub(crate) struct Tree {
+pub(crate) struct FileTree {
     objects: Vec<Object>,
 }
 
-impl Default for Tree {
-    fn default() -> Tree {
+impl Default for FileTree {
+    fn default() -> FileTree {
         let root = Object {
             kind: Kind::Folder,
             ..Object::default()
         };
-        Tree {
+        FileTree {
             objects: vec![root],
         }
     }
 }
 
-impl Tree {
+impl FileTree {
     pub(crate) fn object(&self, id: ObjectId) -> &Object {
         &self.objects[id.0 as usize]
     }
@@ -129,7 +129,7 @@ impl Tree {
         follow: bool,
         evident: bool,
         through: &mut Vec<Name>,
-    ) -> Option<Place> {
+    ) -> Option<EntryPlace> {
         let mut rest = components(path.as_bytes());
         let mut trail: Vec<(ObjectId, Box<[u8]>)> = Vec::new();
         let mut links = 0;
@@ -153,7 +153,7 @@ impl Tree {
                 continue;
             }
             if rest.is_empty() {
-                return Some(Place {
+                return Some(EntryPlace {
                     entry: Some((folder, part)),
                 });
             }
@@ -173,7 +173,7 @@ impl Tree {
             let folder = trail.last().map_or(ObjectId::ROOT, |(id, _)| *id);
             (folder, part)
         });
-        Some(Place { entry })
+        Some(EntryPlace { entry })
     }
 
     fn link(&self, entry: Entry) -> Option<&[u8]> {
@@ -196,7 +196,7 @@ impl Tree {
         }
     }
 
-    pub(crate) fn entry(&self, place: &Place) -> Entry {
+    pub(crate) fn entry(&self, place: &EntryPlace) -> Entry {
         match &place.entry {
             Some((folder, part)) => self.child(*folder, part),
             None => Entry::Object(ObjectId::ROOT),
@@ -205,7 +205,7 @@ impl Tree {
 
     /// Returns the object that an operation found at a place. The object was there from the start, unless this contradicts what is
     /// known; its origin is unknown then.
-    pub(crate) fn exists(&mut self, place: &Place) -> ObjectId {
+    pub(crate) fn exists(&mut self, place: &EntryPlace) -> ObjectId {
         match &place.entry {
             Some((folder, part)) => self.found(*folder, part),
             None => ObjectId::ROOT,
@@ -228,7 +228,7 @@ impl Tree {
     }
 
     /// Sets the object that a place has from now on.
-    pub(crate) fn put(&mut self, place: &Place, object: Option<ObjectId>) {
+    pub(crate) fn put(&mut self, place: &EntryPlace, object: Option<ObjectId>) {
         if let Some((folder, part)) = &place.entry {
             let children = &mut self.object_mut(*folder).children;
             children.insert(part.clone(), object);
@@ -236,7 +236,7 @@ impl Tree {
     }
 
     /// Notes that an object, which is known under another name, was also at this place from the start.
-    pub(crate) fn link_from_start(&mut self, place: &Place, object: ObjectId) {
+    pub(crate) fn link_from_start(&mut self, place: &EntryPlace, object: ObjectId) {
         if let Some(at) = place.entry.clone() {
             self.object_mut(object).start.push(at);
             self.put(place, Some(object));
@@ -244,7 +244,7 @@ impl Tree {
     }
 
     /// Notes that an object may have been at this place from the start, although an operation presumably made it.
-    pub(crate) fn presume_made(&mut self, place: &Place, object: ObjectId) {
+    pub(crate) fn presume_made(&mut self, place: &EntryPlace, object: ObjectId) {
         let at = place.entry.clone();
         let object = self.object_mut(object);
         object.presumed_made = true;

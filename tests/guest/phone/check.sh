@@ -24,7 +24,7 @@ roles() {
 
 # sqlite TEST JOURNAL SUFFIX LEAST ROLES [CLASSES]: checks that each source reported the same. CLASSES are for check_temporary.
 sqlite() {
-	for source in blktrace ftrace bpf kernel; do
+	for source in blktrace bpf kernel; do
 		bundle=$1-$2-$source.most
 		check_rows "$bundle"
 		grep -q '"method": "walk"' "$bundle/manifest.json" || fail "$bundle: its snapshot is no walk's"
@@ -139,7 +139,7 @@ check_kinds f2fs-wal-bpf.most checkpoint regular
 # The probes read a node's owner from the node itself.
 check_kinds f2fs-delete-bpf.most fsync_node hot_node
 check_kinds f2fs-wal-bpf.most fsync_node
-for bundle in f2fs-*-bpf.most f2fs-*-ftrace.most f2fs-*-blktrace.most f2fs-*-kernel.most; do
+for bundle in f2fs-*-bpf.most f2fs-*-blktrace.most f2fs-*-kernel.most; do
 	mostrace events "$bundle" --format csv >events.csv
 	kind=$(column kind <events.csv)
 	awk -F, -v k="$kind" '$k == "node"' events.csv >strange.csv

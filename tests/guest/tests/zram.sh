@@ -7,11 +7,13 @@ echo 128M >/sys/block/zram0/disksize
 mnt=$PWD/mnt
 mkdir -p "$mnt"
 mount -t ext4 -o noatime $zram "$mnt"
-step "record"
-mostrace record -d $zram -o zram.most --source blktrace --sync -- \
-	mostrace workload sqlite --transactions 30 "$mnt/test.db"
-check_bundle zram.most
-check_temporary zram.most test.db-journal 30
-check_kinds zram.most descriptor metadata_copy commit regular
+for source in blktrace tracefs; do
+	step "record by $source"
+	mostrace record -d $zram -o $source.most --source $source --sync -- \
+		mostrace workload sqlite --transactions 30 --overwrite "$mnt/test.db"
+	check_bundle $source.most
+	check_temporary $source.most test.db-journal 30
+	check_kinds $source.most descriptor metadata_copy commit regular
+done
 umount "$mnt"
 echo 1 >/sys/block/zram0/reset

@@ -24,7 +24,6 @@ pub mod need;
 pub mod property;
 pub mod suite;
 pub mod tool;
-mod tracer;
 pub mod wait;
 
 pub use need::Need;

@@ -15,7 +15,6 @@ use std::process::Command;
 
 use crate::loopdev;
 use crate::tool;
-use crate::tracer;
 
 /// One requirement of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +27,6 @@ pub enum Need {
     Loop,
     /// The kernel has BTF, by which the probes find their fields.
     Btf,
-    /// The kernel has ftrace's `blk` tracer, and nobody else uses it.
-    BlkTracer,
     /// ext4 can encrypt files.
     Encryption,
     /// The kernel counts the bytes that a process wrote.
@@ -81,7 +78,6 @@ impl Need {
                 "/sys/kernel/btf/vmlinux",
                 "this kernel has no BTF (CONFIG_DEBUG_INFO_BTF)",
             ),
-            Self::BlkTracer => blk_tracer(),
             Self::Encryption => kernel_has(
                 "/sys/fs/ext4/features/encryption",
                 "this kernel's ext4 does not encrypt (CONFIG_FS_ENCRYPTION)",
@@ -115,15 +111,6 @@ fn ptrace() -> Result<(), Missing> {
     }
     let said = String::from_utf8_lossy(&output.stderr);
     Err(Missing::Here(format!("strace: {}", said.trim())))
-}
-
-fn blk_tracer() -> Result<(), Missing> {
-    kernel_has(
-        "/sys/block/loop0/trace",
-        "this kernel has no blk tracer (CONFIG_BLK_DEV_IO_TRACE)",
-    )?;
-    let taken = |holder| Missing::Here(format!("ftrace's blk tracer is taken: {holder}"));
-    tracer::wait_until_free().map_err(taken)
 }
 
 fn loop_devices() -> Result<(), Missing> {

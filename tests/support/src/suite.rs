@@ -71,7 +71,7 @@ pub fn run(tests: Vec<Test>) -> ExitCode {
     start(Arguments::from_args(), tests)
 }
 
-/// Runs tests one after the other, for things of which a machine has only one, such as ftrace.
+/// Runs tests one after the other: each makes its own load, or uses things of which a machine or a process has only one.
 pub fn run_one_by_one(tests: Vec<Test>) -> ExitCode {
     let arguments = Arguments {
         test_threads: Some(1),

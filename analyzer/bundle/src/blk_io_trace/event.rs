@@ -22,7 +22,7 @@ pub struct Event<'a> {
     pub device: u32,
     /// The CPU the record names.
     pub cpu: u32,
-    /// The CPU's event counter (0 from ftrace).
+    /// The CPU's event counter (0 from sources that have none).
     pub sequence: u32,
     /// errno of a completion, 0 for success.
     pub error: u16,

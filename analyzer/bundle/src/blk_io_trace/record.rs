@@ -41,7 +41,7 @@ impl Version {
 pub struct Prefix<O: ByteOrder> {
     /// The magic number, see [`Version::magic`].
     pub magic: U32<O>,
-    /// The CPU's event counter (0 from ftrace).
+    /// The CPU's event counter (0 from sources that have none).
     pub sequence: U32<O>,
     /// Nanoseconds of the trace's clock.
     pub time: U64<O>,

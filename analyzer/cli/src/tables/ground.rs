@@ -81,7 +81,7 @@ pub fn kind(text: &str) -> Result<FreshKind, String> {
 const MOST_NAMED: usize = 3;
 
 /// Where a command is measured.
-pub enum Place {
+pub enum GroundKind {
     /// In this folder, whose filesystem others may use too.
     Folder(PathBuf),
     /// On a fresh filesystem.
@@ -110,9 +110,9 @@ impl Ground {
     ///
     /// # Errors
     /// Returns an error if the filesystem cannot be made, or the folder cannot be read.
-    pub fn new(place: &Place, user: Option<&User>) -> anyhow::Result<Ground> {
+    pub fn new(place: &GroundKind, user: Option<&User>) -> anyhow::Result<Ground> {
         let (options, empty, image) = match place {
-            Place::Folder(dir) => {
+            GroundKind::Folder(dir) => {
                 std::fs::read_dir(dir).with_context(|| format!("--in {}", dir.display()))?;
                 // The recorder looks the path up from within that directory.
                 let dir = std::path::absolute(dir)?;
@@ -123,8 +123,8 @@ impl Ground {
                     device: dir,
                 });
             }
-            Place::Fresh { options, empty } => (options, *empty, None),
-            Place::Image { options, image } => (options, true, Some(image)),
+            GroundKind::Fresh { options, empty } => (options, *empty, None),
+            GroundKind::Image { options, image } => (options, true, Some(image)),
         };
         let site = match image {
             Some(image) => Site::of_image(options, image)?,

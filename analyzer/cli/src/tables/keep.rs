@@ -20,25 +20,6 @@ pub fn keep(from: &Path, to: &Path) -> anyhow::Result<()> {
     keep_in(&parent, to.file_name().unwrap_or_default(), from)
 }
 
-/// Copies the bundle in the directory `from` into an open directory, replacing a bundle of that name.
-///
-/// # Errors
-/// Returns an error if something else has that name, or the bundle cannot be written.
-#[cfg(target_os = "linux")]
-pub fn replace(parent: &Folder, name: &OsStr, from: &Path) -> anyhow::Result<()> {
-    if parent.has(name)? {
-        let before = parent.open_folder(name)?;
-        if !before.has(mostrace_bundle::layout::MANIFEST)? {
-            anyhow::bail!(
-                "{}: is not a bundle, and is not overwritten",
-                before.path().display()
-            );
-        }
-        parent.remove_folder(&before)?;
-    }
-    keep_in(parent, name, from)
-}
-
 fn keep_in(parent: &Folder, name: &OsStr, from: &Path) -> anyhow::Result<()> {
     let from = Folder::open(from)?;
     let to = parent.make_folder(name)?;

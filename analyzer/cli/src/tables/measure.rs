@@ -17,7 +17,7 @@ use mostrace_trace::transactions::Transactions;
 use serde_json::{Value, json};
 
 use super::budget::{self, BudgetArgs, Form};
-use super::ground::{FreshArgs, Ground, Held, Place, kind};
+use super::ground::{FreshArgs, Ground, GroundKind, Held, kind};
 use super::guest::{self, Job, OUT};
 use super::keep::keep;
 use super::{brief, tree, tree_json};
@@ -280,8 +280,8 @@ fn capture(args: &Measure, output: &Path) -> anyhow::Result<i32> {
         None => User::caller()?,
     };
     let place = match &args.within {
-        Some(dir) => Place::Folder(dir.clone()),
-        None => Place::Fresh {
+        Some(dir) => GroundKind::Folder(dir.clone()),
+        None => GroundKind::Fresh {
             options: args.fresh.options(args.fs),
             empty: args.empty,
         },
@@ -356,7 +356,12 @@ fn in_guest(args: &Measure, kernel: &str, output: &Path) -> anyhow::Result<i32> 
         files: Vec::new(),
     };
     let left = job.run()?;
-    io::stdout().write_all(&fs::read(left.join("out")).unwrap_or_default())?;
+    let out = fs::read(left.join("out")).unwrap_or_default();
+    match args.budget.form() {
+        // The standard output has only the JSON object.
+        Form::Json => io::stderr().write_all(&out)?,
+        _ => io::stdout().write_all(&out)?,
+    }
     io::stderr().write_all(&fs::read(left.join("err")).unwrap_or_default())?;
     keep(&left.join("run.most"), output)?;
     let status = fs::read_to_string(left.join("status"))?;

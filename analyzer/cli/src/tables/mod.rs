@@ -7,8 +7,6 @@ mod brief;
 mod budget;
 mod diff;
 mod events;
-#[cfg(target_os = "linux")]
-mod experiment;
 mod export;
 #[cfg(target_os = "linux")]
 mod ground;
@@ -40,8 +38,6 @@ pub enum Verb {
     Measure(measure::Measure),
     #[cfg(target_os = "linux")]
     Replay(replay::Replay),
-    #[cfg(target_os = "linux")]
-    Experiment(experiment::Experiment),
     Analyze(analyze::Analyze),
     Report(report::Report),
     Diff(diff::Diff),
@@ -66,8 +62,6 @@ impl Verb {
             Verb::Measure(args) => return Ok(ExitCode::from(measure::run(&args)?)),
             #[cfg(target_os = "linux")]
             Verb::Replay(args) => return Ok(ExitCode::from(args.run()?)),
-            #[cfg(target_os = "linux")]
-            Verb::Experiment(args) => args.run()?,
             Verb::Check(args) => return Ok(ExitCode::from(args.run()?)),
             Verb::Analyze(args) => args.run()?,
             Verb::Report(args) => args.run()?,

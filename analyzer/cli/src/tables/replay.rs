@@ -18,7 +18,7 @@ use mostrace_trace::causes::Sharing;
 use serde_json::{Map, Value, json};
 
 use super::budget::{self, BudgetArgs, Form};
-use super::ground::{FreshArgs, Ground, Held, Place, kind};
+use super::ground::{FreshArgs, Ground, GroundKind, Held, kind};
 use crate::workload::replay::{How, Source};
 
 mod blocks;
@@ -178,22 +178,22 @@ impl Replay {
     }
 
     /// Returns the places in which to replay, each with a name.
-    fn places(&self, image: Option<&TempFile>) -> Vec<(String, Place)> {
+    fn places(&self, image: Option<&TempFile>) -> Vec<(String, GroundKind)> {
         if let Some(image) = image {
-            let place = Place::Image {
+            let place = GroundKind::Image {
                 options: self.fresh.options(FreshKind::Ext4),
                 image: image.path().to_owned(),
             };
             return vec![("ext4".to_owned(), place)];
         }
         if let Some(dir) = &self.within {
-            return vec![("replayed".to_owned(), Place::Folder(dir.clone()))];
+            return vec![("replayed".to_owned(), GroundKind::Folder(dir.clone()))];
         }
         let fresh = |kind: &FreshKind| {
             let options = self.fresh.options(*kind);
             (
                 kind.name().to_owned(),
-                Place::Fresh {
+                GroundKind::Fresh {
                     options,
                     empty: true,
                 },
@@ -205,14 +205,14 @@ impl Replay {
     /// Replays in one place, and records that into `path`.
     fn record(
         &self,
-        place: &Place,
+        place: &GroundKind,
         recorded: &Recorded,
         path: &Path,
         aside: &Path,
     ) -> anyhow::Result<Told> {
         let output = Held::new(path)?;
         let ground = Ground::new(place, None)?;
-        if let Place::Folder(dir) = place {
+        if let GroundKind::Folder(dir) = place {
             refuse_unless_empty(dir)?;
         }
         let contents = self.how.contents;

@@ -110,7 +110,7 @@ impl Top {
                 each: Size::Time(self.interval),
                 keep: None,
             }),
-            snapshot: false,
+            no_snapshot: true,
             progress: Progress::Never,
             ..Options::default()
         };

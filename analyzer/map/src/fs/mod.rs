@@ -35,7 +35,7 @@ pub use image::{Image, ReadAt};
 pub use joined::Joined;
 pub use names::is_encrypted;
 use notices::Notices;
-pub use part::{ExternalJournal, Part, PartDevice};
+pub use part::{DevicePart, ExternalJournal, PartDevice};
 pub use progress::{Progress, Watcher};
 use recognise::Filesystem;
 pub use state::{By, How, State};
@@ -93,7 +93,7 @@ pub fn build_by(
 ///
 /// # Errors
 /// Returns an error if the superblock cannot be read.
-pub fn parts(image: &Image) -> Result<Vec<Part>> {
+pub fn parts(image: &Image) -> Result<Vec<DevicePart>> {
     match recognise::recognise(image)? {
         Some(Filesystem::Ext) => ext4::parts(image),
         Some(Filesystem::F2fs) => f2fs::parts(image, &mut Notices::default()),

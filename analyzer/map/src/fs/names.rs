@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt::Display;
 use std::hash::Hash;
 
-use crate::fs::progress::Part;
+use crate::fs::progress::PartProgress;
 use crate::map::{Inode, Name};
 
 /// A name as it appears in paths.
@@ -34,7 +34,7 @@ pub fn link<D: Directories>(
     mut directories: D,
     root: D::Ino,
     inodes: &mut HashMap<u64, Inode>,
-    mut part: Part,
+    mut part: PartProgress,
 ) {
     match inodes.get_mut(&root.into()) {
         Some(inode) => inode.names.push(Name {

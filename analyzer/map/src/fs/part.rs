@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 /// What a filesystem has of one of its devices, from the device's beginning on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct DevicePart {
     /// The device.
     pub device: PartDevice,
     /// The length in bytes; None for a whole device.

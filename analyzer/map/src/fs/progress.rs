@@ -16,20 +16,20 @@ pub struct Progress {
 pub type Watcher<'a> = dyn Fn(Progress) + 'a;
 
 /// Counts the progress of one part of the work.
-pub(super) struct Part<'a> {
+pub(super) struct PartProgress<'a> {
     watcher: &'a Watcher<'a>,
     progress: Progress,
 }
 
-impl<'a> Part<'a> {
+impl<'a> PartProgress<'a> {
     /// Starts a part with `total` units, none of them done.
-    pub fn new(watcher: &'a Watcher<'a>, what: &'static str, total: usize) -> Part<'a> {
+    pub fn new(watcher: &'a Watcher<'a>, what: &'static str, total: usize) -> PartProgress<'a> {
         let progress = Progress {
             what,
             done: 0,
             total: u64::try_from(total).unwrap_or(u64::MAX),
         };
-        Part { watcher, progress }
+        PartProgress { watcher, progress }
     }
 
     /// Counts `done` more units as done.

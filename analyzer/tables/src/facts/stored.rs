@@ -71,7 +71,7 @@ pub(super) const LETTERS: [u64; 7] = [
 
 /// The position of a row among its request's rows, by which a request is counted once.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum RowPosition {
     /// The only row.
     Whole,
     /// The first of several rows.
@@ -218,9 +218,9 @@ impl Builder {
             | bits::FAILED.word((request.error != 0).into());
         for (at, row) in rows.iter().enumerate() {
             let part = match (rows.len(), at) {
-                (1, _) => Part::Whole,
-                (_, 0) => Part::First,
-                _ => Part::Later,
+                (1, _) => RowPosition::Whole,
+                (_, 0) => RowPosition::First,
+                _ => RowPosition::Later,
             };
             let (rewritten, rewrite) = self
                 .rewrites

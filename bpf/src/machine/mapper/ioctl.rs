@@ -8,7 +8,7 @@ use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
 use zerocopy::byteorder::native_endian::{U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
-use super::table::{Target, parse};
+use super::table::{MappedTarget, parse};
 use crate::error::{At, Error, Result};
 
 const CONTROLS: [&str; 2] = ["/dev/mapper/control", "/dev/device-mapper"];
@@ -45,7 +45,7 @@ const _: () = assert!(size_of::<DmIoctl>() == 312);
 /// # Errors
 /// Returns an error if there is no such mapped device, or if its table is too long.
 #[allow(unsafe_code)]
-pub fn table(major: u32, minor: u32) -> Result<Vec<Target>> {
+pub fn table(major: u32, minor: u32) -> Result<Vec<MappedTarget>> {
     let control = CONTROLS.map(Path::new).into_iter().find(|p| p.exists());
     let control = control.unwrap_or(Path::new(CONTROLS[0]));
     let mut head = DmIoctl::new_zeroed();

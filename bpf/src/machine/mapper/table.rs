@@ -6,7 +6,7 @@ use zerocopy::{FromBytes, Immutable, KnownLayout};
 
 /// One line of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct MappedTarget {
     /// First sector on the mapped device.
     pub start: u64,
     pub sectors: u64,
@@ -38,14 +38,14 @@ struct DmTargetSpec {
 }
 
 /// Parses `count` targets from the kernel's list; None if they are not plausible.
-pub fn parse(data: &[u8], count: u32) -> Option<Vec<Target>> {
+pub fn parse(data: &[u8], count: u32) -> Option<Vec<MappedTarget>> {
     let mut targets = Vec::new();
     let mut at = 0;
     for _ in 0..count {
         let (spec, rest) = DmTargetSpec::ref_from_prefix(data.get(at..)?).ok()?;
         let name = text(&spec.target_type)?.to_owned();
         let lower = lower(&name, text(rest)?);
-        targets.push(Target {
+        targets.push(MappedTarget {
             start: spec.sector_start.get(),
             sectors: spec.length.get(),
             name,

@@ -21,16 +21,11 @@ pub(crate) struct Buffer {
     /// The open pipe; None after it was read to its end.
     pub pipe: Option<File>,
     /// The number of events that were taken from it.
-    pub taken: u64,
-    /// The number of events that the kernel had counted as read before.
-    before: u64,
+    taken: u64,
 }
 
-/// Opens a pipe of tracefs so that reads do not wait.
-///
-/// # Errors
-/// Returns an error if the pipe cannot be opened.
-pub(crate) fn open_pipe(path: &Path) -> Result<File> {
+/// Opens a pipe so that reads do not wait.
+fn open_pipe(path: &Path) -> Result<File> {
     let nonblock = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let mut pipe = OpenOptions::new();
     pipe.read(true).custom_flags(nonblock).open(path).at(path)
@@ -47,7 +42,6 @@ impl Buffer {
             cpu,
             pipe: Some(pipe),
             taken: 0,
-            before: Stats::read(&folder)?.read,
             folder,
         })
     }
@@ -97,16 +91,15 @@ impl Buffer {
     /// Returns an error if the counters cannot be read.
     pub fn account(&self) -> Result<(Stats, Option<String>)> {
         let stats = Stats::read(&self.folder)?;
-        let ours = self.before.saturating_add(self.taken);
         let file = self.folder.display();
-        let wrong = match stats.read.checked_sub(ours) {
+        let wrong = match stats.read.checked_sub(self.taken) {
             Some(0) => None,
             Some(others) => Some(format!(
                 "{file}: {others} events were read by somebody else"
             )),
             None => Some(format!(
-                "{file}: the buffer was emptied by somebody else: of {ours} events read the kernel knows {}",
-                stats.read
+                "{file}: the buffer was emptied by somebody else: of {} events read the kernel knows {}",
+                self.taken, stats.read
             )),
         };
         Ok((stats, wrong))

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The global part of tracefs: its tracer, its clock and its buffers, which only one user at a time can have.
+//! The buffers of an instance of tracefs.
 
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::error::{At, Error, Result, read_line};
-use crate::machine::guard::Undo;
-use crate::machine::openers;
+use crate::error::{At, Error, Result};
 
 mod buffer;
 mod ring_page;
 
-pub(crate) use buffer::{Buffer, PAGE_MAX, open_pipe};
+pub(crate) use buffer::{Buffer, PAGE_MAX};
 
 /// More bytes than the text of a buffer's counters needs.
 const STATS_MAX: usize = 4096;
@@ -77,106 +75,6 @@ pub(crate) fn buffers(tracefs: &Path) -> Result<Vec<(u32, PathBuf)>> {
     Ok(buffers)
 }
 
-/// Checks that the kernel has the blk tracer, and that nobody uses another one.
-///
-/// # Errors
-/// Returns the reason as an error if this is not so.
-pub(crate) fn has_blk(tracefs: &Path) -> Result<()> {
-    let tracers = read_line(tracefs.join("available_tracers"))?;
-    if !tracers.split_ascii_whitespace().any(|t| t == "blk") {
-        return Err(Error::NoBlkTracer);
-    }
-    let file = tracefs.join("current_tracer");
-    let current = read_line(&file)?;
-    if current != "nop" {
-        return Err(in_use(format!(
-            "current_tracer is {current} (to free it: echo nop > {})",
-            file.display()
-        )));
-    }
-    Ok(())
-}
-
-/// Checks that nobody uses tracefs: changing the tracer, its clock or its buffers would destroy what they trace and have traced.
-/// Instances have their own buffers and clocks and do not matter.
-///
-/// # Errors
-/// Returns the reason as an error if somebody does.
-pub(crate) fn check_free(tracefs: &Path) -> Result<()> {
-    has_blk(tracefs)?;
-    let events = tracefs.join("set_event");
-    if let Some(first) = read_line(&events)?.lines().next() {
-        return Err(in_use(format!(
-            "events are enabled, {first} first (to free it: echo > {})",
-            events.display()
-        )));
-    }
-    let instances = tracefs.join("instances");
-    let is_pipe = |open: &Path| {
-        let name = open.file_name().and_then(|name| name.to_str());
-        open.starts_with(tracefs)
-            && !open.starts_with(&instances)
-            && name.is_some_and(|name| name.starts_with("trace_pipe"))
-    };
-    if let Some(reader) = openers::named(is_pipe) {
-        return Err(in_use(format!("its pipes are open: {reader}")));
-    }
-    for (cpu, folder) in buffers(tracefs)? {
-        let entries = Stats::read(&folder)?.entries;
-        if entries > 0 {
-            return Err(in_use(format!(
-                "{entries} events of CPU {cpu} wait to be read (to drop them: echo > {})",
-                tracefs.join("trace").display()
-            )));
-        }
-    }
-    Ok(())
-}
-
-fn in_use(by: String) -> Error {
-    Error::Busy {
-        what: "ftrace is in use".into(),
-        by,
-    }
-}
-
-/// Returns the steps that restore the present settings, in an order that leaves nothing running.
-///
-/// # Errors
-/// Returns an error if a setting cannot be read.
-pub(crate) fn undo_steps(tracefs: &Path) -> Result<Vec<Undo>> {
-    let clock = read_line(tracefs.join("trace_clock"))?;
-    let on = read_line(tracefs.join("tracing_on"))?;
-    // Before the first use, the file holds `7 (expanded: 1408)`.
-    let size = read_line(tracefs.join("buffer_size_kb"))?;
-    let size = size.split_ascii_whitespace().next().unwrap_or("1408");
-    let write = |name: &str, text: &str| Undo::Write(tracefs.join(name), text.to_owned());
-    Ok(vec![
-        write("current_tracer", "nop"),
-        write("tracing_on", &on),
-        write("trace_clock", chosen(&clock).unwrap_or("local")),
-        write("buffer_size_kb", size),
-    ])
-}
-
-/// Returns the choice in brackets.
-fn chosen(choices: &str) -> Option<&str> {
-    Some(choices.split_once('[')?.1.split_once(']')?.0)
-}
-
-/// Returns the settings that somebody else may change while the tracer runs.
-pub(crate) fn settings(tracefs: &Path) -> impl Iterator<Item = PathBuf> {
-    [
-        "tracing_on",
-        "current_tracer",
-        "trace_clock",
-        "buffer_size_kb",
-        "tracing_cpumask",
-    ]
-    .map(|name| tracefs.join(name))
-    .into_iter()
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -201,12 +99,6 @@ mod tests {
         let text = "entries: 9\noverrun: 0\ncommit oveoverrun: 0\nbytes: 48216\noldest event ts: 4.5\n\
                     now ts: 17333.478681\ndropped events: 0\nread events: 0\n";
         assert_eq!(Stats::parse(text), None);
-    }
-
-    #[test]
-    fn the_clock_in_use_stands_in_brackets() {
-        assert_eq!(chosen("local global [mono] boot"), Some("mono"));
-        assert_eq!(chosen("local"), None);
     }
 
     proptest! {

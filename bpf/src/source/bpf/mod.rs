@@ -241,7 +241,7 @@ impl Source for BpfSource<'_> {
     }
 
     /// Threads of their own empty the rings.
-    fn poll_interval(&self, _others_wake: bool) -> Duration {
+    fn poll_interval(&self) -> Duration {
         Duration::MAX
     }
 

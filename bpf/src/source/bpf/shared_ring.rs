@@ -49,7 +49,7 @@ mod tests {
     fn a_record_is_split_into_its_parts() {
         let dir = tempfile::tempdir().unwrap();
         let folder = Folder::open(dir.path()).unwrap();
-        let names = NameFilter::parse("all").unwrap();
+        let names = NameFilter::default();
         let mut sink = Sink::new(&folder, names, Retention::of(false));
         sink.open_entries("here").unwrap();
         let events = Records::of(8 << 20);

@@ -52,7 +52,7 @@ impl Fake {
     }
 
     fn start(&self) -> Result<Running> {
-        let names = NameFilter::parse("temp").unwrap();
+        let names = "temp".parse::<NameFilter>().unwrap();
         let folder = Folder::open(self.dir.path()).unwrap();
         let mut sink = Sink::new(&folder, names, Retention::of(false));
         let source = Recorder::start(&self.paths, "7:0", &["7:0".into()], &mut sink)?;

@@ -2,7 +2,7 @@
 //! A block event, as a plain tracepoint shows it.
 
 use super::format::{Field, Format};
-use super::rwbs::categories;
+use super::rwbs::{categories, categories_of_bio};
 use crate::error::Result;
 use crate::machine::device::Device;
 
@@ -10,6 +10,7 @@ use crate::machine::device::Device;
 #[derive(Debug)]
 pub(super) struct Fields {
     action: u64,
+    categories: fn(&[u8], u64) -> u64,
     pid: Field,
     dev: Field,
     sector: Field,
@@ -22,13 +23,18 @@ pub(super) struct Fields {
 }
 
 impl Fields {
-    /// Finds the fields in the format of a tracepoint.
+    /// Finds the fields in the format of a tracepoint of requests, or of bios.
     ///
     /// # Errors
     /// Returns an error if a field is missing.
-    pub fn of(action: u64, format: &Format) -> Result<Fields> {
+    pub fn of(action: u64, is_of_bios: bool, format: &Format) -> Result<Fields> {
         Ok(Fields {
             action,
+            categories: if is_of_bios {
+                categories_of_bio
+            } else {
+                categories
+            },
             pid: format.field("common_pid")?,
             dev: format.field("dev")?,
             sector: format.field("sector")?,
@@ -70,7 +76,7 @@ impl Fields {
         let bytes = number(self.bytes).unwrap_or(sectors << 9);
         let error = self.error.and_then(|error| error.signed(record));
         Some(Seen {
-            action: self.action | categories(self.rwbs.text(record)?, sectors),
+            action: self.action | (self.categories)(self.rwbs.text(record)?, sectors),
             pid: self.pid.number(record)? as u32,
             dev: self.dev.number(record)? as u32,
             // A flush has no sector, and neither has a command of another kind.
@@ -88,17 +94,17 @@ impl Fields {
 
 /// The device whose events are kept.
 #[derive(Debug)]
-pub(super) struct Target {
+pub(super) struct TracedDevice {
     pub dev: u32,
     disk_dev: u32,
     start: u64,
     end: u64,
 }
 
-impl Target {
+impl TracedDevice {
     /// Selects the events of a device.
-    pub fn of(device: &Device) -> Target {
-        Target {
+    pub fn of(device: &Device) -> TracedDevice {
+        TracedDevice {
             dev: device.dev,
             disk_dev: device.disk_dev,
             start: device.info.start_sector,
@@ -137,13 +143,13 @@ mod tests {
 
     #[test]
     fn a_partition_has_its_own_sectors_alone() {
-        let disk = Target {
+        let disk = TracedDevice {
             dev: 16,
             disk_dev: 16,
             start: 0,
             end: 1000,
         };
-        let partition = Target {
+        let partition = TracedDevice {
             dev: 17,
             start: 100,
             end: 200,

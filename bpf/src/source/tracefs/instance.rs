@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::error::{At, Error, Result, write_line};
 use crate::machine::clock;
@@ -63,8 +64,11 @@ pub(crate) fn check(events: &[&str]) -> Result<()> {
     fs::remove_dir(&folder).at(&folder)
 }
 
+/// Returns a name that nobody else has: a process may record several times at once.
 fn folder(root: &Path, purpose: &str) -> PathBuf {
-    let name = format!("mostrace-{}-{purpose}", std::process::id());
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    let (pid, number) = (std::process::id(), MADE.fetch_add(1, Relaxed));
+    let name = format!("mostrace-{pid}-{number}-{purpose}");
     root.join("instances").join(name)
 }
 

@@ -6,7 +6,7 @@ use mostrace_bundle::blk_io_trace::action::{
     BLK_TC_READ, BLK_TC_SYNC, BLK_TC_WRITE,
 };
 
-/// Returns the categories of blktrace. `sectors` distinguishes operations that have no letter from commands that do not come from a
+/// Returns the categories that blktrace gives to a request. `sectors` distinguishes operations that have no letter from commands that do not come from a
 /// filesystem.
 pub(super) fn categories(rwbs: &[u8], sectors: u64) -> u64 {
     let (flush_ahead, rest) = match rwbs {
@@ -35,6 +35,12 @@ pub(super) fn categories(rwbs: &[u8], sectors: u64) -> u64 {
         .iter()
         .map(flag)
         .fold(flush_ahead | op, |all, bit| all | bit)
+}
+
+/// Returns those that it gives to a bio: only a request comes from a filesystem or is another command (blk_add_trace_rq,
+/// blk_add_trace_bio in kernel/trace/blktrace.c).
+pub(super) fn categories_of_bio(rwbs: &[u8], sectors: u64) -> u64 {
+    categories(rwbs, sectors) & !(BLK_TC_FS | BLK_TC_PC)
 }
 
 /// Returns true if `rest`, which follows an F, begins with a flag. The F is then the operation itself, not a flush ahead of

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Thousands of mostrace's recordings as one table: see docs/FLEET.md."""
+"""Thousands of mostrace's recordings as one data set: see docs/FLEET.md."""
 
-from .program import MostraceError
-from .table import RELATIONS, Table
+from .ingest import MostraceError
 
-__all__ = ["RELATIONS", "MostraceError", "Table"]
+__all__ = ["MostraceError"]

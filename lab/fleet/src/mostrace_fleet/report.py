@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Questions to a fleet's table, or to the folder of a data set, in SQL. DuckDB answers them in this process; no server is needed."""
+"""Questions to a data set, in SQL. DuckDB answers them in this process; no server is needed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 
 import duckdb
 
-from .program import MostraceError
-from .table import RELATIONS, Table
+from .ingest import MostraceError
+
+#: The tables of a data set. `recordings` is the first: a recording without a row there is not whole yet.
+RELATIONS = ("recordings", "events", "requests", "causes", "processes", "files", "calls", "transactions", "ledger")
 
 
 def views() -> dict[str, str]:
@@ -20,42 +21,36 @@ def views() -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def view(name: str) -> str:
-    """The SQL of a view. Raises MostraceError if there is none of the name."""
-    known = views()
-    if name not in known:
-        raise MostraceError(f"{name}: no such view; there are {', '.join(known)}")
-    return known[name]
+def relations(data_set: str) -> list[str]:
+    """The tables that have a file. Raises MostraceError if there are none."""
+    found = [name for name in RELATIONS if any(Path(data_set).glob(f"{name}/day=*/*.parquet"))]
+    if "recordings" not in found:
+        found = [name for name in found if name == "ledger"]
+    if not found:
+        raise MostraceError(f"{data_set}: not a data set of `mostrace-fleet ingest` or `mostrace export`: it has no rows")
+    return found
 
 
-def connect(where: str) -> duckdb.DuckDBPyConnection:
-    """DuckDB with the tables of a fleet's newest version, or of a data set (`mostrace export --format dataset`), as views: events,
-    requests, causes … Files of older versions of the columns have nulls in the others."""
+def connect(data_set: str) -> duckdb.DuckDBPyConnection:
+    """DuckDB with the tables of a data set as views: events, requests, causes … Files of older versions of the columns have nulls in
+    the others."""
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
-    is_table = _is_table(where)
-    # `relation` is a folder of the table, and no column of the rows.
-    columns, types = ("* EXCLUDE (relation)", "DATE, 'relation': VARCHAR") if is_table else ("*", "DATE")
-    for relation, files in _files(where):
-        listed = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
-        connection.execute(
-            f"CREATE VIEW {relation} AS SELECT {columns} FROM read_parquet([{listed}], union_by_name = true, "
-            f"hive_partitioning = true, hive_types = {{'day': {types}}})"
-        )
+    for name in relations(data_set):
+        files = f"{data_set}/{name}/day=*/*.parquet".replace("'", "''")
+        read = f"read_parquet('{files}', union_by_name = true, hive_partitioning = true, hive_types = {{'day': DATE}}, filename = true)"
+        columns = "* EXCLUDE (filename)"
+        if name == "ledger":
+            columns += ", parse_filename(filename, true) AS ledger"
+        whole = "" if name in ("recordings", "ledger") else "WHERE bundle_id IN (SELECT bundle_id FROM recordings)"
+        connection.execute(f"CREATE VIEW {name} AS SELECT {columns} FROM {read} {whole}")
     return connection
 
 
-def _is_table(where: str) -> bool:
-    return "://" in where or (Path(where) / "_delta_log").is_dir()
-
-
-def _files(where: str) -> Iterator[tuple[str, list[str]]]:
-    """The files of each table that has any."""
-    if _is_table(where):
-        table = Table(where)
-        found = {relation: [file.uri for file in table.files(relation)] for relation in RELATIONS}
-    else:
-        found = {relation: sorted(map(str, Path(where).glob(f"{relation}/day=*/*.parquet"))) for relation in RELATIONS}
-    if not any(found.values()):
-        raise MostraceError(f"{where}: neither a table of mostrace-fleet nor a data set of mostrace export: it has no rows")
-    return ((relation, files) for relation, files in found.items() if files)
+def ask(data_set: str, sql: str) -> tuple[list[str], list[tuple]]:
+    """The names of the columns and the rows of the answer to a query. Raises MostraceError if it cannot be understood."""
+    try:
+        answer = connect(data_set).execute(sql)
+        return [one[0] for one in answer.description], answer.fetchall()
+    except duckdb.Error as error:
+        raise MostraceError(str(error).split("\n", 1)[0]) from None

@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Spark as the one who runs tasks, and as an engine for the views. It needs the wheel `pyspark` and Java 17 or newer, no other jar: the
-table is committed to by delta-rs, in the executors, and Spark reads the Parquet files of a version."""
+"""Spark as the one who runs tasks, and as an engine for the views. It needs the wheel `pyspark` and Java 17 or newer."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .ingest import Mapper
-from .program import MostraceError
-from .table import RELATIONS, Table
+from .ingest import Add, MostraceError, Mapper, Outcome, Source
+from .report import relations
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,7 +27,7 @@ def session(master: str | None) -> Iterator[SparkSession]:
     builder = SparkSession.builder.appName("mostrace-fleet")
     if master:
         builder = builder.master(master)
-    # Times are UTC in the table, and stay that.
+    # Times are UTC in the data set, and stay that.
     builder = builder.config("spark.sql.session.timeZone", "UTC").config("spark.ui.showConsoleProgress", "false")
     spark = builder.getOrCreate()
     try:
@@ -44,49 +42,34 @@ def in_executors(spark: SparkSession, mostrace: str) -> Mapper:
     context.addFile(mostrace)
     name = os.path.basename(mostrace)
 
-    def map_(task: Callable, items: list) -> Iterable:
-        if not items:
-            return []
-        at_least = context.defaultParallelism
-        # A task of Spark's costs some 10 ms; a short one of ours a few times that.
-        slices = len(items) if isinstance(items[0], list) else min(len(items), 8 * at_least)
-        return context.parallelize(items, slices).map(_There(task, name)).collect()
+    def map_(task: Add, items: list[Source]) -> Iterable[Outcome]:
+        def there(item: Source) -> Outcome:
+            from pyspark import SparkFiles
+
+            program = SparkFiles.get(name)
+            os.chmod(program, 0o755)
+            return replace(task, mostrace=program)(item)
+
+        return context.parallelize(items, len(items)).map(there).collect() if items else []
 
     return map_
 
 
-class _There:
-    """A task that finds the program where Spark has put it."""
-
-    def __init__(self, task: Callable, name: str):
-        self.task, self.name = task, name
-
-    def __call__(self, item: object) -> object:
-        from pyspark import SparkFiles
-
-        program = SparkFiles.get(self.name)
-        os.chmod(program, 0o755)
-        return replace(self.task, mostrace=program)(item)
-
-
-def define(spark: SparkSession, table: Table) -> None:
-    """Makes each table of a version a temporary view. Raises MostraceError if there are no rows."""
-    by_relation = {relation: [file.uri for file in table.files(relation)] for relation in RELATIONS}
-    if not any(by_relation.values()):
-        raise MostraceError(f"{table.url}: it has no rows")
-    for relation, uris in by_relation.items():
-        if uris:
-            reader = spark.read.option("basePath", table.url).option("mergeSchema", "true")
-            reader.parquet(*uris).drop("relation").createOrReplaceTempView(relation)
-
-
-def ask(spark: SparkSession, table: Table, sql: str) -> tuple[list[str], list[tuple]]:
-    """The names of the columns and the rows of the answer to a query over a version of the table. Raises MostraceError if it cannot
-    be understood."""
+def ask(spark: SparkSession, data_set: str, sql: str) -> tuple[list[str], list[tuple]]:
+    """The names of the columns and the rows of the answer to a query. Raises MostraceError if it cannot be understood."""
     from pyspark.errors import PySparkException
 
-    define(spark, table)
+    found = relations(data_set)
     try:
+        for name in found:
+            reader = spark.read.option("mergeSchema", "true").option("basePath", f"{data_set}/{name}")
+            rows = reader.parquet(f"{data_set}/{name}")
+            if name == "ledger":
+                rows = rows.selectExpr("*", "regexp_extract(input_file_name(), '([^/]+)[.]parquet$', 1) AS ledger")
+            elif name != "recordings":
+                # A recording without a row there is not whole yet.
+                rows = rows.join(spark.table("recordings").select("bundle_id"), "bundle_id", "left_semi")
+            rows.createOrReplaceTempView(name)
         answer = spark.sql(sql)
         return answer.columns, [tuple(row) for row in answer.collect()]
     except PySparkException as error:

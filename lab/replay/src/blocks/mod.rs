@@ -3,7 +3,7 @@
 //!
 //! - [`Request`] is one request to a device.
 //! - [`Order`](order::Order) tells what each request waits for, and [`Schedule`](schedule::Schedule) which one goes next.
-//! - [`Target`] is the device or file; nobody else may be using it.
+//! - [`BlockTarget`] is the device or file; nobody else may be using it.
 //! - [`play`] makes the requests again with io_uring, and [`BlocksOutcome`] holds the results.
 
 mod order;
@@ -18,4 +18,4 @@ pub use outcome::{BlocksOutcome, Requests};
 pub use player::play;
 pub use request::{Op, Request};
 pub use schedule::Speed;
-pub use target::Target;
+pub use target::BlockTarget;

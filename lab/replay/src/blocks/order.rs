@@ -18,7 +18,7 @@ const BARRIERS: usize = 1;
 
 /// A number of requests of a lane: those ahead of a request, or those that it waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct LanePlace {
     pub lane: usize,
     pub nth: usize,
 }
@@ -29,9 +29,9 @@ pub(super) struct Order {
     /// The requests' indices by the time when they were queued.
     pub starts: Vec<usize>,
     /// The place of each request in the lanes that it belongs to.
-    pub places: Vec<Vec<Place>>,
+    pub places: Vec<Vec<LanePlace>>,
     /// The lanes of which each request waits for some requests, and the number of these requests.
-    pub waits: Vec<[Place; 3]>,
+    pub waits: Vec<[LanePlace; 3]>,
     /// The number of requests in each lane.
     pub lanes: Vec<usize>,
 }
@@ -53,7 +53,7 @@ impl Order {
         ends.sort_by_key(|&index| completed_ns(&requests[index]));
         let mut order = Order {
             places: vec![Vec::new(); requests.len()],
-            waits: vec![[Place { lane: ALL, nth: 0 }; 3]; requests.len()],
+            waits: vec![[LanePlace { lane: ALL, nth: 0 }; 3]; requests.len()],
             lanes: vec![0; 2],
             starts: Vec::new(),
         };
@@ -72,7 +72,7 @@ impl Order {
                 true => order.lanes[ALL],
                 false => touched.last(start),
             };
-            let wait = |lane, nth| Place { lane, nth };
+            let wait = |lane, nth| LanePlace { lane, nth };
             order.waits[start] = [
                 wait(ALL, of_all),
                 wait(BARRIERS, order.lanes[BARRIERS]),
@@ -103,7 +103,7 @@ impl Order {
         let barrier = request.is_barrier().then_some(BARRIERS);
         for lane in [ALL, own].into_iter().chain(barrier) {
             let nth = self.lanes[lane];
-            self.places[index].push(Place { lane, nth });
+            self.places[index].push(LanePlace { lane, nth });
             self.lanes[lane] += 1;
         }
     }
@@ -240,7 +240,7 @@ pub(super) mod tests {
             let order = Order::new(&requests);
             let waits = |later: usize, earlier: usize| {
                 order.waits[later].iter().any(|wait| {
-                    let within = |place: &Place| place.lane == wait.lane && place.nth < wait.nth;
+                    let within = |place: &LanePlace| place.lane == wait.lane && place.nth < wait.nth;
                     order.places[earlier].iter().any(within)
                 })
             };

@@ -7,7 +7,7 @@ use super::outcome::{BlocksOutcome, Made};
 use super::request::Request;
 use super::ring::Ring;
 use super::schedule::{Schedule, Speed};
-use super::target::Target;
+use super::target::BlockTarget;
 use crate::bytes::Contents;
 use crate::error::Result;
 
@@ -17,7 +17,7 @@ use crate::error::Result;
 /// Returns an error if io_uring cannot be used. A request that fails is counted in the outcome.
 pub fn play(
     requests: &[Request],
-    target: Target,
+    target: BlockTarget,
     speed: Speed,
     contents: Contents,
 ) -> Result<BlocksOutcome> {

@@ -11,7 +11,7 @@ use io_uring::{IoUring, opcode, squeue};
 use rustix::io::Errno;
 
 use super::request::{Op, Request};
-use super::target::Target;
+use super::target::BlockTarget;
 use crate::bytes::{Bytes, Contents};
 use crate::error::{Error, Result};
 use crate::sys::Sink;
@@ -25,7 +25,7 @@ const BLKDISCARD: libc::c_ulong = 0x1277;
 /// The requests in flight on a target.
 pub(super) struct Ring {
     ring: IoUring,
-    target: Target,
+    target: BlockTarget,
     bytes: Bytes,
     sink: Sink,
     in_flight: u32,
@@ -37,7 +37,7 @@ pub(super) type Completed = (usize, io::Result<()>);
 impl Ring {
     /// # Errors
     /// Returns an error if the kernel has no io_uring, or does not allow it.
-    pub fn new(target: Target, contents: Contents) -> Result<Ring> {
+    pub fn new(target: BlockTarget, contents: Contents) -> Result<Ring> {
         let ring = IoUring::builder()
             .setup_cqsize(4 * IN_FLIGHT_MAX)
             .build(2 * IN_FLIGHT_MAX);

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::order::{Order, Place};
+use super::order::{LanePlace, Order};
 use super::request::Request;
 
 /// How the replay uses the recorded times.
@@ -96,7 +96,7 @@ impl Schedule {
 
     /// Notes that a request was completed.
     pub fn complete(&mut self, index: usize) {
-        for Place { lane, nth } in std::mem::take(&mut self.order.places[index]) {
+        for LanePlace { lane, nth } in std::mem::take(&mut self.order.places[index]) {
             for freed in self.lanes[lane].finish(nth) {
                 self.admit(freed);
             }
@@ -105,9 +105,9 @@ impl Schedule {
 
     /// Makes a request ready, or lets it wait for the first lane in which too few requests are done.
     fn admit(&mut self, index: usize) {
-        let behind = |wait: &&Place| self.lanes[wait.lane].prefix < wait.nth;
+        let behind = |wait: &&LanePlace| self.lanes[wait.lane].prefix < wait.nth;
         match self.order.waits[index].iter().find(behind).copied() {
-            Some(Place { lane, nth }) => {
+            Some(LanePlace { lane, nth }) => {
                 let waiting = &mut self.lanes[lane].waiting;
                 waiting.entry(nth).or_default().push(index);
             }

@@ -12,19 +12,19 @@ use crate::error::{Error, Result};
 
 /// A device or file that nobody else uses.
 #[derive(Debug)]
-pub struct Target {
+pub struct BlockTarget {
     pub(super) file: File,
     pub(super) path: PathBuf,
     pub(super) is_device: bool,
 }
 
-impl Target {
+impl BlockTarget {
     /// Opens a block device that nobody has mounted or otherwise claimed, or a regular file that is no loop device's
     /// backing file.
     ///
     /// # Errors
     /// Returns an error if it is something else, is in use, or ends before `end`, the end of the requests in bytes.
-    pub fn open(path: &Path, end: u64) -> Result<Target> {
+    pub fn open(path: &Path, end: u64) -> Result<BlockTarget> {
         let refused = |why: String| Error::Refused {
             path: path.to_owned(),
             why,
@@ -54,7 +54,7 @@ impl Target {
                 "has {size} bytes, but the requests reach up to byte {end}"
             )));
         }
-        Ok(Target {
+        Ok(BlockTarget {
             file,
             path: path.to_owned(),
             is_device,
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn only_what_is_large_enough_and_no_folder_is_opened() {
         let dir = tempfile::tempdir().unwrap();
-        let why = |path: &Path, end| Target::open(path, end).unwrap_err().to_string();
+        let why = |path: &Path, end| BlockTarget::open(path, end).unwrap_err().to_string();
         assert!(why(dir.path(), 0).ends_with(": is neither a block device nor a file"));
         let file = dir.path().join("file");
         fs::write(&file, [0; 4096]).unwrap();

@@ -8,7 +8,7 @@ mod script;
 use std::collections::HashMap;
 use std::path::Path;
 
-pub use script::{Call as ScriptCall, Flags, Line, parse};
+pub use script::{Flags, Line, ScriptCall, parse};
 
 use crate::operation::{Call, FileId, Opened, Operation};
 use crate::table::Recorded;

@@ -33,7 +33,7 @@ pub struct Line {
     /// The name of the call in the script.
     pub name: String,
     /// The call and its arguments.
-    pub call: Call,
+    pub call: ScriptCall,
     /// Its result in the application; None if the script does not give one.
     pub result: Option<i64>,
 }
@@ -42,7 +42,7 @@ pub struct Line {
 /// write is the line's result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the fields are the calls' arguments
-pub enum Call {
+pub enum ScriptCall {
     /// A word without quotes stands for a file that only this open uses.
     Open {
         path: String,
@@ -103,31 +103,33 @@ impl Line {
         let name = word("the call's name")?.to_owned();
         let positioned = name.starts_with('p');
         let call = match name.as_str() {
-            "open" => Call::Open {
+            "open" => ScriptCall::Open {
                 path: word("the path")?.to_owned(),
                 flags: Flags::parse(word("the word of flags")?),
             },
-            "write" | "pwrite" => Call::Write {
+            "write" | "pwrite" => ScriptCall::Write {
                 descriptor: number(word("the descriptor")?)?,
                 offset: offset(&mut word, positioned)?,
             },
-            "read" | "pread" => Call::Read {
+            "read" | "pread" => ScriptCall::Read {
                 descriptor: number(word("the descriptor")?)?,
                 offset: offset(&mut word, positioned)?,
             },
-            "close" => Call::Close(number(word("the descriptor")?)?),
-            "fsync" => Call::Fsync(number(word("the descriptor")?)?),
-            "fdatasync" => Call::Fdatasync(number(word("the descriptor")?)?),
-            "fstat" | "fstat64" => Call::Fstat(number(word("the descriptor")?)?),
-            "access" => Call::Access(word("the path")?.to_owned()),
-            "stat" | "stat64" => Call::Stat(word("the path")?.to_owned()),
-            "lstat" | "lstat64" => Call::Lstat(word("the path")?.to_owned()),
-            "unlink" => Call::Unlink(word("the path")?.to_owned()),
+            "close" => ScriptCall::Close(number(word("the descriptor")?)?),
+            "fsync" => ScriptCall::Fsync(number(word("the descriptor")?)?),
+            "fdatasync" => ScriptCall::Fdatasync(number(word("the descriptor")?)?),
+            "fstat" | "fstat64" => ScriptCall::Fstat(number(word("the descriptor")?)?),
+            "access" => ScriptCall::Access(word("the path")?.to_owned()),
+            "stat" | "stat64" => ScriptCall::Stat(word("the path")?.to_owned()),
+            "lstat" | "lstat64" => ScriptCall::Lstat(word("the path")?.to_owned()),
+            "unlink" => ScriptCall::Unlink(word("the path")?.to_owned()),
             other => return Err(format!("`{other}` is not a call that can be replayed")),
         };
         let result = match &call {
-            Call::Open { .. } => Some(number(word("the descriptor")?)?),
-            Call::Write { .. } | Call::Read { .. } => Some(bytes(word("the number of bytes")?)?),
+            ScriptCall::Open { .. } => Some(number(word("the descriptor")?)?),
+            ScriptCall::Write { .. } | ScriptCall::Read { .. } => {
+                Some(bytes(word("the number of bytes")?)?)
+            }
             _ => words.next().map(number).transpose()?,
         };
         Ok(Self {
@@ -211,10 +213,10 @@ mod tests {
         };
         let open = line("1 0 open \"/a/b\" O_RDWR|O_CREAT 36");
         let path = "\"/a/b\"".to_owned();
-        assert_eq!(open.call, Call::Open { path, flags });
+        assert_eq!(open.call, ScriptCall::Open { path, flags });
         assert_eq!(open.result, Some(36));
         let pread = line("2 1000 pread 7 24 16");
-        let call = Call::Read {
+        let call = ScriptCall::Read {
             descriptor: 7,
             offset: Some(24),
         };
@@ -222,7 +224,7 @@ mod tests {
         let fstat = line("2 1000 fstat64 72 0");
         assert_eq!(
             (fstat.call, fstat.name.as_str(), fstat.result),
-            (Call::Fstat(72), "fstat64", Some(0))
+            (ScriptCall::Fstat(72), "fstat64", Some(0))
         );
         let fsync = line("3 1500 fsync 9");
         assert_eq!((fsync.thread, fsync.at), (3, Duration::from_micros(1500)));

@@ -41,7 +41,7 @@ pub(super) struct Asked<'t> {
 }
 
 /// A path on the recorded machine.
-pub(super) enum Place {
+pub(super) enum Scope {
     /// A path within the replayed folder, relative to it.
     Inside(Name),
     Outside,
@@ -234,12 +234,12 @@ impl<'s> Reader<'s> {
         open.file(number)
     }
 
-    pub(super) fn place(&self, path: Option<&Name>) -> Place {
+    pub(super) fn place(&self, path: Option<&Name>) -> Scope {
         match path {
             Some(path) => path
                 .below(&self.settings.root)
-                .map_or(Place::Outside, Place::Inside),
-            None => Place::Unknown,
+                .map_or(Scope::Outside, Scope::Inside),
+            None => Scope::Unknown,
         }
     }
 
@@ -252,9 +252,9 @@ impl<'s> Reader<'s> {
     ) -> Result<Name, Why> {
         let path = self.absolute(asked, folder, path);
         match self.place(path.as_ref()) {
-            Place::Inside(path) => Ok(path),
-            Place::Outside => Err(OUTSIDE),
-            Place::Unknown => Err(NO_PATH),
+            Scope::Inside(path) => Ok(path),
+            Scope::Outside => Err(OUTSIDE),
+            Scope::Unknown => Err(NO_PATH),
         }
     }
 
@@ -295,7 +295,7 @@ impl<'s> Reader<'s> {
             Described::Other => None,
             Described::Path(path) | Described::Nameless(path) => Name::new(path),
         };
-        let Place::Inside(name) = self.place(path.as_ref()) else {
+        let Scope::Inside(name) = self.place(path.as_ref()) else {
             files.borrow_mut().set(number, Leads::Elsewhere, false);
             return Err(OUTSIDE);
         };

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::args::{Args, Described, descriptor, field};
 use super::calls::{
-    Asked, HARMLESS, Made, NAMELESS, NO_PATH, NOT_READ, OUTSIDE, Place, Reader, Why,
+    Asked, HARMLESS, Made, NAMELESS, NO_PATH, NOT_READ, OUTSIDE, Reader, Scope, Why,
 };
 use super::tasks::{Leads, OpenFile};
 use crate::Name;
@@ -112,9 +112,9 @@ impl Reader<'_> {
             _ => named,
         };
         let name = match self.place(path.as_ref()) {
-            Place::Inside(name) => name,
-            Place::Outside => return self.opened_elsewhere(asked, number, flags),
-            Place::Unknown => return unknown(NO_PATH),
+            Scope::Inside(name) => name,
+            Scope::Outside => return self.opened_elsewhere(asked, number, flags),
+            Scope::Unknown => return unknown(NO_PATH),
         };
         let file = self.new_file(path.filter(|_| !temporary), flags, Some(0));
         let low = |value: u64| u32::try_from(value).unwrap_or_default();

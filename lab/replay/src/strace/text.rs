@@ -64,7 +64,7 @@ pub(super) struct Event<'t> {
 }
 
 pub(super) enum What<'t> {
-    Call(Call<'t>),
+    Call(TracedCall<'t>),
     /// A call of this name did not return.
     Unreturned(&'t str),
     Exited,
@@ -73,7 +73,7 @@ pub(super) enum What<'t> {
 }
 
 /// A call that returned.
-pub(super) struct Call<'t> {
+pub(super) struct TracedCall<'t> {
     pub name: &'t str,
     /// What is behind the parenthesis that opens.
     pub text: Cow<'t, str>,
@@ -250,7 +250,7 @@ impl<'t> Builder<'t> {
             returned.duration_ns.is_none() && !returned.value.starts_with('?');
         let end_ns = self.clock.end(begin, now, returned.duration_ns);
         let at_once = ["close", "close_range", "clone", "clone3", "fork", "vfork"].contains(&name);
-        let call = Call {
+        let call = TracedCall {
             name,
             text,
             begin_ns: begin,

@@ -2,7 +2,7 @@
 //! The phases of a run.
 
 use super::FileSettings;
-use super::target::Target;
+use super::target::TargetFile;
 use crate::measure::{Caches, Progress, drop_caches, in_threads, timed};
 use crate::outcome::{Outcome, Task};
 use crate::{Choice, Result};
@@ -16,7 +16,7 @@ use crate::{Choice, Result};
 /// Returns an error if a setting is out of range, or the first error of any thread.
 pub fn run_file(settings: &FileSettings, progress: &Progress) -> Result<Outcome> {
     settings.check()?;
-    let open = || (0..settings.threads).map(|thread| Target::open(settings, thread));
+    let open = || (0..settings.threads).map(|thread| TargetFile::open(settings, thread));
     let (setup, mut targets) = timed(|| open().collect::<Result<Vec<_>>>())?;
     if settings.prepare {
         targets.clear();

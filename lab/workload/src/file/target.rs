@@ -20,7 +20,7 @@ const ALIGNMENT: usize = 4096;
 const PIECE: usize = 512 << 10;
 
 /// The open file of one thread.
-pub(super) struct Target {
+pub(super) struct TargetFile {
     path: PathBuf,
     file: File,
     memory: Option<MmapMut>,
@@ -28,7 +28,7 @@ pub(super) struct Target {
     order: Vec<u64>,
 }
 
-impl Target {
+impl TargetFile {
     /// Opens the file. For all patterns but Append, the whole file is first made and synced to the disk.
     pub(super) fn open(settings: &FileSettings, thread: u32) -> Result<Self> {
         let path = settings.path.join(format!("test.dat{thread}"));

@@ -40,7 +40,7 @@ mostrace analyze dd.most --by comm --format csv >tasks.csv
 grep -q '^dd,' tasks.csv || fail "$(cat tasks.csv)"
 
 step "the block tracer of such a disk sees no requests"
-for source in blktrace ftrace tracefs; do
+for source in blktrace tracefs; do
 	! mostrace record -d "/dev/$disk" -o no.most --source $source -w 1 2>refused.err || fail "$source was accepted"
 	grep -q 'paths (NVMe multipath)' refused.err || fail "$source: $(cat refused.err)"
 done

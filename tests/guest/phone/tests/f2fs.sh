@@ -5,6 +5,6 @@ keep_every_source
 
 # The module reports everything without BTF and without BPF.
 load
-keep_sqlite kernel --source ftrace --entries kernel
+keep_sqlite kernel --source tracefs --entries kernel
 unload
 check_kernel

@@ -71,7 +71,7 @@ impl Start {
         // What cannot be recorded leaves no folder.
         check(&Options {
             device: self.device.clone(),
-            snapshot: false,
+            no_snapshot: true,
             ..Options::default()
         })?;
         let days = Days::create(&self.folder)?;
@@ -93,7 +93,7 @@ impl Start {
                 each: Size::TimeOrBytes(self.segment, SEGMENT),
                 keep: None,
             }),
-            snapshot: false,
+            no_snapshot: true,
             progress: Progress::Never,
             ..Options::default()
         };

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use mostrace_replay::Contents;
-use mostrace_replay::blocks::{Speed, Target, play};
+use mostrace_replay::blocks::{BlockTarget, Speed, play};
 use mostrace_tables::export::Output;
 use serde_json::json;
 
@@ -59,7 +59,7 @@ impl BlocksArgs {
             bail!("{}: has no requests", recording.display());
         }
         let mut out = Output::create(None)?;
-        let opened = Target::open(target, requests.end())?;
+        let opened = BlockTarget::open(target, requests.end())?;
         match &self.yes {
             None => {
                 let text = format!(

@@ -24,7 +24,7 @@ const MOST: u32 = 256;
 
 /// An entry in use.
 #[derive(Clone, Copy)]
-pub struct Entry {
+pub struct PartitionEntry {
     number: u32,
     pub kind: u8,
     first: u64,
@@ -51,7 +51,7 @@ fn logical(disk: &Image, start: u64, all: &mut Vec<Partition>) {
     let mut at = start;
     for number in LOGICAL..MOST {
         let entries = entries(disk, at);
-        let is_link = |entry: &&Entry| EXTENDED.contains(&entry.kind);
+        let is_link = |entry: &&PartitionEntry| EXTENDED.contains(&entry.kind);
         if let Some(own) = entries.iter().find(|entry| !is_link(entry)) {
             all.push(partition(number, at.saturating_add(own.first), own.sectors));
         }
@@ -77,7 +77,7 @@ fn partition(number: u32, start_sector: u64, sectors: u64) -> Partition {
 }
 
 /// Returns the entries of the table in a sector; none if it is not one.
-pub fn entries(disk: &Image, sector: u64) -> Vec<Entry> {
+pub fn entries(disk: &Image, sector: u64) -> Vec<PartitionEntry> {
     let at = sector.saturating_mul(SECTOR);
     let bytes = disk.read(at, 512, "partition table").unwrap_or_default();
     if bytes.get(510..512) != Some(&[0x55, 0xaa]) {
@@ -97,7 +97,7 @@ pub fn entries(disk: &Image, sector: u64) -> Vec<Entry> {
         let kind = *raw.get(4)?;
         let (first, sectors) = (u32_at(raw, 8)?, u32_at(raw, 12)?);
         let is_used = kind != 0 && sectors > 0;
-        is_used.then_some(Entry {
+        is_used.then_some(PartitionEntry {
             number,
             kind,
             first: first.into(),

@@ -9,7 +9,7 @@ use crate::fs::error::Result;
 use crate::fs::image::Image;
 use crate::fs::le::{u16_at, u32_at};
 use crate::fs::notices::Notices;
-use crate::fs::progress::Part;
+use crate::fs::progress::PartProgress;
 use crate::fs::seen::Seen;
 
 const EXT4_ENCRYPT_FL: u32 = 0x800;
@@ -135,7 +135,7 @@ pub fn scan(
     sb: &SuperBlock,
     groups: &[GroupDesc],
     notices: &mut Notices,
-    mut part: Part,
+    mut part: PartProgress,
     mut each: impl FnMut(InodeRecord, &[u8]),
 ) {
     let mut tables = Seen::default();

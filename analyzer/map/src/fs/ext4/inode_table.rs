@@ -18,7 +18,7 @@ pub struct InodeTable<'a> {
 
 /// The place of an inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct InodePlace {
     /// Index of its group's descriptor.
     pub group: usize,
     /// Its bit in the bitmap.
@@ -30,7 +30,7 @@ pub struct Place {
 
 impl InodeTable<'_> {
     /// Returns the place of an inode; None if there is no such inode.
-    pub fn place(&self, number: Ino) -> Option<Place> {
+    pub fn place(&self, number: Ino) -> Option<InodePlace> {
         let nth = number.0.checked_sub(1)?;
         let group = nth.checked_div(self.sb.s_inodes_per_group)?;
         let bit = nth.checked_rem(self.sb.s_inodes_per_group)?;
@@ -42,7 +42,7 @@ impl InodeTable<'_> {
         let byte = u64::from(bit).checked_mul(size)?;
         let block_size = u64::from(self.sb.block_size);
         let table = self.groups.get(index)?.bg_inode_table;
-        Some(Place {
+        Some(InodePlace {
             group: index,
             bit,
             block: table.plus(byte.checked_div(block_size)?),
@@ -65,7 +65,7 @@ impl InodeTable<'_> {
 
     /// Returns the bytes of an inode; None if it cannot be read.
     pub fn raw(&self, number: Ino) -> Option<Vec<u8>> {
-        let Place { block, byte, .. } = self.place(number)?;
+        let InodePlace { block, byte, .. } = self.place(number)?;
         let at = self
             .sb
             .byte_of(block)

@@ -14,7 +14,7 @@ use crate::class::Kind;
 use crate::fs::error::Result;
 use crate::fs::image::Image;
 use crate::fs::notices::Notices;
-use crate::fs::part::{ExternalJournal, Part, PartDevice};
+use crate::fs::part::{DevicePart, ExternalJournal, PartDevice};
 use crate::fs::volume::Volume;
 use crate::map::Map;
 
@@ -86,16 +86,16 @@ fn named(sb: &SuperBlock) -> Option<ExternalJournal> {
 ///
 /// # Errors
 /// Returns an error if the superblock cannot be read.
-pub fn parts(image: &Image) -> Result<Vec<Part>> {
+pub fn parts(image: &Image) -> Result<Vec<DevicePart>> {
     let sb = SuperBlock::read_any(image, 0)?;
     if sb.incompat(incompat::JOURNAL_DEV) {
         return Ok(Vec::new());
     }
-    let own = Part {
+    let own = DevicePart {
         device: PartDevice::First,
         bytes: Some(sb.byte_of(sb.end())),
     };
-    let journal = named(&sb).map(|journal| Part {
+    let journal = named(&sb).map(|journal| DevicePart {
         device: PartDevice::Journal(journal),
         bytes: None,
     });

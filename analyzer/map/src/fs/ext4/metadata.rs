@@ -14,7 +14,7 @@ use super::walk::Walker;
 use crate::fs::error::Result;
 use crate::fs::image::Image;
 use crate::fs::notices::Notices;
-use crate::fs::progress::Part;
+use crate::fs::progress::PartProgress;
 
 /// Places on an image.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub fn metadata(image: &Image) -> Result<Metadata> {
     let mut notices = Notices::default();
     let mut broken = Notices::default();
     let mut walker = Walker::without_checksums(image, sb);
-    let part = Part::new(&|_| {}, "inode tables", groups.len());
+    let part = PartProgress::new(&|_| {}, "inode tables", groups.len());
     inode::scan(image, sb, &groups, &mut notices, part, |record, raw| {
         let list = walker.list(&record, raw);
         places.inode(&record, &list);

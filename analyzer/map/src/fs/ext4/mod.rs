@@ -19,7 +19,7 @@ use crate::fs::error::{Error, Result};
 use crate::fs::image::Image;
 use crate::fs::names::link;
 use crate::fs::notices::Notices;
-use crate::fs::progress::{Part, Watcher};
+use crate::fs::progress::{PartProgress, Watcher};
 use crate::fs::volume::Volume;
 use crate::map::{Inode, Map};
 
@@ -133,7 +133,7 @@ pub fn build_by(
     layout::claim_allocated(image, sb, groups, &mut claims, &mut notices);
     claims.reach_beyond(journal.blocks());
     journal.claim(image, sb, &mut claims, &mut notices);
-    let part = Part::new(watcher, "directories", directories.len());
+    let part = PartProgress::new(watcher, "directories", directories.len());
     let tree = Tree::new(image, sb, &directories, &mut notices);
     link(tree, EXT4_ROOT_INO, &mut inodes, part);
     let map = volume.map(claims.into_extents(), inodes);
@@ -188,7 +188,7 @@ impl Builder<'_> {
         let mut sound = Sound::default();
         let mut xattrs = Vec::new();
         let mut notices = Notices::default();
-        let part = Part::new(self.watcher, "inode tables", groups.len());
+        let part = PartProgress::new(self.watcher, "inode tables", groups.len());
         inode::scan(image, sb, groups, &mut notices, part, |record, raw| {
             let mut list = self.changes.list(&mut walker, &record, raw);
             self.freed.append(&mut list.freed);
@@ -235,7 +235,7 @@ impl Builder<'_> {
     }
 
     fn claim_as_debugfs_lists(&mut self, sound: &Sound) -> Result<()> {
-        let part = Part::new(self.watcher, "block lists of files", sound.records.len());
+        let part = PartProgress::new(self.watcher, "block lists of files", sound.records.len());
         let mut notices = Notices::default();
         sound.ask(self.image, &mut notices, part, |record, list| {
             self.claim_file(record, list);
@@ -257,7 +257,7 @@ impl Builder<'_> {
         if self.image.file().is_none() {
             return;
         }
-        let part = Part::new(self.watcher, "second opinion", sound.records.len());
+        let part = PartProgress::new(self.watcher, "second opinion", sound.records.len());
         let mut notices = Notices::default();
         let mut differs = Vec::new();
         let asked = sound.ask(self.image, &mut notices, part, |record, list| {
@@ -399,7 +399,7 @@ impl Sound {
         &self,
         image: &Image,
         notices: &mut Notices,
-        part: Part,
+        part: PartProgress,
         each: impl FnMut(&InodeRecord, BlockList),
     ) -> Result<()> {
         debugfs::list(image, &self.records, self.entries, notices, part, each)

@@ -6,7 +6,7 @@ use super::inode::InodeRecord;
 use crate::fs::error::{Error, Result};
 use crate::fs::image::Image;
 use crate::fs::notices::Notices;
-use crate::fs::progress::Part;
+use crate::fs::progress::PartProgress;
 
 /// Reports that there is no debugfs.
 ///
@@ -17,7 +17,7 @@ pub fn list(
     _records: &[InodeRecord],
     _lines: u64,
     _notices: &mut Notices,
-    _part: Part,
+    _part: PartProgress,
     _each: impl FnMut(&InodeRecord, BlockList),
 ) -> Result<()> {
     Err(Error::ToolMissing {

@@ -17,14 +17,14 @@ const BITS_PER_SLOT: usize = (SIZE_OF_DIR_ENTRY + F2FS_SLOT_LEN) * 8 + 1;
 
 /// A name, as its raw bytes on the disk, and its inode.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct Dentry {
     pub ino: Ino,
     pub name: Box<[u8]>,
 }
 
 /// Appends the entries of a directory's block, or of the area inside an inode, to `entries`, without `.` and `..`. The error is the
 /// slot of the first bad entry; the entries behind it cannot be read.
-pub fn parse(area: &[u8], entries: &mut Vec<Entry>) -> Result<(), usize> {
+pub fn parse(area: &[u8], entries: &mut Vec<Dentry>) -> Result<(), usize> {
     let slots = area.len().saturating_mul(8) / BITS_PER_SLOT;
     let used = bits::lowest_first(part(area, 0, slots.div_ceil(8)));
     // The names are at the end of the area.
@@ -50,7 +50,7 @@ pub fn parse(area: &[u8], entries: &mut Vec<Entry>) -> Result<(), usize> {
         if name != b"." && name != b".." {
             let ino = Ino(u32_of(dentry, 4));
             let name = name.into();
-            entries.push(Entry { ino, name });
+            entries.push(Dentry { ino, name });
         }
         slot = end;
     }

@@ -16,7 +16,7 @@ use crate::fs::error::Result;
 use crate::fs::image::Image;
 use crate::fs::names::link;
 use crate::fs::notices::Notices;
-use crate::fs::progress::{Part, Watcher};
+use crate::fs::progress::{PartProgress, Watcher};
 use crate::fs::state::State;
 use crate::fs::volume::Volume;
 use crate::map::{Inode, Map};
@@ -85,7 +85,7 @@ pub(super) fn build_with(
     let cp = &Checkpoint::read(blocks, sb, notices)?;
     let journals = &Journals::read(blocks, sb, cp, notices)?;
     let mut valid = sit::read(blocks, sb, cp, journals, notices)?;
-    let part = Part::new(watcher, "node address table", block::index(sb.nat_blocks()));
+    let part = PartProgress::new(watcher, "node address table", block::index(sb.nat_blocks()));
     let nat = Nat::read(blocks, sb, cp, journals, notices, part)?;
     let recovery = &match state {
         State::NextMount | State::Mounted => Recovery::read(blocks, sb, cp, &nat, notices),
@@ -101,14 +101,14 @@ pub(super) fn build_with(
         scan,
     };
     let nodes = nat.into_disk_order();
-    let mut scan = scanner.read(&nodes, Part::new(watcher, "nodes", nodes.len()));
+    let mut scan = scanner.read(&nodes, PartProgress::new(watcher, "nodes", nodes.len()));
     drop(nodes);
     tree::prune(NodeTree::of(sb.block_size), &mut scan, notices);
     let mut claims = Claims::new(sb, volume);
     let directories = files::claim(sb, &mut scan, &mut claims, notices);
     let mut inodes = inodes(&scan);
     drop(scan);
-    let part = Part::new(watcher, "directories", directories.len());
+    let part = PartProgress::new(watcher, "directories", directories.len());
     let tree = Tree::new(blocks, sb, directories, &recovery.names, notices);
     link(tree, sb.root_ino, &mut inodes, part);
     orphans::note_nameless(blocks, sb, cp, &inodes, notices)?;

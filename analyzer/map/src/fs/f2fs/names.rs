@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::block::{self, Blocks};
-use super::dentry::{self, Entry};
+use super::dentry::{self, Dentry};
 use super::numbers::{BlkAddr, Ino};
 use super::recovery::NewName;
 use super::superblock::SuperBlock;
@@ -22,7 +22,7 @@ pub struct Directory {
     /// Its blocks, as runs.
     pub runs: Vec<Range<BlkAddr>>,
     /// The entries inside its inode.
-    pub inline: Vec<Entry>,
+    pub inline: Vec<Dentry>,
     /// True if the names are ciphertext; they are returned as `<encrypted:HEX>`.
     pub is_encrypted: bool,
 }
@@ -60,7 +60,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    fn read_run(&mut self, ino: Ino, run: Range<BlkAddr>, entries: &mut Vec<Entry>) {
+    fn read_run(&mut self, ino: Ino, run: Range<BlkAddr>, entries: &mut Vec<Dentry>) {
         let count = run.start.up_to(run.end);
         let at = format_args!("directory {ino}, block {}", run.start);
         let buf = match self.blocks.read(run.start, count, at) {
@@ -107,7 +107,7 @@ impl Directories for Tree<'_> {
         for new in self.new.iter().filter(|new| new.parent == ino) {
             let name = new.name.clone();
             entries.retain(|entry| entry.name != name);
-            entries.push(Entry { ino: new.ino, name });
+            entries.push(Dentry { ino: new.ino, name });
         }
         if directory.is_encrypted {
             let names = entries.iter_mut().map(|entry| &mut entry.name);

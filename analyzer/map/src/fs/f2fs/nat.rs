@@ -10,7 +10,7 @@ use super::numbers::{BlkAddr, Ino, Nid};
 use super::superblock::SuperBlock;
 use crate::fs::error::Result;
 use crate::fs::notices::Notices;
-use crate::fs::progress::Part;
+use crate::fs::progress::PartProgress;
 
 /// The length of an entry in bytes.
 const ENTRY_SIZE: u32 = 9;
@@ -42,7 +42,7 @@ impl Nat {
         cp: &Checkpoint,
         journals: &Journals,
         notices: &mut Notices,
-        mut part: Part,
+        mut part: PartProgress,
     ) -> Result<Nat> {
         let mut nat = Nat::default();
         let zeros = blocks.buffer();

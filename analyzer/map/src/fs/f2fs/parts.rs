@@ -8,13 +8,13 @@ use super::superblock::{Dev, SuperBlock};
 use crate::fs::error::Result;
 use crate::fs::image::Image;
 use crate::fs::notices::Notices;
-use crate::fs::part::{Part, PartDevice};
+use crate::fs::part::{DevicePart, PartDevice};
 
 /// Returns the parts of the filesystem on the first of its devices.
 ///
 /// # Errors
 /// Returns an error if no superblock is sound.
-pub fn parts(image: &Image, notices: &mut Notices) -> Result<Vec<Part>> {
+pub fn parts(image: &Image, notices: &mut Notices) -> Result<Vec<DevicePart>> {
     let sb = SuperBlock::read_part(image, notices)?;
     if sb.devs.is_empty() {
         return Ok(vec![part(PartDevice::First, sb.block_count, sb.block_size)]);
@@ -30,8 +30,8 @@ pub fn parts(image: &Image, notices: &mut Notices) -> Result<Vec<Part>> {
     Ok(sb.devs.iter().enumerate().map(device).collect())
 }
 
-fn part(device: PartDevice, blocks: u64, size: BlockSize) -> Part {
-    Part {
+fn part(device: PartDevice, blocks: u64, size: BlockSize) -> DevicePart {
+    DevicePart {
         device,
         bytes: Some(size.bytes_of(blocks)),
     }

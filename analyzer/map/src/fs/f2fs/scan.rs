@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::block::{self, Blocks, SEG_BITS, u32s};
-use super::dentry::{self, Entry};
+use super::dentry::{self, Dentry};
 use super::inode::{Inode, InodeRecord};
 use super::nat::NatEntry;
 use super::node::{Footer, Level, NodeTree, XATTR_NODE_OFFSET};
@@ -12,7 +12,7 @@ use super::numbers::{BlkAddr, Ino, Nid};
 use super::recovery::Recovery;
 use super::superblock::SuperBlock;
 use crate::fs::notices::Notices;
-use crate::fs::progress::Part;
+use crate::fs::progress::PartProgress;
 use fixedbitset::FixedBitSet;
 
 /// The largest distance in blocks between two nodes that are read together.
@@ -59,7 +59,7 @@ pub struct Scan {
     pub inodes: Vec<InodeRecord>,
     pub refs: Vec<Ref>,
     /// Directory entries inside inodes.
-    pub inline: HashMap<Ino, Vec<Entry>>,
+    pub inline: HashMap<Ino, Vec<Dentry>>,
     runs: Vec<Run>,
 }
 
@@ -94,7 +94,7 @@ impl Scanner<'_> {
     }
 
     /// Reads the nodes written after the checkpoint, then those in the NAT.
-    pub fn read(mut self, entries: &[NatEntry], mut part: Part) -> Scan {
+    pub fn read(mut self, entries: &[NatEntry], mut part: PartProgress) -> Scan {
         let mut buf = self.blocks.buffer();
         for &NatEntry { nid, ino, blkaddr } in &self.recovery.nodes {
             if self.read_block(&mut buf, blkaddr) {

@@ -2,7 +2,7 @@
 //! The clusters of one file, one after the other.
 
 use super::cluster::{Cluster, Run, push};
-use super::table::{Entry, Table};
+use super::table::{FatEntry, Table};
 use crate::fs::bits;
 use fixedbitset::FixedBitSet;
 
@@ -41,7 +41,7 @@ pub fn follow(table: &Table, taken: &mut FixedBitSet, start: Cluster) -> Chain {
             break Stop::Outside(at);
         }
         let entry = table.entry(at);
-        if entry == Entry::Free {
+        if entry == FatEntry::Free {
             break Stop::Free(at);
         }
         if !bits::insert(taken, at.index()) {
@@ -57,9 +57,9 @@ pub fn follow(table: &Table, taken: &mut FixedBitSet, start: Cluster) -> Chain {
         push(&mut runs, at);
         clusters = clusters.saturating_add(1);
         match entry {
-            Entry::Next(next) => at = next,
-            Entry::Bad => break Stop::Bad(at),
-            Entry::End | Entry::Free => break Stop::End,
+            FatEntry::Next(next) => at = next,
+            FatEntry::Bad => break Stop::Bad(at),
+            FatEntry::End | FatEntry::Free => break Stop::End,
         }
     };
     Chain {

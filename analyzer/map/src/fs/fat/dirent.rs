@@ -16,7 +16,7 @@ const DELETED_FLAG: u8 = 0xe5;
 
 /// A file or directory, existing or deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct Dirent {
     /// The name in UTF-8, without `/`. Empty for an entry whose name is all spaces, which Linux does not show.
     pub name: String,
     pub is_directory: bool,
@@ -50,7 +50,7 @@ impl Entries {
     }
 
     /// Takes the next 32 bytes. Returns the file that they complete; `.`, `..` and the volume's label are not files.
-    pub fn next(&mut self, raw: &Raw) -> Option<Entry> {
+    pub fn next(&mut self, raw: &Raw) -> Option<Dirent> {
         let (first, attr) = (raw[0], raw[11]);
         if first == DELETED_FLAG {
             self.long.clear();
@@ -81,7 +81,7 @@ impl Entries {
 
     /// Returns a deleted file. The first letter of its short name survives only in the long name's slots. Behind the
     /// directory's end mark it is not known what was written and when, so nothing is returned.
-    fn deleted(&mut self, raw: &Raw) -> Option<Entry> {
+    fn deleted(&mut self, raw: &Raw) -> Option<Dirent> {
         let attr = raw[11];
         if attr == ATTR_EXT {
             self.gone.slot(raw);
@@ -97,13 +97,13 @@ impl Entries {
         Some(self.entry(raw, name, true))
     }
 
-    fn entry(&self, raw: &Raw, name: String, deleted: bool) -> Entry {
+    fn entry(&self, raw: &Raw, name: String, deleted: bool) -> Dirent {
         let low = u16_at(raw, 26).map_or(0, u32::from);
         let high = match self.fat_bits {
             FatBits::ThirtyTwo => u16_at(raw, 20).map_or(0, u32::from),
             _ => 0,
         };
-        Entry {
+        Dirent {
             name,
             is_directory: raw[11] & ATTR_DIR != 0,
             start: Cluster(high << 16 | low),

@@ -2,7 +2,7 @@
 //! Clusters without a file: bad ones, and chains to which no directory entry leads.
 
 use super::cluster::{Run, push};
-use super::table::{Entry, Table};
+use super::table::{FatEntry, Table};
 use crate::fs::bits;
 use fixedbitset::FixedBitSet;
 
@@ -20,18 +20,18 @@ pub fn find(table: &Table, taken: &mut FixedBitSet) -> Nobodys {
     let mut found = Nobodys::default();
     let mut followed = FixedBitSet::with_capacity(taken.len());
     let is_lost = |cluster| match table.entry(cluster) {
-        Entry::Free | Entry::Bad => false,
-        Entry::Next(_) | Entry::End => true,
+        FatEntry::Free | FatEntry::Bad => false,
+        FatEntry::Next(_) | FatEntry::End => true,
     };
     for cluster in table
         .clusters()
         .filter(|&cluster| !taken.contains(cluster.index()))
     {
         match table.entry(cluster) {
-            Entry::Free => {}
-            Entry::Bad => push(&mut found.bad, cluster),
-            Entry::End => push(&mut found.lost, cluster),
-            Entry::Next(next) => {
+            FatEntry::Free => {}
+            FatEntry::Bad => push(&mut found.bad, cluster),
+            FatEntry::End => push(&mut found.lost, cluster),
+            FatEntry::Next(next) => {
                 push(&mut found.lost, cluster);
                 bits::insert(&mut followed, next.index());
             }
@@ -46,7 +46,7 @@ pub fn find(table: &Table, taken: &mut FixedBitSet) -> Nobodys {
             found.lost_chains = found.lost_chains.saturating_add(1);
             let mut at = cluster;
             while table.has(at) && is_lost(at) && bits::insert(taken, at.index()) {
-                if let Entry::Next(next) = table.entry(at) {
+                if let FatEntry::Next(next) = table.entry(at) {
                     at = next;
                 }
             }

@@ -20,7 +20,7 @@
 use crate::fs::error::Result;
 use crate::fs::image::Image;
 use crate::fs::notices::Notices;
-use crate::fs::progress::{Part, Watcher};
+use crate::fs::progress::{PartProgress, Watcher};
 use crate::fs::volume::Volume;
 use crate::map::Map;
 
@@ -68,7 +68,7 @@ pub(super) fn build_with(image: &Image, start_sector: u64, watcher: &Watcher) ->
     let table = &Table::read(image, boot, &mut notices)?;
     let mut claims = Claims::new(boot, volume);
     layout::claim(image, boot, &mut claims);
-    let part = Part::new(watcher, "clusters in use", table.in_use());
+    let part = PartProgress::new(watcher, "clusters in use", table.in_use());
     let walked = Walk::new(image, boot, table, claims, part).all(&mut notices);
     let mut lines = notices.into_lines();
     lines.extend(walked.notices.into_lines());

@@ -10,7 +10,7 @@ use crate::fs::notices::Notices;
 
 /// The FAT's entry for one cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry {
+pub enum FatEntry {
     /// The cluster is free.
     Free,
     /// The cluster is in use and this one follows; the number need not be a cluster's.
@@ -60,14 +60,14 @@ impl Table {
     }
 
     /// Returns the FAT's entry for a cluster, which must be in `FAT_START_ENT..max_cluster`.
-    pub fn entry(&self, cluster: Cluster) -> Entry {
+    pub fn entry(&self, cluster: Cluster) -> FatEntry {
         let value = self.value(&self.bytes, cluster);
         let bad = self.all_bits() & !8;
         match value {
-            0 => Entry::Free,
-            _ if value == bad => Entry::Bad,
-            _ if value > bad => Entry::End,
-            _ => Entry::Next(Cluster(value)),
+            0 => FatEntry::Free,
+            _ if value == bad => FatEntry::Bad,
+            _ if value > bad => FatEntry::End,
+            _ => FatEntry::Next(Cluster(value)),
         }
     }
 
@@ -83,7 +83,7 @@ impl Table {
 
     /// Returns the number of clusters that are not free.
     pub fn in_use(&self) -> usize {
-        let in_use = |cluster: &Cluster| self.entry(*cluster) != Entry::Free;
+        let in_use = |cluster: &Cluster| self.entry(*cluster) != FatEntry::Free;
         self.clusters().filter(in_use).count()
     }
 
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn entries_of_every_width() {
         let entries = |table: &Table| table.clusters().map(|n| table.entry(n)).collect::<Vec<_>>();
-        use Entry::*;
+        use FatEntry::*;
         let next = |n| Next(Cluster(n));
         // 3 bytes hold two entries: 0xff8 0xfff, 0x003 0x004, 0xfff 0x000, 0xff7 0xff6, 0xff8.
         let bytes = [

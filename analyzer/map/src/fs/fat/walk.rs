@@ -11,7 +11,7 @@ use super::boot_record::{BootRecord, FatBits};
 use super::chain::{self, Chain, Stop};
 use super::claims::Claims;
 use super::cluster::{Cluster, FatSector, Run};
-use super::dirent::{Entries, Entry};
+use super::dirent::{Dirent, Entries};
 use super::layout::MSDOS_ROOT_INO;
 use super::lost;
 use super::table::{self, Table};
@@ -19,7 +19,7 @@ use crate::class::Kind;
 use crate::extent::Extent;
 use crate::fs::image::Image;
 use crate::fs::notices::Notices;
-use crate::fs::progress::Part;
+use crate::fs::progress::PartProgress;
 use crate::map::{Inode, Name};
 
 /// A directory that is yet to be read.
@@ -46,7 +46,7 @@ pub struct Walk<'a> {
     /// Notices about single files.
     notices: Notices,
     /// Progress in clusters of files and directories.
-    part: Part<'a>,
+    part: PartProgress<'a>,
 }
 
 /// The result of a walk.
@@ -65,7 +65,7 @@ impl<'a> Walk<'a> {
         boot: &'a BootRecord,
         table: &'a Table,
         claims: Claims<'a>,
-        part: Part<'a>,
+        part: PartProgress<'a>,
     ) -> Walk<'a> {
         Walk {
             image,
@@ -143,7 +143,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn entry(&mut self, parent: u64, inode: u64, entry: Entry) {
+    fn entry(&mut self, parent: u64, inode: u64, entry: Dirent) {
         if entry.name.is_empty() {
             let line = format!("inode {inode}: an entry of inode {parent} without a name");
             return self.notices.push(line);
@@ -241,7 +241,7 @@ impl<'a> Walk<'a> {
         for (&cluster, &inode) in &self.gone {
             if let Some(inode) = inode
                 && self.table.has(cluster)
-                && self.table.entry(cluster) == table::Entry::Free
+                && self.table.entry(cluster) == table::FatEntry::Free
             {
                 let run = Run {
                     cluster,

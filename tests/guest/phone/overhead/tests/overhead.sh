@@ -49,8 +49,8 @@ measure() {
 	A-causes-defer) under --source bpf --entries bpf --causes bpf --defer ;;
 	A-file) under --source bpf --entries bpf --causes none --btf /sys/kernel/btf/vmlinux ;;
 	B) under --source tracefs --entries tracefs ;;
-	D) under_module --source ftrace --entries kernel --causes none ;;
-	D-causes) under_module --source ftrace --entries kernel --causes kernel ;;
+	D) under_module --source tracefs --entries kernel --causes none ;;
+	D-causes) under_module --source tracefs --entries kernel --causes kernel ;;
 	esac
 }
 

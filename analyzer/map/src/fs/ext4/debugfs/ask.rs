@@ -13,7 +13,7 @@ use super::session::{Question, Session};
 use crate::fs::error::Result;
 use crate::fs::image::Image;
 use crate::fs::notices::Notices;
-use crate::fs::progress::Part;
+use crate::fs::progress::PartProgress;
 
 /// Number of questions in a session: enough for the start-up time not to matter, with about 1 MB of answers.
 const SHARE: usize = 8192;
@@ -31,7 +31,7 @@ pub fn ask(
     lines: u64,
     questions: &[Question],
     notices: &mut Notices,
-    part: Part,
+    part: PartProgress,
     each: impl FnMut(usize, &[u8]),
 ) -> Result<()> {
     if questions.is_empty() {
@@ -74,7 +74,7 @@ pub fn ask(
 struct Reader<'a, F> {
     debugfs: &'a Debugfs<'a>,
     notices: &'a mut Notices,
-    part: Part<'a>,
+    part: PartProgress<'a>,
     each: F,
     failures: usize,
 }

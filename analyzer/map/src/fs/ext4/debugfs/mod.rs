@@ -10,7 +10,7 @@ use super::inode::{BlockMap, InodeRecord};
 use crate::fs::error::Result;
 use crate::fs::image::Image;
 use crate::fs::notices::Notices;
-use crate::fs::progress::Part;
+use crate::fs::progress::PartProgress;
 use session::{Ask, Question};
 
 mod answers;
@@ -29,7 +29,7 @@ pub fn list(
     records: &[InodeRecord],
     lines: u64,
     notices: &mut Notices,
-    part: Part,
+    part: PartProgress,
     mut each: impl FnMut(&InodeRecord, BlockList),
 ) -> Result<()> {
     let questions: Vec<Question> = records.iter().map(question).collect();

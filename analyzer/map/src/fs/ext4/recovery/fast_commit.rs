@@ -7,12 +7,12 @@ use super::super::checksum::seal_inode;
 use super::super::dirent;
 use super::super::inline_data;
 use super::super::inode::{InodeRecord, mode};
-use super::super::inode_table::{InodeTable, Place};
+use super::super::inode_table::{InodePlace, InodeTable};
 use super::super::names::ReplayedNames;
 use super::super::numbers::{FsBlock, Ino};
 use super::super::superblock::data_blocks;
 use super::super::walk::Walker;
-use super::tags::{Entry, Tag};
+use super::tags::{DentryInfo, Tag};
 use super::{Changes, Ranges};
 use crate::fs::le::{u16_at, u32_at};
 use crate::fs::patches::{Patch, Patches};
@@ -177,7 +177,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    fn create(&mut self, entry: &Entry) {
+    fn create(&mut self, entry: &DentryInfo) {
         let Some((record, _)) = self.record(entry.inode) else {
             return;
         };
@@ -191,14 +191,14 @@ impl<'a> Replay<'a> {
     }
 
     /// Adds a name. Returns false if the directory has it already, or does not exist.
-    fn add_name(&mut self, entry: &Entry) -> bool {
+    fn add_name(&mut self, entry: &DentryInfo) -> bool {
         let Some(names) = self.names(entry.parent) else {
             return false;
         };
         names.add(&entry.name, entry.inode)
     }
 
-    fn unlink(&mut self, entry: &Entry) {
+    fn unlink(&mut self, entry: &DentryInfo) {
         let Some(names) = self.names(entry.parent) else {
             return;
         };
@@ -273,7 +273,7 @@ impl<'a> Replay<'a> {
         let mut begun = BTreeSet::new();
         let read = |block: FsBlock| sb.read_block(image, block, "").ok();
         for (&number, &is_used) in &self.used {
-            let Some(Place {
+            let Some(InodePlace {
                 group,
                 bit,
                 block,

@@ -31,9 +31,9 @@ pub enum Tag {
         logical: FileBlock,
         blocks: u64,
     },
-    Create(Entry),
-    Link(Entry),
-    Unlink(Entry),
+    Create(DentryInfo),
+    Link(DentryInfo),
+    Unlink(DentryInfo),
     /// The inode's bytes; those behind are not changed.
     Inode {
         inode: Ino,
@@ -43,7 +43,7 @@ pub enum Tag {
 
 /// A name in a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct DentryInfo {
     pub parent: Ino,
     pub inode: Ino,
     pub name: Box<[u8]>,
@@ -163,7 +163,7 @@ fn change(tag: u16, value: &[u8], inode_size: u16) -> Option<Tag> {
         }),
         CREAT | LINK | UNLINK => {
             let name = value.get(8..)?;
-            let entry = Entry {
+            let entry = DentryInfo {
                 parent: number(0)?,
                 inode: number(4)?,
                 name: name.into(),
