@@ -22,6 +22,7 @@ mod colour;
 mod cube;
 mod data;
 mod grid;
+mod ladder;
 mod ledger;
 mod pack;
 mod page;

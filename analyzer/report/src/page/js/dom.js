@@ -11,7 +11,7 @@ const dom = (() => {
       else if (value === true) element.setAttribute(name, "");
       else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
     }
-    element.append(...children.flat(2).filter((child) => child !== null && child !== undefined && child !== false));
+    element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
     return element;
   };
   const h = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);

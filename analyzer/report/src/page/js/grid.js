@@ -37,7 +37,7 @@ const grid = (() => {
           part.style.width = `${(value / whole) * 100}%`;
           box.append(part);
         });
-      } else box.append(h("span", { class: "back-accent" }));
+      } else box.append(h("span", { class: "back-bar" }));
       box.style.width = `${((row[measured] ?? 0) * 100) / most}%`;
       return box;
     };

@@ -48,59 +48,54 @@ const icicle = (() => {
     let boxes = [];
     let width = 0;
 
+    /** Several nodes as one, whose parts are theirs: the rest keeps its layers. */
+    const joined = (nodes, name) => {
+      const one = { name, bytes: 0, parts: new Map(), rest: true, level: nodes[0].level };
+      const below = new Map();
+      for (const node of nodes) {
+        one.bytes += node.bytes;
+        for (const [code, part] of node.parts) below.set(code, [...(below.get(code) ?? []), part]);
+      }
+      for (const [code, parts] of below) one.parts.set(code, parts.length > 1 ? { ...joined(parts, parts[0].name), rest: false, dim: parts[0].dim, value: parts[0].value, colour: parts[0].colour } : parts[0]);
+      return one;
+    };
     /** Places the boxes of a tree: {node, x, y, w, path}. */
     const layout = (root, w) => {
       const out = [];
-      const visit = (node, x, level, path) => {
+      const visit = (node, x, path, level) => {
         const parts = [...node.parts.values()].sort((a, b) => b.bytes - a.bytes);
+        const wideOf = (part) => (part.bytes / root.bytes) * w;
+        const shown = parts.filter((part) => wideOf(part) >= NARROW);
+        const rest = parts.filter((part) => wideOf(part) < NARROW);
+        if (rest.length) shown.push(joined(rest, `${format.count(rest.length)} more`));
         let left = x;
-        const rest = { bytes: 0, count: 0 };
-        for (const part of parts) {
-          const wide = (part.bytes / root.bytes) * w;
-          if (wide < NARROW) {
-            rest.bytes += part.bytes;
-            rest.count += 1;
-            continue;
-          }
-          out.push({ node: part, x: left, y: level * ROW, w: wide, path: [...path, part] });
-          visit(part, left, level + 1, [...path, part]);
-          left += wide;
+        for (const part of shown) {
+          out.push({ node: part, x: left, y: level * ROW, w: wideOf(part), path: [...path, part] });
+          if (part.parts.size && wideOf(part) >= 1) visit(part, left, [...path, part], level + 1);
+          left += wideOf(part);
         }
-        if (rest.count) out.push({ node: { name: format.some(rest.count, "more"), bytes: rest.bytes, rest: true, level }, x: left, y: level * ROW, w: (rest.bytes / root.bytes) * w, path });
       };
-      visit(root, 0, 0, []);
+      visit(root, 0, [], 0);
       return out;
     };
     const fillOf = (node) => (node.rest ? "m" : node.colour === null ? (node.level === 0 ? "n" : "m") : node.colour);
 
-    const drawAt = (w, pen = null) => {
+    const drawAt = (w) => {
       const root = tree(desk, op);
       const placed = root.bytes ? layout(root, w) : [];
       const depth = Math.max(1, ...placed.map((one) => one.y / ROW + 1));
-      if (pen) {
-        const { kinds, line, ink, sans } = paint.colours();
-        for (const { node, x, y, w: wide } of placed) {
-          pen.fillStyle = node.colour === null || node.rest ? line : kinds[node.colour];
-          pen.fillRect(x, y, Math.max(0.5, wide - 1), ROW - 1);
-          pen.fillStyle = node.colour === 0 || node.colour === 4 ? "#fff" : ink;
-          pen.font = `12px ${sans}`;
-          pen.textBaseline = "top";
-          if (wide > 40) {
-            pen.fillText(dom.shorten(node.name, Math.floor((wide - 8) / 6.6)), x + 5, y + 7);
-            pen.fillText(dom.shorten(format.bytes(node.bytes), Math.floor((wide - 8) / 6.6)), x + 5, y + 24);
-          }
-        }
-        return depth * ROW;
-      }
       boxes = placed;
       // The names are beside the boxes, so that a box has one name for a screen reader.
       const names = s("g", { "aria-hidden": "true" });
+      const fit = chart.fitter();
       const groups = placed.map((one, at) => {
         const { node, x, y, w: wide, path } = one;
-        const says = `${path.map((part) => part.name).join(" › ")}${node.rest ? ` › ${node.name}` : ""}: ${format.bytes(node.bytes)}, ${format.percent(node.bytes, root.bytes)}`;
+        const says = `${path.map((part) => part.name).join(" › ")}: ${format.bytes(node.bytes)}, ${format.percent(node.bytes, root.bytes)}`;
         const pick = (event) => !node.rest && desk.pick(node.dim, node.value, event);
         if (wide > 34) {
-          names.append(s("g", { class: `on-${fillOf(node)}` }, s("text", { x: x + 6, y: y + 19, class: "strong" }, dom.shorten(node.name, Math.floor((wide - 9) / 7.9))), s("text", { x: x + 6, y: y + 36 }, dom.shorten(format.bytes(node.bytes), Math.floor((wide - 9) / 7.2)))));
+          // A number is whole, or it is not there.
+          const number = format.bytes(node.bytes);
+          names.append(s("g", { class: `on-${fillOf(node)}` }, s("text", { x: x + 6, y: y + 19, class: "strong" }, fit(node.name, wide - 10, 12, "bold")), chart.measure(number) <= wide - 10 ? s("text", { x: x + 6, y: y + 36 }, number) : null));
         }
         return s("g", {
           class: "node", tabindex: at === 0 ? 0 : -1, role: "treeitem", "aria-level": node.level + 1, "aria-label": says, "data-at": at,
@@ -129,7 +124,7 @@ const icicle = (() => {
         groups[next].focus();
       };
       box.replaceChildren(root.bytes ? s("svg", { role: "tree", "aria-label": root.name, viewBox: `0 0 ${w} ${depth * ROW}`, height: depth * ROW, onkeydown: move }, groups, names) : h("p", { class: "note" }, op === "read" ? "Nothing of this selection was read." : "Nothing of this selection was written."));
-      note.textContent = `${format.bytes(root.bytes)} ${root.name}: every byte once, by who caused it; if several did, each has a share. A process marked “submitter” handed it to the disk, and its cause is not known.`;
+      note.textContent = "Every byte once, by who caused it; if several did, each has a share. A process marked “submitter” handed it to the disk, and its cause is not known.";
       const sums = desk.store.by(desk.result, "colour", desk.result.bytes.map((value, c) => (desk.store.cells.op[c] === desk.store.ops.of(op) ? value : 0)));
       legend.replaceChildren(...[...sums].map((bytes, colour) => (bytes > 0 ? h("li", {}, dom.button([dom.swatch(colour), ` ${desk.store.words.colours[colour]} `, h("span", { class: "soft" }, `${format.bytes(bytes)} · ${format.percent(bytes, root.bytes)}`)], (event) => desk.pick("colour", desk.store.words.colours[colour], event), { class: "link" })) : null)).filter(Boolean));
       return depth * ROW;
@@ -157,7 +152,7 @@ const icicle = (() => {
     };
     return {
       name: "Bytes", title: "Where the bytes went", element: h("div", {}, choose, note, box, legend), draw, table,
-      chart: () => ({ title: `${desk.sheet.name}: where the bytes went`, note: desk.words(), source: desk.source(), width: 1100, height: ROW * 4, draw: (pen, w) => drawAt(w, pen) }),
+      chart: () => ({ title: `${desk.sheet.name}: where the bytes went`, note: `program, file, layer, part of the layer; ${desk.words()}`, source: desk.source(), warnings: desk.sheet.missing, legend: desk.store.words.colours.slice(0, 6).map((name, k) => [`--k${k}`, name]), node: () => box.querySelector("svg") }),
       by: "cause_or_submitter,cause_or_file,class,kind",
     };
   };

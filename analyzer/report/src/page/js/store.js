@@ -230,7 +230,7 @@ const store = (() => {
         slot[c] = !ok[c] || !counts ? -1 : op === READ ? wide + colour : colour;
       }
       const [first, last] = [after(rows.time, from), after(rows.time, to)];
-      const perUs = count / Math.max(1, to - from);
+      const length = Math.max(1, to - from) / count;
       const { cell, bytes, time, requests } = rows;
       const stride = wide * 2;
       for (const lane of lanes) {
@@ -240,7 +240,7 @@ const store = (() => {
           if (k < 0) continue;
           const l = lane[c];
           if (l < 0) continue;
-          const bin = Math.min(count - 1, ((time[row] - from) * perUs) | 0);
+          const bin = Math.min(count - 1, ((time[row] - from) / length) | 0);
           out[(l * count + bin) * stride + k] += what === "requests" ? (requests ? requests[row] : 1) : bytes[row];
         }
       }
