@@ -8,7 +8,7 @@ const causes = (() => {
   const DEEDS = {
     write: ["write()", (file) => `into ${file}`, "write()"], read: ["read()", (file) => `of ${file}`, "read()"], allocate: ["the file grows", (file) => `blocks allocated to ${file}`, "grows"],
     create: ["a file is created", (file) => file, "create"], unlink: ["unlink()", (file) => `${file} is deleted`, "unlink()"], rename: ["rename()", (file) => file, "rename()"], truncate: ["truncate()", (file) => file, "truncate()"],
-    time: ["timestamps", (file) => `times of ${file}`, "times"], xattr: ["attributes", (file) => `of ${file}`, "attributes"], discard: ["discard", (file) => `of ${file}`, "discard"],
+    time: ["timestamps", (file) => `times of ${file}`, "times"], xattr: ["attributes", (file) => `of ${file}`, "attributes"], fsync: ["fsync()", (file) => `of ${file}`, "fsync()"], discard: ["discard", (file) => `of ${file}`, "discard"],
   };
   const [CAUSES, BLOCKS] = [6, 12];
   /** A cause or a block below this share is drawn with others, unless it is the only one. */

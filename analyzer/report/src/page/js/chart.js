@@ -24,7 +24,7 @@ const chart = (() => {
     if (!(to > from)) return { step: 1, all: [from] };
     const step = roundUp((to - from) / Math.max(1, many));
     const all = [];
-    for (let nth = Math.ceil(from / step - 1e-9); nth * step <= to * (1 + 1e-9); nth += 1) all.push(nth * step);
+    for (let nth = Math.ceil(from / step - 1e-9); nth * step <= to * (1 + 1e-9); nth += 1) all.push(nth * step || 0);
     return { step, all };
   };
 

@@ -56,7 +56,7 @@ const compare = (() => {
             sum += value;
           }
         }
-        return s("g", {}, chart.text(0, top + 14, fit(sheet.name, side - 10, 12, "bold"), { class: "strong" }), chart.text(0, top + 30, `${format.bytes(written(theStore))} written`, { class: "soft small" }), chart.text(0, top + 44, `in ${format.us(theStore.span)}`, { class: "soft small" }),
+        return s("g", {}, chart.text(0, top + 14, fit(sheet.name, side - 10, 12, "bold"), { class: "strong", "data-name": sheet.name }), chart.text(0, top + 30, `${format.bytes(written(theStore))} written`, { class: "soft small" }), chart.text(0, top + 44, `in ${format.us(theStore.span)}`, { class: "soft small" }),
           chart.left((value) => y(value * per), marks, [left, w - RIGHT], tell), out);
       });
       const bottom = traces.length * (ROW + 8) + 2;

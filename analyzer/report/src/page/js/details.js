@@ -24,7 +24,8 @@ const details = (() => {
     let one = null;
 
     const pair = (name, value) => (value === null || value === undefined || value === "" ? null : [h("dt", {}, name), h("dd", {}, value)]);
-    const requestOf = (row) => {
+    /** A request in words: its chain from the call to the sector, and how long it took. */
+    const chainOf = (row) => {
       const link = (dim, value, text = value) => button(text, (event) => desk.pick(dim, value, event), { class: "link" });
       const steps = [
         ["call", [row.why ? `${row.why}() by ` : "by ", row.who === null ? "nobody known" : link("proc", row.who)]],
@@ -33,12 +34,13 @@ const details = (() => {
         ["device", row.sector === null ? row.op : `${row.op} ${format.bytes(row.bytes)} at sector ${format.count(row.sector)}${row.fua ? ", FUA" : ""}`],
       ];
       return [
-        h("h2", {}, `A ${row.op} of ${format.bytes(row.bytes)}`), h("ol", { class: "chain" }, steps.map(([name, value]) => h("li", {}, h("b", {}, name), h("div", {}, value)))),
+        h("ol", { class: "chain" }, steps.map(([name, value]) => h("li", {}, h("b", {}, name), h("div", {}, value)))),
         h("dl", {}, pair("completed", format.moment(row.time, 1)), pair("in the queue", row.queue === null ? null : format.us(row.queue)), pair("in the device", row.device === null ? null : format.us(row.device)),
           pair("from Q to C", row.wait === null ? null : format.us(row.wait)), pair("the cause is", `${row.known}: ${SURE[row.known] ?? ""}`)),
-        h("p", {}, button("Select its time", () => desk.during(row.time - (row.wait ?? 0) - 1, row.time + 2)), " ", back),
       ];
     };
+    const titleOf = (row) => `A ${row.op} of ${format.bytes(row.bytes)}`;
+    const requestOf = (row) => [h("h2", {}, titleOf(row)), ...chainOf(row), h("p", {}, button("Select its time", () => desk.during(row.time - (row.wait ?? 0) - 1, row.time + 2)), " ", back)];
     const callOf = (row) => {
       const { calls } = store.tables;
       const { words } = store;
@@ -55,7 +57,7 @@ const details = (() => {
       if (one) body.replaceChildren(...one());
       element.scrollTop = 0;
     };
-    return { element, request: (row) => show(() => requestOf(store.row(row))), call: (row) => show(() => callOf(row)), clear: () => show(null), isOne: () => one !== null };
+    return { element, request: (row) => show(() => requestOf(store.row(row))), call: (row) => show(() => callOf(row)), clear: () => show(null), titleOf: (row) => titleOf(store.row(row)), chainOf: (row) => chainOf(store.row(row)), isOne: () => one !== null };
   };
   return { make, short };
 })();

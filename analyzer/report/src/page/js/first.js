@@ -17,6 +17,7 @@ const first = (() => {
   /** The panels: `panel` makes one of a view. Returns their element. */
   const make = (desk, panel, chosen) => {
     const over = desk.add(when.make(desk));
+    desk.peak = over.peak;
     const why = desk.addResting(flow.make(desk));
     const many = programs.areMany(desk);
     const list = many ? desk.addResting(programs.make(desk)) : null;
@@ -28,12 +29,15 @@ const first = (() => {
   };
 
   /** A trace without requests: what can be tried. */
-  const nothing = (article, sheet) => {
+  const nothing = (article, sheet, who) => {
+    const about = who.querySelector(".about dl").cloneNode(true);
+    about.className = "plain-list";
     article.querySelector(".desk").append(h("section", { class: "panel" }, h("h2", {}, "What to try"),
       h("ul", {},
-        h("li", {}, "Is this the device that the files are on? ", h("code", {}, "findmnt -T FILE"), " says which one it is, and ", h("code", {}, "mostrace record -d FILE"), " finds it by itself."),
+        h("li", {}, "Is this the device that the files are on? ", h("code", {}, "findmnt -T FILE"), " says which one it is, and ", h("code", {}, "mostrace record -d FOLDER"), " finds it by itself."),
         h("li", {}, "Was the recording long enough? A filesystem writes after 5 to 30 seconds, unless a program asks for durability. ", h("code", {}, "sync"), " at the end writes what is left."),
         h("li", {}, "Was it read from memory? ", h("code", {}, "echo 3 | sudo tee /proc/sys/vm/drop_caches"), " empties the cache before a recording of reads."))),
+    h("section", { class: "panel" }, h("h2", {}, "What was traced"), about),
     sheet.counters ? h("section", { class: "panel" }, grid.draw(grid.ofPage(sheet.counters), { heading: "h2" })) : "");
   };
   return { make, hero, nothing };

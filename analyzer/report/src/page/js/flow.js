@@ -56,6 +56,7 @@ const flow = (() => {
     const sure = (value) => {
       const sums = store.by(desk.result, "known", value);
       const whole = sums.reduce((all, one) => all + one, 0);
+      if (!whole) return null;
       const order = Object.keys(SURE);
       const parts = [...sums].map((sum, at) => [store.words.known[at], sum]).sort((a, b) => order.indexOf(a[0]) - order.indexOf(b[0])).filter(([, sum]) => sum >= whole / 200);
       return parts.map(([known, sum]) => `${format.rounded(sum, whole)} ${SURE[known] ?? known}`).join(", ");
@@ -131,8 +132,8 @@ const flow = (() => {
         const says = `${cause.title} ${cause.sub}: ${tell(cause.value)}, ${share(cause.value)}`;
         const x = left - edge;
         const words = lines.length === 1
-          ? s("text", { x, y: cause.middle + 4, "text-anchor": "end" }, [s("tspan", { class: "soft" }, `${fit(subOf(cause), left - edge - chart.measure(` ${share(cause.value)}`, 12, "bold"))} `), s("tspan", { class: "strong" }, share(cause.value))])
-          : s("text", { x, y: cause.middle - 3, "text-anchor": "end" }, [s("tspan", { class: "strong" }, fit(lines[0], left - edge, 12, "bold")), s("tspan", { class: "soft", x, dy: 15 }, fit(subOf(cause), left - edge))]);
+          ? s("text", { x, y: cause.middle + 4, "text-anchor": "end", "data-name": cause.key }, [s("tspan", { class: "soft" }, `${fit(subOf(cause), left - edge - chart.measure(` ${share(cause.value)}`, 12, "bold"))} `), s("tspan", { class: "strong" }, share(cause.value))])
+          : s("text", { x, y: cause.middle - 3, "text-anchor": "end", "data-name": cause.key }, [s("tspan", { class: "strong" }, fit(lines[0], left - edge, 12, "bold")), s("tspan", { class: "soft", x, dy: 15 }, fit(subOf(cause), left - edge))]);
         names.append(words);
         return node(cause.terms, says, [h("b", {}, cause.title || cause.sub), h("div", {}, cause.terms.find(({ dim }) => dim === "file")?.value ?? cause.sub), h("div", {}, `${tell(cause.value)} · ${share(cause.value)}`)],
           chart.rect(0, Math.min(cause.y, cause.middle - 8), left, Math.max(cause.h, 16), { class: "ground" }), s("rect", { x: left, y: cause.y, width: thick, height: cause.h, class: "ink" }));
@@ -142,7 +143,7 @@ const flow = (() => {
         const x = w - right + edge;
         const number = tell(block.value);
         const room = right - edge - brace - chart.measure(`  ${number}`, 12);
-        names.append(s("text", { x, y: block.middle + 4 }, [s("tspan", { class: isBraced(block) || groups.get(block.layer).length > 1 ? "" : "strong" }, fitBlock(blockName(block), room)), s("tspan", { class: "soft", dx: 6 }, number)]));
+        names.append(s("text", { x, y: block.middle + 4 }, [s("tspan", { class: isBraced(block) || groups.get(block.layer).length > 1 ? "" : "strong", "data-name": `${block.layer} ${block.name}` }, fitBlock(blockName(block), room)), s("tspan", { class: "soft", dx: 6 }, number)]));
         return node(block.terms, `${block.layer}${block.name === block.layer ? "" : `, ${block.name}`}: ${number}, ${share(block.value)}`, [h("b", {}, block.name), h("div", {}, block.layer), h("div", {}, `${number} · ${share(block.value)}`)],
           chart.rect(x1 + thick, block.y, right - brace, Math.max(block.h, 2), { class: "ground" }), s("rect", { x: x1, y: block.y, width: thick, height: block.h, class: `fill-${block.colour}` }));
       });
@@ -157,7 +158,7 @@ const flow = (() => {
 
     const draw = () => {
       const { value, has = [], op, word, each } = measured();
-      said.textContent = [each ? `${word} per ${each}` : word, `causes: ${sure(value) || "none"}`].join("; ");
+      said.textContent = [each ? `${word} per ${each}` : word, sure(value)].filter(Boolean).join("; causes: ");
       choose.replaceChildren(has.length > 1 ? dom.options("Direction", has.map((name) => WAYS[name][0]), has.indexOf(op), (nth) => { way = has[nth]; draw(); }) : "");
       if (width) box.replaceChildren(svg(width) ?? h("p", { class: "note" }, "Nothing of this selection was written, read or discarded."));
     };

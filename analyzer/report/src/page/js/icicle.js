@@ -7,6 +7,7 @@ const icicle = (() => {
   const ROW = 46;
   /** A node narrower than this has no box of its own, but is part of the box of the rest. */
   const NARROW = 3;
+  const WAYS = { write: ["Writes", "written"], read: ["Reads", "read"], discard: ["Discards", "discarded"] };
   const LEVELS = [["app", "program"], ["file", "file"], ["layer", "layer"], ["part", "part of the layer"]];
 
   /** Builds the tree: {name, bytes, parts, dim, value, colour}. */
@@ -14,7 +15,7 @@ const icicle = (() => {
     const { store, result } = desk;
     const { cells, words } = store;
     const codes = LEVELS.map(([dim]) => store.codes(dim));
-    const root = { name: op === "read" ? "read from the device" : "written to the device", bytes: 0, parts: new Map() };
+    const root = { name: `${WAYS[op][1]} on the device`, bytes: 0, parts: new Map() };
     const number = store.ops.of(op);
     for (let c = 0; c < cells.rows; c += 1) {
       const bytes = result.bytes[c];
@@ -95,7 +96,7 @@ const icicle = (() => {
         if (wide > 34) {
           // A number is whole, or it is not there.
           const number = format.bytes(node.bytes);
-          names.append(s("g", { class: `on-${fillOf(node)}` }, s("text", { x: x + 6, y: y + 19, class: "strong" }, fit(node.name, wide - 10, 12, "bold")), chart.measure(number) <= wide - 10 ? s("text", { x: x + 6, y: y + 36 }, number) : null));
+          names.append(s("g", { class: `on-${fillOf(node)}` }, s("text", { x: x + 6, y: y + 19, class: "strong", "data-name": node.name }, fit(node.name, wide - 10, 12, "bold")), chart.measure(number) <= wide - 10 ? s("text", { x: x + 6, y: y + 36 }, number) : null));
         }
         return s("g", {
           class: "node", tabindex: at === 0 ? 0 : -1, role: "treeitem", "aria-level": node.level + 1, "aria-label": says, "data-at": at,
@@ -123,7 +124,7 @@ const icicle = (() => {
         groups.forEach((group, at) => group.setAttribute("tabindex", at === next ? 0 : -1));
         groups[next].focus();
       };
-      box.replaceChildren(root.bytes ? s("svg", { role: "tree", "aria-label": root.name, viewBox: `0 0 ${w} ${depth * ROW}`, height: depth * ROW, onkeydown: move }, groups, names) : h("p", { class: "note" }, op === "read" ? "Nothing of this selection was read." : "Nothing of this selection was written."));
+      box.replaceChildren(root.bytes ? s("svg", { role: "tree", "aria-label": root.name, viewBox: `0 0 ${w} ${depth * ROW}`, width: w, height: depth * ROW, onkeydown: move }, groups, names) : h("p", { class: "note" }, `Nothing of this selection was ${WAYS[op][1]}.`));
       note.textContent = "Every byte once, by who caused it; if several did, each has a share. A process marked “submitter” handed it to the disk, and its cause is not known.";
       const sums = desk.store.by(desk.result, "colour", desk.result.bytes.map((value, c) => (desk.store.cells.op[c] === desk.store.ops.of(op) ? value : 0)));
       legend.replaceChildren(...[...sums].map((bytes, colour) => (bytes > 0 ? h("li", {}, dom.button([dom.swatch(colour), ` ${desk.store.words.colours[colour]} `, h("span", { class: "soft" }, `${format.bytes(bytes)} · ${format.percent(bytes, root.bytes)}`)], (event) => desk.pick("colour", desk.store.words.colours[colour], event), { class: "link" })) : null)).filter(Boolean));
@@ -131,9 +132,9 @@ const icicle = (() => {
     };
     const draw = () => {
       const sums = desk.store.by(desk.result, "op", desk.result.bytes);
-      const has = ["write", "read"].filter((name) => sums[desk.store.ops.of(name)] > 0);
+      const has = Object.keys(WAYS).filter((name) => sums[desk.store.ops.of(name)] > 0);
       if (has.length && !has.includes(op)) [op] = has;
-      choose.replaceChildren(has.length > 1 ? dom.options("Direction", has.map((name) => (name === "read" ? "Reads" : "Writes")), has.indexOf(op), (at) => { op = has[at]; draw(); }) : "");
+      choose.replaceChildren(has.length > 1 ? dom.options("Direction", has.map((name) => WAYS[name][0]), has.indexOf(op), (at) => { op = has[at]; draw(); }) : "");
       if (width) drawAt(width);
     };
     dom.onWidth(box, (now) => { width = now; if (desk.result) drawAt(now); });
@@ -148,7 +149,7 @@ const icicle = (() => {
       };
       visit(tree(desk, op), []);
       rows.sort((a, b) => b[4] - a[4]);
-      return { title: `Bytes ${op === "read" ? "read" : "written"}`, columns: ["program", "file", "layer", "part"].map((name) => ({ name, unit: "text" })).concat({ name: "bytes", unit: "bytes", bar: true, sum: true }), rows };
+      return { title: `Bytes ${WAYS[op][1]}`, columns: ["program", "file", "layer", "part"].map((name) => ({ name, unit: "text" })).concat({ name: "bytes", unit: "bytes", bar: true, sum: true }), rows };
     };
     return {
       name: "Bytes", title: "Where the bytes went", element: h("div", {}, choose, note, box, legend), draw, table,

@@ -114,7 +114,7 @@ const lanes = (() => {
       const chosen = choice.has(desk.selection, lane.dim, lane.value);
       const bar = h("i", { "aria-hidden": "true" });
       bar.style.width = `${(lane.bytes / lane.total) * 100}%`;
-      const pick = button([h("b", {}, fit(text, lane.opens ? wide - 34 : wide - 34 - (wide < NARROW ? 0 : FIGURE), lane.opens ? 14 : 12.5, lane.opens ? "bold" : "normal")), h("em", {}, lane.opens && wide >= NARROW ? sub : value(lane.bytes)), bar], (event) => desk.pick(lane.dim, lane.value, event), {
+      const pick = button([h("b", { "data-name": text }, fit(text, lane.opens ? wide - 34 : wide - 34 - (wide < NARROW ? 0 : FIGURE), lane.opens ? 14 : 12.5, lane.opens ? "bold" : "normal")), h("em", {}, lane.opens && wide >= NARROW ? sub : value(lane.bytes)), bar], (event) => desk.pick(lane.dim, lane.value, event), {
         class: "name", "aria-pressed": String(chosen), title: `${text}: ${sub}. Click selects, Ctrl-click adds, Alt-click leaves out.`, onkeydown: (event) => event.key === "x" && desk.leaveOut(lane.dim, lane.value),
       });
       const is = open.has(lane.value);

@@ -10,7 +10,7 @@ const paint = (() => {
     if (theme?.name === name) return theme;
     const of = dom.variable;
     theme = {
-      name, kinds: Array.from({ length: 7 }, (_, at) => of(`--k${at}`)), flush: of("--flush"), discard: of("--discard"), ink: of("--ink"), soft: of("--soft"), line: of("--line"),
+      name, kinds: Array.from({ length: 8 }, (_, at) => of(`--k${at}`)), flush: of("--flush"), discard: of("--discard"), ink: of("--ink"), soft: of("--soft"), line: of("--line"),
       strong: of("--strong"), surface: of("--surface"), accent: of("--accent"), sync: of("--sync"), bar: of("--measure"), sans: of("--sans"), wait: Array.from({ length: 5 }, (_, at) => of(`--w${at}`)),
     };
     return theme;

@@ -58,7 +58,7 @@ const programs = (() => {
         });
         const pick = (event) => known && desk.pick("app", label, event);
         const tip = [h("b", {}, name), ...parts.map((part, k) => (part > 0 ? h("div", {}, dom.swatch(k), ` ${desk.store.words.colours[k]} ${tell(part)}`) : null))];
-        names.append(chart.text(1, y + 13, fit(name, w - chart.measure(number, 12) - 14, 12, "bold"), { class: "strong" }), chart.text(w - 1, y + 13, number, { class: "soft", "text-anchor": "end" }));
+        names.append(chart.text(1, y + 13, fit(name, w - chart.measure(number, 12) - 14, 12, "bold"), { class: "strong", "data-name": name }), chart.text(w - 1, y + 13, number, { class: "soft", "text-anchor": "end" }));
         return s("g", {
           class: `${known ? "node" : ""}${pressed ? " pressed" : ""}`, role: known ? "button" : "img", tabindex: known ? 0 : null, "aria-pressed": known ? String(pressed) : null, "aria-label": `${name}: ${number}`, onclick: pick,
           onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); pick(event); } else if (event.key === "x" && known) desk.leaveOut("app", label); },

@@ -129,9 +129,15 @@ const save = (() => {
 
   /** A menu of what can be saved. `chart()` and `table()` are asked when something is chosen; either may be missing. */
   const menu = (what, { chart: of, table }) => {
+    // A chart of nothing has no picture.
+    const draw = (way) => {
+      close();
+      const is = of();
+      if (is.draw || is.node()) way(is);
+    };
     const close = () => { box.open = false; };
     const items = [
-      of && button("Picture (SVG)", () => { close(); svg(of()); }), of && button("Picture (PNG)", () => { close(); png(of()); }),
+      of && button("Picture (SVG)", () => draw(svg)), of && button("Picture (PNG)", () => draw(png)),
       table && button("All rows (CSV)", () => { close(); saveCsv(table()); }),
     ].filter(Boolean);
     const box = h("details", { class: "menu" }, h("summary", { "aria-label": `Save: ${what}` }, "Save"), h("div", {}, items));

@@ -56,7 +56,7 @@ const sheet = (() => {
     const it = desk.make(data, opened, host);
     it.details = details.make(it);
     if (data.is_empty) {
-      first.nothing(article, data);
+      first.nothing(article, data, host.who);
       it.light = () => {};
       it.drawHeavy = () => {};
       it.drawLight = () => {};

@@ -129,8 +129,12 @@ const store = (() => {
       const { cell, bytes: of, requests } = rows;
       if (requests) for (let row = from; row < to; row += 1) { const c = cell[row]; if (ok[c]) { bytes[c] += of[row]; count[c] += requests[row]; } }
       else for (let row = from; row < to; row += 1) { const c = cell[row]; if (ok[c]) { bytes[c] += of[row]; count[c] += 1; } }
-      const what = metric(selection);
-      const value = what === "requests" ? count : what === "other bytes" ? bytes : bytes.map((sum, c) => (cells.op[c] === WRITE || cells.op[c] === READ ? sum : 0));
+      const some = (is) => { for (let c = 0; c < cells.rows; c += 1) if (is(c)) return true; return false; };
+      const moved = (c) => cells.op[c] === WRITE || cells.op[c] === READ;
+      let what = metric(selection);
+      // Where nothing was written or read, what else was done is measured.
+      if (what === "bytes" && !some((c) => bytes[c] > 0 && moved(c))) what = some((c) => bytes[c] > 0) ? "other bytes" : some((c) => count[c] > 0) ? "requests" : "bytes";
+      const value = what === "requests" ? count : what === "other bytes" ? bytes : bytes.map((sum, c) => (moved(c) ? sum : 0));
       return { selection, ok, from, to, bytes, count, value, metric: what };
     };
 

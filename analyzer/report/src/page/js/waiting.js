@@ -110,6 +110,10 @@ const waiting = (() => {
       h("div", { class: "tools one" }, h("h2", {}, "How long requests take"), h("span", { class: "end" }, save.menu("how long requests take", { chart: () => latency.pictureOf(desk, () => times.querySelector("svg")), table: () => latency.percentiles(desk) }))), said, times) };
   };
 
-  const make = (desk) => (desk.store.tables.transactions?.rows ? ofTransactions(desk) : ofRequests(desk));
+  /** The only request that there is. */
+  const ofOne = (desk, row) => ({ light: () => {}, draw: () => {}, element: h("section", { class: "panel alone" }, h("h2", {}, desk.details.titleOf(row)), desk.details.chainOf(row)) });
+  const isOne = ({ summed, rows }) => !summed && rows.rows === 1;
+
+  const make = (desk) => (isOne(desk.store) ? ofOne(desk, 0) : desk.store.tables.transactions?.rows ? ofTransactions(desk) : ofRequests(desk));
   return { make };
 })();

@@ -105,7 +105,7 @@ const waterfall = (() => {
       const y = TOP + (nth + extra) * tall;
       const first = nth > 0 && lanes[nth - 1].group === 0 && lane.group > 0;
       if (nth || extra) out.push(s("line", { class: first ? "split" : "rule", x1: 0, x2: w, y1: round(y - 0.5), y2: round(y - 0.5) }));
-      out.push(chart.text(left - 7, y + tall / 2 + 3, fit(lane.name, left - 8, 11, lane.strong ? "bold" : "normal"), { "text-anchor": "end", class: `small${lane.strong ? " strong" : ""}` }));
+      out.push(chart.text(left - 7, y + tall / 2 + 3, fit(lane.name, left - 8, 11, lane.strong ? "bold" : "normal"), { "text-anchor": "end", "data-name": lane.name, class: `small${lane.strong ? " strong" : ""}` }));
       for (const group of merged(lane.items, near)) {
         const pick = group.items.length > 1 ? null : group.items[0].row !== undefined ? () => desk.openRequest(group.items[0].row) : () => desk.details.call(group.items[0].call);
         const queued = group.items.some(({ device, from }) => device > from);

@@ -44,7 +44,7 @@ const when = (() => {
 
     /** How a bar's value is written. */
     const teller = () => {
-      if (desk.result?.metric === "requests") return (value) => format.count(value);
+      if (desk.wholeTime().metric === "requests") return (value) => format.count(value);
       return isRate ? (value) => (value ? `${format.bytes(value / (length / 1e6))}/s` : "0") : (value) => (value ? format.bytes(value) : "0");
     };
     const sumsOf = () => {
@@ -63,6 +63,8 @@ const when = (() => {
       }
       return out;
     };
+    /** What the bars are of has no row below them. */
+    const isBelow = (fill) => { const { metric } = desk.wholeTime(); return metric === "bytes" || (metric === "other bytes" && fill !== "discard"); };
     const legendOf = (bins) => {
       const wide = words.colours.length;
       const has = words.colours.map((_, k) => { for (let at = k; at < bins.length; at += wide) if (bins[at] > 0) return true; return false; });
@@ -75,13 +77,13 @@ const when = (() => {
       const wide = words.colours.length;
       const bins = sumsOf();
       const tell = teller();
-      const below = rugs().map((counts, nth) => ({ counts, name: ROWS[nth][1], fill: ROWS[nth][2], most: Math.max(...counts) })).filter(({ most }) => most > 0);
+      const below = rugs().map((counts, nth) => ({ counts, name: ROWS[nth][1], fill: ROWS[nth][2], most: Math.max(...counts) })).filter(({ most, fill }) => most > 0 && isBelow(fill));
       const base = height - FOOT - RUG * below.length;
       const [up, down] = paint.most(bins, 0, bars, wide);
       const y = chart.linear([-down, up || (down ? 0 : 1)], [base, 8]);
       const x = chart.linear([0, end], [LEFT, w - RIGHT]);
       // A rate is round if it is so for a second.
-      const per = isRate && desk.result?.metric !== "requests" ? length / 1e6 : 1;
+      const per = isRate && desk.wholeTime().metric !== "requests" ? length / 1e6 : 1;
       const marks = chart.ticks(-down / per, up / per, height > 150 ? 5 : 3);
       const step = (w - LEFT - RIGHT) / bars;
       const out = [];
@@ -104,7 +106,7 @@ const when = (() => {
         return [chart.text(LEFT - 5, floor - 2, name, { "text-anchor": "end", class: "small soft" }),
           [...counts].map((value, bin) => (value ? chart.rect(x(bin * length), floor - Math.max(1, (value / most) * (RUG - 3)), Math.max(0.7, step - Math.min(0.6, step / 4)), Math.max(1, (value / most) * (RUG - 3)), { class: `fill-${fill}` }) : null))];
       });
-      const time = chart.ticks(0, store.span, Math.max(2, (w - LEFT) / 110));
+      const time = chart.ticks(0, end, Math.max(2, (w - LEFT) / 110));
       legend.replaceChildren(chart.legend([...legendOf(bins).map(([k, name]) => [`back-${k}`, name]), ...below.map(({ fill, name }) => [`back-${fill}`, fill === "flush" ? "flushes by the device" : name])]));
       return chart.root(w, height, "Over time; the table has the same figures", { "aria-hidden": "true", class: "bars" },
         chart.left((value) => y(value * per), { all: marks.all }, [LEFT, w - RIGHT], (value) => tell(Math.abs(value) * per)),
@@ -151,7 +153,7 @@ const when = (() => {
       const bin = Math.min(bars - 1, Math.floor(time / length));
       const bins = sums();
       const wide = words.colours.length;
-      const counts = desk.result.metric === "requests";
+      const counts = desk.wholeTime().metric === "requests";
       const parts = [];
       for (let k = 0; k < wide * 2; k += 1) {
         const value = bins[bin * wide * 2 + k];
@@ -197,6 +199,8 @@ const when = (() => {
 
     return {
       element: plot,
+      /** The largest bar, for tests. */
+      peak: () => paint.most(sumsOf(), 0, bars, words.colours.length).join(),
       tools: [legend],
       end: said,
       light: () => {
@@ -206,15 +210,15 @@ const when = (() => {
         shade();
       },
       chart: () => ({ title: `${sheet.name}: over time`, note: `a bar is ${format.us(length)}; ${desk.words()}`, source: desk.source(), warnings: sheet.missing,
-        legend: [...legendOf(sumsOf()).map(([k, name]) => [`--k${k}`, name]), ["--flush", "flushes by the device"]], node: () => place.querySelector("svg") }),
+        legend: [...legendOf(sumsOf()).map(([k, name]) => [`--k${k}`, name]), ...(isBelow("flush") ? [["--flush", "flushes by the device"]] : [])], node: () => place.querySelector("svg") }),
       table: () => {
         const bins = sumsOf();
         const below = rugs();
         const wide = words.colours.length;
-        const counts = desk.result.metric === "requests";
+        const counts = desk.wholeTime().metric === "requests";
         const unit = counts ? "count" : "bytes";
         const rows = Array.from({ length: bars }, (_, bin) => [bin * length, paint.sum(bins, bin * wide * 2, wide), paint.sum(bins, bin * wide * 2 + wide, wide), ...below.map((one) => one[bin])]);
-        const columns = [{ name: "from", unit: "moment" }, { name: counts ? "requests" : "written", unit, bar: true, sum: true }, { name: "read", unit, sum: true }, ...ROWS.map(([, name]) => ({ name, unit: "count", sum: true }))];
+        const columns = [{ name: "from", unit: "moment" }, { name: counts ? "requests" : desk.wholeTime().metric === "bytes" ? "written" : "bytes", unit, bar: true, sum: true }, { name: "read", unit, sum: true }, ...ROWS.map(([, name]) => ({ name, unit: "count", sum: true }))];
         const keep = columns.map((_, nth) => nth < 2 || rows.some((row) => row[nth] > 0));
         return { title: "Over time", columns: columns.filter((_, nth) => keep[nth]), rows: rows.map((row) => row.filter((_, nth) => keep[nth])) };
       },
