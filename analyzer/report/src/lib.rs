@@ -23,6 +23,7 @@ mod cube;
 mod data;
 mod grid;
 mod ladder;
+mod lean;
 mod ledger;
 mod pack;
 mod page;

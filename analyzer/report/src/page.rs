@@ -11,6 +11,7 @@ use minijinja::{Environment, Value, context};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+use super::lean::lean;
 use super::sheet::{Drawn, Error, Sheet};
 use mostrace_tables::tables::diff::Diff;
 
@@ -92,7 +93,7 @@ impl Page<'_> {
     /// # Errors
     /// Returns an error if the template needs something that is missing.
     pub fn render(&self, words: Value) -> Result<String, Error> {
-        let script = self.scripts.join("\n");
+        let script = lean(&self.scripts.join("\n"));
         let mut environment = Environment::new();
         environment.add_filter("glued", |text: &str| glued(text));
         // The name's suffix makes the template escape.
