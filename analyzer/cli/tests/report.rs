@@ -395,4 +395,5 @@ fn an_empty_trace_has_a_page() {
     assert!(page.contains("No IO was seen: was this the device?"));
     assert_eq!(data(&page)["sheets"][0]["is_empty"], true);
     assert!(Packed::of(&page, 0).column("rows", "time").is_empty());
+    assert!(page.len() <= 200_000, "{} bytes", page.len());
 }

@@ -59,14 +59,16 @@
         return bar;
       });
       return s("g", { onpointermove: (event) => show(at, event), onpointerleave: () => { tip.hidden = true; } },
-        chart.rect(x(at), 14, step, HEIGHT - FOOT - 14, { class: "ground" }),
+        chart.rect(x(at), 14, step, HEIGHT - FOOT - 14, { class: "clear" }),
         chart.rect(x(at) + step * part, 14, step * (1 - part), HEIGHT - FOOT - 14, { class: "fill-m" }), bars,
         column.kernel === null || !column.watched_ms ? null : s("line", { class: "kernel", x1: x(at), x2: x(at) + wide, y1: y(column.kernel), y2: y(column.kernel) }),
         column.lost > 0 || column.gaps > 0 ? chart.rect(x(at), 8, Math.max(3, step), 5, { class: "fill-bad" }) : null);
     });
-    const every = Math.max(1, chart.roundUp(count / Math.max(1, (w - LEFT) / 60)));
+    // Hours are told at parts of a day, days at weeks.
+    const least = count / Math.max(1, (w - LEFT) / 60);
+    const every = (made.seconds === 3600 ? [1, 2, 3, 6, 12, 24, 48, 96, 168] : [1, 2, 7, 14, 28, 56]).find((step) => step >= least) ?? Math.ceil(least);
     const times = Array.from({ length: Math.ceil(count / every) }, (_, nth) => nth * every);
-    return chart.root(w, HEIGHT, "What was written over time; the tables have the same figures", {}, columns, chart.left(y, marks, [LEFT, w - RIGHT], (value) => (value ? format.bytes(value) : "0")),
+    return chart.root(w, HEIGHT, "What was written over time; the tables have the same figures", {}, chart.left(y, marks, [LEFT, w - RIGHT], (value) => (value ? format.bytes(value) : "0")), columns,
       chart.bottom(x, { all: times }, HEIGHT - FOOT, (at) => label(made.begin + at * made.seconds), [LEFT - 20, w]));
   };
 
@@ -76,7 +78,7 @@
     made.groups.map((group, at) => h("li", {}, dom.swatch(colourOf(at)), ` ${group.name} `, h("span", { class: "soft" }, format.bytes(group.bytes.reduce((all, one) => all + one, 0))))),
     h("li", { class: "soft" }, "line: written by the kernel's count; grey: nobody watched; red at the top: records lost, or a gap before"));
   const title = `Written over time, each column ${made.length}`;
-  const menu = save.menu(title, { chart: () => ({ title: document.title, note: title, source: "mostrace ledger", legend: made.groups.map((group, at) => [`--k${colourOf(at)}`, group.name]), node: () => box.querySelector("svg") }) });
+  const menu = save.menu(title, { chart: () => ({ title: document.title, note: title, source: "mostrace ledger", warnings: [...document.querySelectorAll(".notice.bad")].map((one) => one.textContent), legend: made.groups.map((group, at) => [`--k${colourOf(at)}`, group.name]), node: () => box.querySelector("svg") }) });
   document.querySelector(".ledger").append(
     h("section", { class: "panel" }, h("div", { class: "tools" }, h("h2", {}, title), h("span", { class: "end" }, count ? menu : null)), count ? box : h("p", { class: "note" }, "No hour is in it yet."), legend),
     ...data.grids.map((table) => h("section", { class: "panel" }, grid.draw(grid.ofPage(table), { heading: "h2" }))),

@@ -48,8 +48,8 @@ const save = (() => {
     const copy = node.cloneNode(true);
     const [from, to] = [[node, ...node.querySelectorAll("*")], [copy, ...copy.querySelectorAll("*")]];
     from.forEach((one, at) => {
-      const style = getComputedStyle(one);
-      for (const name of STYLES) to[at].setAttribute(name, style.getPropertyValue(name));
+      const computed = getComputedStyle(one);
+      for (const name of STYLES) to[at].setAttribute(name, computed.getPropertyValue(name));
       for (const name of ["class", "tabindex", "role", "aria-label", "aria-hidden"]) to[at].removeAttribute(name);
       if (one.tagName === "text") to[at].setAttribute("font-family", "sans-serif");
     });
@@ -109,7 +109,7 @@ const save = (() => {
   /** Draws the same picture twice as large. The page's policy allows images only of what the page has itself. */
   const png = async (of) => {
     const image = new Image();
-    image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(serial(of))}`;
+    image.setAttribute("src", `data:image/svg+xml;charset=utf-8,${encodeURIComponent(serial(of))}`);
     await image.decode();
     const canvas = h("canvas", { width: image.width * 2, height: image.height * 2 });
     canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
