@@ -10,11 +10,13 @@ const causes = (() => {
     create: ["a file is created", (file) => file, "create"], unlink: ["unlink()", (file) => `${file} is deleted`, "unlink()"], rename: ["rename()", (file) => file, "rename()"], truncate: ["truncate()", (file) => file, "truncate()"],
     time: ["timestamps", (file) => `times of ${file}`, "times"], xattr: ["attributes", (file) => `of ${file}`, "attributes"], fsync: ["fsync()", (file) => `of ${file}`, "fsync()"], discard: ["discard", (file) => `of ${file}`, "discard"],
   };
+  /** Deeds whose second line says all. */
+  const PLAIN = new Set(["allocate", "unlink", "time"]);
   const [CAUSES, BLOCKS] = [6, 12];
   /** A cause or a block below this share is drawn with others, unless it is the only one. */
   const LEAST = 0.02;
 
-  /** @typedef {{key: string, title: string, word: string, sub: string, file: string, value: number, rest?: boolean, terms: {dim: string, value: string|null}[]}} Cause
+  /** @typedef {{key: string, title: string, word: string, sub: string, line: string, file: string, value: number, rest?: boolean, terms: {dim: string, value: string|null}[]}} Cause
    *  @typedef {{key: string, name: string, layer: string, colour: number, value: number, rest?: boolean, terms: {dim: string, value: string|null}[]}} Block
    *  @typedef {{whole: number, causes: Cause[], blocks: Block[], links: {cause: Cause, block: Block, value: number}[]}} Flow */
 
@@ -39,6 +41,8 @@ const causes = (() => {
     return [...by.values()].sort((a, b) => b.value - a.value);
   };
 
+  /** The second line, and the only one where there is room for one. */
+  const only = (sub, line) => ({ sub, line: line ?? sub });
   const causeOf = (of, short, { key, value, cell }) => {
     const { words, cells } = of;
     const [why, file] = [words.whys[cells.why[cell]], words.files[cells.file[cell]]];
@@ -46,11 +50,11 @@ const causes = (() => {
     const named = file === null ? "no known file" : short(file);
     if (why === null) {
       const who = words.whos[cells.who[cell]].name;
-      return { key, value, title: "cause not known", word: "unknown", file: named, sub: who === null ? named : `handed over by ${who.replace(/ \(submitter\)$/, "")}`, terms };
+      return { key, value, title: "cause not known", word: "unknown", file: named, ...only(who === null ? named : `handed over by ${who.replace(/ \(submitter\)$/, "")}`, who === null ? "cause not known" : null), terms };
     }
     const plain = why.replaceAll("_", " ");
     const [title, sub, word] = Object.hasOwn(DEEDS, why) ? DEEDS[why] : [plain, (text) => text, plain];
-    return { key, value, title, word, sub: sub(named), file: named, terms };
+    return { key, value, title, word, file: named, ...only(sub(named), PLAIN.has(why) ? null : `${title} ${sub(named)}`), terms };
   };
 
   /** The flow of a value of each cell.
@@ -64,7 +68,7 @@ const causes = (() => {
     const allCauses = summed(cells, value, causeKey);
     const short = shortNames(new Set(allCauses.map(({ cell }) => words.files[cells.file[cell]])));
     const causes = few(allCauses, CAUSES).map((one) => causeOf(of, short, one));
-    const rest = { key: "rest", title: "", word: "other", file: "", sub: `${allCauses.length - causes.length === 1 ? "one other cause" : "all other causes"}`, rest: true, terms: [], value: whole - causes.reduce((sum, one) => sum + one.value, 0) };
+    const rest = { key: "rest", title: "", word: "other", file: "", ...only(allCauses.length - causes.length === 1 ? "one other cause" : "all other causes"), rest: true, terms: [], value: whole - causes.reduce((sum, one) => sum + one.value, 0) };
     const causeBy = new Map(causes.map((one) => [one.key, one]));
 
     const blockKey = (c) => String(cells.layer[c]);

@@ -10,6 +10,8 @@ const flow = (() => {
   /** A direction with less of all bytes has no button; a selection of it shows it. */
   const LEAST = 0.01;
   const [TOP, LINE] = [4, 13];
+  /** A layer's brace is at least so long; a shorter one would have no room for its words. */
+  const LEAST_BRACE = 48;
 
   /** Gives nodes their place, one below the other: y, h, and the middle of their text. */
   const place = (nodes, height, gap, whole, lineOf) => {
@@ -84,15 +86,16 @@ const flow = (() => {
       const share = (part) => format.rounded(part, made.whole);
       const small = (cause) => cause.rest || cause.value / made.whole < 0.09;
       // In a narrow window the words are fewer; the table and the notes have all of them.
-      const subOf = (cause) => (narrow ? (small(cause) ? cause.word : cause.file) : cause.sub);
+      const subOf = (cause) => (narrow ? (small(cause) ? cause.word : cause.file) : small(cause) ? cause.line : cause.sub);
       const titleOf = (cause) => (narrow ? cause.word : cause.title);
       const causeText = (cause) => (small(cause) ? [`${subOf(cause)} ${share(cause.value)}`] : [`${titleOf(cause)} ${share(cause.value)}`, subOf(cause)]);
       const groups = new Map();
       made.blocks.forEach((block) => groups.set(block.layer, [...(groups.get(block.layer) ?? []), block]));
-      const braced = narrow ? [] : [...groups.values()].filter((group) => group.length > 1);
+      const sumOf = (group) => group.reduce((all, block) => all + block.value, 0);
+      const braced = narrow ? [] : [...groups.values()].filter((group) => group.length > 1 && (sumOf(group) / made.whole) * height >= LEAST_BRACE);
       const isBraced = (block) => braced.some((group) => group.includes(block));
-      const wholeName = (block) => (isBraced(block) || groups.get(block.layer).length > 1 ? block.name : block.layer);
-      const blockName = (block) => (narrow ? chart.brief(wholeName(block)).replace(/^all other blocks$/, "others").replace(/^SQLite's /, "") : wholeName(block));
+      const wholeName = (block) => (isBraced(block) ? block.name : groups.get(block.layer).length > 1 ? `${block.layer}: ${block.name}` : block.layer);
+      const blockName = (block) => (narrow ? chart.brief(groups.get(block.layer).length > 1 ? block.name : block.layer).replace(/^all other blocks$/, "others").replace(/^SQLite's /, "") : wholeName(block));
       const brace = braced.length ? 42 : 0;
       const widest = (texts, size) => Math.max(0, ...texts.map((text) => chart.measure(text, size, "bold")));
       const left = Math.min(w * (narrow ? 0.36 : 0.38), widest(made.causes.flatMap(causeText), 12) + edge + 2);
@@ -143,13 +146,13 @@ const flow = (() => {
         const x = w - right + edge;
         const number = tell(block.value);
         const room = right - edge - brace - chart.measure(`  ${number}`, 12);
-        names.append(s("text", { x, y: block.middle + 4 }, [s("tspan", { class: isBraced(block) || groups.get(block.layer).length > 1 ? "" : "strong", "data-name": `${block.layer} ${block.name}` }, fitBlock(blockName(block), room)), s("tspan", { class: "soft", dx: 6 }, number)]));
+        names.append(s("text", { x, y: block.middle + 4 }, [s("tspan", { class: isBraced(block) ? "" : "strong", "data-name": `${block.layer} ${block.name}` }, fitBlock(blockName(block), room)), s("tspan", { class: "soft", dx: 6 }, number)]));
         return node(block.terms, `${block.layer}${block.name === block.layer ? "" : `, ${block.name}`}: ${number}, ${share(block.value)}`, [h("b", {}, block.name), h("div", {}, block.layer), h("div", {}, `${number} · ${share(block.value)}`)],
           chart.rect(x1 + thick, block.y, right - brace, Math.max(block.h, 2), { class: "ground" }), s("rect", { x: x1, y: block.y, width: thick, height: block.h, class: `fill-${block.colour}` }));
       });
       const braces = braced.map((group) => {
         const [from, to] = [group[0].y, group[group.length - 1].y + group[group.length - 1].h];
-        const sum = group.reduce((all, block) => all + block.value, 0);
+        const sum = sumOf(group);
         const whole = [`${group[0].layer} ${tell(sum)} · ${share(sum)}`, `${tell(sum)} · ${share(sum)}`, share(sum)].find((text) => chart.measure(text, 12, "bold") <= to - from + 8);
         return [s("path", { class: "brace", d: `M${w - 28} ${round(from)}h5V${round(to)}h-5` }), whole ? s("text", { class: "strong", transform: `translate(${w - 12} ${round((from + to) / 2)}) rotate(90)`, "text-anchor": "middle" }, whole) : null];
       });

@@ -18,7 +18,7 @@ const sheet = (() => {
       twin.hidden = !is;
       chart.hidden = is;
       toggle.setAttribute("aria-pressed", String(is));
-      twin.replaceChildren(is ? grid.draw(view.table(), { heading: null, pick: view.pick ? (row) => { toggle.click(); view.pick(row); } : null }) : "");
+      twin.replaceChildren(is ? grid.draw(view.table(), { heading: null, saves: false, pick: view.pick ? (row) => { toggle.click(); view.pick(row); } : null }) : "");
       if (!is) desk.redraw();
     }, { "aria-pressed": "false", class: "twin-of", title: "The same as a table (t)" });
     return h("section", { class: "panel" }, h("div", { class: "tools" }, h(heading, {}, title), tools, h("span", { class: "end" }, end, toggle, isChart && (view.chart || view.table) ? save.menu(title, { chart: view.chart, table: view.table }) : null)), chart, twin);
