@@ -28,10 +28,11 @@ const chart = (() => {
     return { step, all };
   };
 
-  const pen = document.createElement("canvas").getContext("2d");
+  let pen = null;
   /** The width of a text in pixels, in the page's font.
    * @param {string} text */
   const measure = (text, size = 12, weight = "normal") => {
+    pen ??= document.createElement("canvas").getContext("2d");
     pen.font = `${weight === "normal" ? "" : "600 "}${size}px ${dom.variable("--sans") || "sans-serif"}`;
     return pen.measureText(text).width;
   };

@@ -53,7 +53,13 @@ const ladder = (() => {
       });
       return chart.root(w, steps.length * ROW, `${steps.map(([long, , bytes]) => `${long} ${format.bytes(bytes / by)}`).join(", ")}${per}`, {}, rows);
     };
-    dom.onWidth(box, (width) => box.replaceChildren(svg(width)));
+    const place = h("div");
+    dom.onWidth(place, (width) => place.replaceChildren(svg(width)));
+    const menu = save.menu("what was stored, passed and written", { chart: () => ({
+      title: `${sheet.name}: stored, passed to write() and written${per}`, source: desk.source(), warnings: sheet.missing,
+      legend: parts.flatMap((value, k) => (value > 0 ? [[`--k${k}`, store.words.colours[k]]] : [])), node: () => place.querySelector("svg"),
+    }) });
+    box.append(place, menu);
     /** The largest ratio, and what it is of. */
     const base = steps[0];
     return { element: box, times: written / base[2], base: base[1] === "stored" ? "what was stored" : "what was passed to write()" };
