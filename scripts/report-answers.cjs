@@ -142,6 +142,23 @@ const reload = async (browser, file) => {
   return wrong;
 };
 
+/** After a drag nothing is left of what the pointer showed. */
+const leftovers = async (browser, file) => {
+  const page = await open(browser, file);
+  const box = await (await page.$("article:not([hidden]) .when"))?.boundingBox();
+  let wrong = [];
+  if (box) {
+    await page.mouse.move(box.x + box.width * 0.3, box.y + 30);
+    await page.mouse.down();
+    for (let step = 0; step < 10; step += 1) await page.mouse.move(box.x + box.width * (0.3 + step * 0.03), box.y + 30);
+    await page.mouse.up();
+    await rest(page);
+    wrong = await page.$$eval(".tip:not([hidden]), .cross:not([hidden])", (all) => all.filter((one) => one.getClientRects().length).map((one) => `a drag leaves ${one.className} ${one.textContent}`));
+  }
+  await page.close();
+  return wrong;
+};
+
 const compared = async (browser, file) => {
   const page = await open(browser, file);
   const wrong = await page.evaluate((most) => {
@@ -182,7 +199,7 @@ const sums = async (browser, file) => {
   let wrong = 0;
   for (const file of process.argv.slice(2)) {
     const of = [];
-    for (const one of [check, flushes, peaks, reload, sums]) of.push(...await one(browser, file));
+    for (const one of [check, flushes, peaks, reload, leftovers, sums]) of.push(...await one(browser, file));
     const page = await open(browser, file);
     if (await page.$(".compared")) of.push(...await compared(browser, file));
     await page.close();

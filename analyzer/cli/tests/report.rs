@@ -332,6 +332,27 @@ fn what_is_missing_comes_first() {
     s.manifest.counters = compared(counter(4, 5));
     let page = page_of(&s);
     assert!(!lossless(&page) && page.contains("DIFFERS: "));
+    // It goes with every picture.
+    let missing = text(&data(&page)["sheets"][0]["missing"][0]);
+    assert!(missing.starts_with("DIFFERS: "), "{missing}");
+}
+
+#[test]
+fn the_ladder_has_the_bases_of_the_headline() {
+    let ladder = |name: &str| data(&page(&[&sample(name)]))["sheets"][0]["ladder"].clone();
+    let wal = ladder("wal");
+    for (name, value) in [
+        ("each", 1_000),
+        ("stored", 108_000),
+        ("passed", 4_643_432),
+        ("written", 30_650_368),
+    ] {
+        assert_eq!(wal[name], value, "{name}");
+    }
+    // Its headline is not about transactions, so that nothing is divided by them.
+    let fat = ladder("fat32-delete");
+    assert!(fat["each"].is_null() && fat["stored"].is_null());
+    assert!(fat["passed"].as_u64() > Some(0));
 }
 
 #[test]
