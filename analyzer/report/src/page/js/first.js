@@ -14,7 +14,7 @@ const first = (() => {
     article.querySelector(".times").append(h("b", {}, format.times(made.times)), h("span", { class: "soft" }, made.base));
   };
 
-  /** The panels: `panel` makes one of a view. Returns their element. */
+  /** The panels: `panel` makes one of a view. Returns their elements. */
   const make = (desk, panel, chosen) => {
     const over = desk.add(when.make(desk));
     desk.peak = over.peak;
@@ -23,9 +23,11 @@ const first = (() => {
     const list = many ? desk.addResting(programs.make(desk)) : null;
     const side = many ? null : desk.addResting(waiting.make(desk));
     const causes = panel(desk, "Why: cause → blocks", why, { tools: why.tools });
-    return h("div", { class: `first ${many ? "many" : ""}` },
-      list ? panel(desk, "Programs", list) : null, causes, side?.element,
-      h("div", { class: "full sticky" }, panel(desk, "When", over, { tools: over.tools, end: over.end }), chosen));
+    return [
+      h("div", { class: `first ${many ? "many" : ""}` }, list ? panel(desk, "Programs", list) : null, causes, side?.element),
+      // It stays at the top, because an interval is selected here for what is below.
+      h("div", { class: "sticky" }, panel(desk, "When", over, { tools: over.tools, end: over.end }), chosen),
+    ];
   };
 
   /** A trace without requests: what can be tried. */

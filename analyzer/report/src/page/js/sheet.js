@@ -99,7 +99,7 @@ const sheet = (() => {
       printed.replaceChildren(...(is ? views.flatMap((view, nth) => (nth === it.tabAt ? [] : [panel(it, view.title, view, { heading: "h3", tools: view.tools })])) : []));
       if (is) views.forEach((view) => view.draw());
     };
-    place.append(top, h("div", { class: "tabs" }, h("div", { class: "closer" }, h("b", {}, "Look closer"), strip, copy), bodies, printed), it.details.element);
+    place.append(...top, h("div", { class: "tabs" }, h("div", { class: "closer" }, h("b", {}, "Look closer"), strip, copy), bodies, printed), it.details.element);
     it.tab(0, true);
     it.light = it.drawLight;
     return it;

@@ -217,7 +217,7 @@ const tracks = (() => {
   const make = (desk) => {
     const one = places(desk);
     if (!one) return { name: "Places", title: "Places on the disk", element: h("p", { class: "note" }, "No place on the disk was written or read."), draw: () => {}, by: "class,kind" };
-    return { name: "Places", title: "Places on the disk", element: h("div", {}, one.element, h("p", { class: "note" }, "Darker: more bytes. The table “Hottest ranges” in the tab Sizes has the places that were written most.")), draw: one.light, light: one.light, chart: one.chart, by: "class,kind" };
+    return { name: "Places", title: "Places on the disk", element: h("div", {}, one.element, h("p", { class: "note" }, "Darker: more bytes. The table “Hottest ranges” in the tab Sizes has the places that were written most.")), draw: one.light, by: "class,kind" };
   };
   return { make, syncs, latency };
 })();

@@ -70,7 +70,7 @@ const when = (() => {
       const has = words.colours.map((_, k) => { for (let at = k; at < bins.length; at += wide) if (bins[at] > 0) return true; return false; });
       return words.colours.flatMap((name, k) => (has[k] ? [[k, name]] : []));
     };
-    const heightOf = () => (window.innerWidth >= 1700 ? 190 : 106);
+    const heightOf = () => (window.innerWidth >= 1700 ? 190 : 116);
 
     const svg = (w) => {
       const height = heightOf();
