@@ -16,8 +16,10 @@ const causes = (() => {
   /** A cause or a block below this share is drawn with others, unless it is the only one. */
   const LEAST = 0.02;
 
-  /** @typedef {{key: string, title: string, word: string, sub: string, line: string, file: string, value: number, rest?: boolean, terms: {dim: string, value: string|null}[]}} Cause
-   *  @typedef {{key: string, name: string, layer: string, colour: number, value: number, rest?: boolean, terms: {dim: string, value: string|null}[]}} Block
+  /** Where the flow puts a node: its top, its height, where its next ribbon begins, the middle of its text.
+   *  @typedef {{y?: number, h?: number, at?: number, middle?: number}} Placed */
+  /** @typedef {Placed & {key: string, title: string, word: string, sub: string, line: string, file: string, value: number, rest?: boolean, terms: {dim: string, value: string|null}[]}} Cause
+   *  @typedef {Placed & {key: string, name: string, layer: string, colour: number, value: number, rest?: boolean, terms: {dim: string, value: string|null}[]}} Block
    *  @typedef {{whole: number, causes: Cause[], blocks: Block[], links: {cause: Cause, block: Block, value: number}[]}} Flow */
 
   const nameOf = (path) => path.split("/").pop() || path;

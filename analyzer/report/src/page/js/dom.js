@@ -34,6 +34,12 @@ const dom = (() => {
   /** Returns a variable of the style sheet. */
   const variable = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
+  /** The first element of a selector.
+   * @param {string} selector @param {ParentNode|null} within @returns {HTMLElement|null} */
+  const one = (selector, within = document) => within?.querySelector(selector) ?? null;
+  /** Closes the menus that are open, but for one that was clicked in. */
+  const closeMenus = (event) => document.querySelectorAll("details.menu[open]").forEach((menu) => { if (!menu.contains(event.target)) menu.removeAttribute("open"); });
+
   /** Shortens a text in its middle: the end of a path is the file's own name. */
   const shorten = (text, most) => {
     if (text.length <= most) return text;
@@ -100,5 +106,5 @@ const dom = (() => {
     return element;
   };
 
-  return { h, s, button, options, swatch, variable, shorten, onWidth, canvas, copier };
+  return { h, s, button, options, swatch, variable, one, closeMenus, shorten, onWidth, canvas, copier };
 })();

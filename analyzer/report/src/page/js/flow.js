@@ -112,7 +112,7 @@ const flow = (() => {
       const links = [...made.links].sort((a, b) => at.get(a.block) - at.get(b.block)).map((link) => {
         const from = link.cause.at;
         link.cause.at += link.value * scales[0];
-        return { ...link, from };
+        return { ...link, from, to: 0 };
       });
       links.sort((a, b) => of.get(a.cause) - of.get(b.cause)).forEach((link) => { link.to = link.block.at; link.block.at += link.value * scales[1]; });
       const heaviest = made.causes.filter((cause) => !cause.rest).reduce((best, cause) => (best && best.value >= cause.value ? best : cause), null);

@@ -64,7 +64,7 @@ const grid = (() => {
       return [...rows].sort((a, b) => {
         const [x, y] = [a[sorted], b[sorted]];
         // Unknown values come last in either direction.
-        if (isNone(x) || isNone(y)) return isNone(x) - isNone(y);
+        if (isNone(x) || isNone(y)) return Number(isNone(x)) - Number(isNone(y));
         return up ? compare(x, y) : compare(y, x);
       });
     };

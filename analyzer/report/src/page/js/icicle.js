@@ -104,7 +104,7 @@ const icicle = (() => {
         }, s("rect", { class: `fill-${fillOf(node)}`, x, y, width: Math.max(0.5, wide - 1), height: ROW - 1, rx: 2 }));
       });
       const move = (event) => {
-        const now = Number(document.activeElement?.dataset?.at ?? 0);
+        const now = Number(document.activeElement?.getAttribute("data-at") ?? 0);
         const { x, y, w: wide } = boxes[now];
         const find = {
           ArrowRight: () => boxes.findIndex((one) => one.y === y && one.x > x), ArrowLeft: () => boxes.findLastIndex((one) => one.y === y && one.x < x),
@@ -149,7 +149,7 @@ const icicle = (() => {
       };
       visit(tree(desk, op), []);
       rows.sort((a, b) => b[4] - a[4]);
-      return { title: `Bytes ${WAYS[op][1]}`, columns: ["program", "file", "layer", "part"].map((name) => ({ name, unit: "text" })).concat({ name: "bytes", unit: "bytes", bar: true, sum: true }), rows };
+      return { title: `Bytes ${WAYS[op][1]}`, columns: [...["program", "file", "layer", "part"].map((name) => ({ name, unit: "text" })), { name: "bytes", unit: "bytes", bar: true, sum: true }], rows };
     };
     return {
       name: "Bytes", title: "Where the bytes went", element: h("div", {}, choose, note, box, legend), draw, table,

@@ -24,7 +24,7 @@ const keys = (() => {
     [["1", "2", "3", "4", "5", "6", "7", "8"], "the tabs", (key) => current()?.tab?.(Number(key) - 1)],
     [["w"], "writes only", () => current()?.pick("op", "write")],
     [["r"], "reads only", () => current()?.pick("op", "read")],
-    [["t"], "the table of the chart, or back", () => document.activeElement?.closest(".panel")?.querySelector(".twin-of")?.click() ?? document.querySelector("article:not([hidden]) .tab-body .twin-of")?.click()],
+    [["t"], "the table of the chart, or back", () => dom.one(".twin-of", document.activeElement?.closest(".panel") ?? document.querySelector("article:not([hidden]) .first"))?.click()],
     [["x"], "on a program or a box: leave it out; Enter selects it, Ctrl-click adds", null],
     [["d"], "dark or light", theme],
     [["?"], "this list", help],
@@ -40,9 +40,10 @@ const keys = (() => {
     document.body.append(box);
     document.addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
-      if (/^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName) || box.open) return;
+      const target = /** @type {HTMLElement} */ (event.target);
+      if (/^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || box.open) return;
       // A table scrolls by the arrow keys.
-      if (event.key.startsWith("Arrow") && event.target.closest?.(".scroll")) return;
+      if (event.key.startsWith("Arrow") && target.closest?.(".scroll")) return;
       const found = list.find(([names, , act]) => act && names.includes(event.key));
       if (!found) return;
       event.preventDefault();

@@ -207,11 +207,11 @@ const lanes = (() => {
     const light = () => {
       const { out, rest, restBytes, programs } = plan();
       const focus = document.activeElement;
-      const held = labels.contains(focus) ? [[...labels.children].findIndex((child) => child.contains(focus)), focus.className] : null;
+      const held = labels.contains(focus) ? { at: [...labels.children].findIndex((child) => child.contains(focus)), name: focus.className } : null;
       list = out;
       fit = chart.fitter();
       labels.replaceChildren(...out.map(line));
-      if (held) labels.children[held[0]]?.querySelector(`.${held[1].split(" ")[0]}`)?.focus();
+      if (held) dom.one(`.${held.name.split(" ")[0]}`, labels.children[held.at])?.focus();
       more.hidden = programs <= MOST;
       more.textContent = all ? (rest ? `Fewer (${rest} more with ${value(restBytes)} are in the tab Programs)` : "Fewer") : `${format.some(rest, "more program")}: ${value(restBytes)}`;
       if (!out.length) {

@@ -85,7 +85,7 @@
   );
 
   const wish = matchMedia("(prefers-color-scheme: dark)");
-  const toggle = document.querySelector(".theme");
+  const toggle = dom.one(".theme");
   const paintIn = (theme) => {
     root.dataset.theme = theme;
     toggle.textContent = theme === "dark" ? "Light" : "Dark";
@@ -101,7 +101,7 @@
     document.dispatchEvent(new Event("layout"));
   });
   window.addEventListener("afterprint", () => paintIn(before));
-  document.addEventListener("click", (event) => document.querySelectorAll("details.menu[open]").forEach((one) => { if (!one.contains(event.target)) one.open = false; }));
+  document.addEventListener("click", dom.closeMenus);
   root.dataset.ready = "yes";
   performance.mark("mostrace:ready");
 })();

@@ -7,7 +7,7 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const articles = [...document.querySelectorAll("article")];
   const tabs = [...document.querySelectorAll(".traces button")];
-  const field = document.querySelector(".search");
+  const field = dom.one(".search");
   /** What a trace is, which stands in the header while it is shown. */
   const whos = articles.map((article) => article.querySelector(".who"));
   const root = document.documentElement;
@@ -74,7 +74,8 @@
   };
 
   /** Opens the transaction and the request that an address names, which may not be there. */
-  const reopen = (it, { tx, request }) => {
+  const reopen = (it, named) => {
+    const { tx, request } = named;
     const number = (text, most) => (/^\d+$/.test(text ?? "") && Number(text) < most ? Number(text) : null);
     const { tables, rows, summed } = it.store;
     it.opened = { tx: number(tx, tables.transactions?.rows ?? 0), request: number(request, summed ? 0 : rows.rows) };
@@ -107,7 +108,7 @@
   window.addEventListener("hashchange", () => { if (location.hash.replace(/^#/, "") !== written) read(); });
 
   const wish = matchMedia("(prefers-color-scheme: dark)");
-  const toggle = document.querySelector(".theme");
+  const toggle = dom.one(".theme");
   const paintIn = (theme) => {
     root.dataset.theme = theme;
     toggle.textContent = theme === "dark" ? "Light" : "Dark";
@@ -129,7 +130,7 @@
   search.make(input, document.querySelector(".search ul"), current);
   const help = keys.make(current, { field: input, theme: turn });
   document.querySelector(".keys").addEventListener("click", help.open);
-  document.addEventListener("click", (event) => document.querySelectorAll("details.menu[open]").forEach((menu) => { if (!menu.contains(event.target)) menu.open = false; }));
+  document.addEventListener("click", dom.closeMenus);
 
   // A printed page is white.
   let before = null;
@@ -145,7 +146,7 @@
   });
 
   // For tests, which compare sums with those of a command.
-  window.mostrace = { current, choice };
+  Object.assign(window, { mostrace: { current, choice } });
   await read();
   root.dataset.ready = "yes";
   performance.mark("mostrace:ready");

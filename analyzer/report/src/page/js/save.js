@@ -45,7 +45,7 @@ const save = (() => {
   /** A copy of a node that is shown, which looks the same without the page.
    * @param {SVGElement} node */
   const copied = (node) => {
-    const copy = node.cloneNode(true);
+    const copy = /** @type {SVGElement} */ (node.cloneNode(true));
     const [from, to] = [[node, ...node.querySelectorAll("*")], [copy, ...copy.querySelectorAll("*")]];
     from.forEach((one, at) => {
       const computed = getComputedStyle(one);
@@ -68,16 +68,16 @@ const save = (() => {
     return out.filter(Boolean);
   };
 
-  /** @typedef {{title: string, note?: string, source: string, warnings?: string[], legend?: [string, string][], node?: () => SVGElement, width?: number, height?: number,
+  /** @typedef {{title: string, note?: string, source: string, warnings?: string[], legend?: string[][], node?: () => SVGElement, width?: number, height?: number,
    * draw?: (pen: object, width: number, height: number) => void}} Picture */
 
   /** A picture by itself: the chart below its title, its note, what the trace lacks and the legend, above its source.
    * @param {Picture} of @returns {SVGElement} */
   const picture = (of) => {
     const { ink, soft, surface } = paint.colours();
-    const body = of.node ? copied(of.node()) : svgPen(of.width, of.height);
-    const [width, height] = of.node ? ["width", "height"].map((name) => Number(body.getAttribute(name))) : [of.width, of.height];
-    if (!of.node) of.draw(body.pen, width, height);
+    const { root, pen } = of.node ? { root: copied(of.node()), pen: null } : svgPen(of.width, of.height);
+    const [width, height] = of.node ? ["width", "height"].map((name) => Number(root.getAttribute(name))) : [of.width, of.height];
+    if (pen) of.draw(pen, width, height);
     const out = [];
     let y = 8;
     const say = (text, size, fill, weight = "normal") => lines(text, width - 16, size).forEach((line) => {
@@ -97,9 +97,8 @@ const save = (() => {
     if (of.legend?.length) y += 20;
     const top = y + 4;
     const whole = top + height + 20;
-    const inner = of.node ? [...body.childNodes] : [...body.root.childNodes];
     return s("svg", { xmlns: SVG, width, height: whole, viewBox: `0 0 ${width} ${whole}` },
-      s("rect", { width, height: whole, fill: surface }), out, s("g", { transform: `translate(0 ${top})` }, inner),
+      s("rect", { width, height: whole, fill: surface }), out, s("g", { transform: `translate(0 ${top})` }, [...root.childNodes]),
       s("text", { x: 8, y: whole - 6, "font-family": "sans-serif", "font-size": 11, fill: soft }, of.source));
   };
   const serial = (of) => new XMLSerializer().serializeToString(picture(of));
@@ -127,7 +126,8 @@ const save = (() => {
     .map((row) => row.map(quoted).join(",")).join("\n");
   const saveCsv = (table) => download(named(table.title, "csv"), new Blob([csv(table), "\n"], { type: "text/csv" }));
 
-  /** A menu of what can be saved. `chart()` and `table()` are asked when something is chosen; either may be missing. */
+  /** A menu of what can be saved. `chart()` and `table()` are asked when something is chosen; either may be missing.
+   * @param {string} what @param {{chart?: () => Picture, table?: () => {title: string, columns: {name: string}[], rows: any[][]}}} of */
   const menu = (what, { chart: of, table }) => {
     // A chart of nothing has no picture.
     const draw = (way) => {

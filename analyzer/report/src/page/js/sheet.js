@@ -6,6 +6,7 @@ const sheet = (() => {
   const { h, button } = dom;
   const TABS = [lanes, icicle, files, transactions, durability, latency, tracks, sizes];
   /** What was done, in the words of the sums: [operation, whether bytes are told, one, many]. */
+  /** @type {[string, boolean, string, string?][]} */
   const OPS = [["write", true, "written"], ["read", true, "read"], ["discard", true, "discarded"], ["flush", false, "flush asked for", "flushes asked for"], ["device_flush", false, "flush executed", "flushes executed"]];
 
   /** A panel with a title, tools, and what can be saved and looked at as a table. */

@@ -86,7 +86,7 @@ const store = (() => {
 
     /** Decides for each cell whether it belongs to a selection. `of` may be the cells of a smaller table, which lack some
      * dimensions; `ignored` lists the terms that it cannot decide. */
-    const decide = (selection, of = cells, knows = () => true) => {
+    const decide = (selection, of = cells, knows = (/** @type {string} */ _) => true) => {
       const ok = new Uint8Array(of.rows).fill(1);
       const ignored = [];
       const byDim = new Map();

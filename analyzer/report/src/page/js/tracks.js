@@ -14,7 +14,7 @@ const tracks = (() => {
   const DOUBLINGS = 24;
 
   /** A track: its chart is painted by `paintOn(pen, width, window)`, which returns what `tell` and `click` need. */
-  const track = (desk, { title, height, paintOn, tell, click, note, aria, legend }) => {
+  const track = (desk, /** @type {{title: string, height: number, paintOn: Function, tell: Function, click?: Function, note: string, aria: string, legend?: () => string[][]}} */ { title, height, paintOn, tell, click, note, aria, legend }) => {
     const canvas = dom.canvas({ role: "img", "aria-label": aria });
     const cross = h("div", { class: "cross", hidden: true });
     const plot = h("div", { class: "plot" }, canvas.element, cross);
@@ -70,7 +70,7 @@ const tracks = (() => {
         if (start < from - longest || start + calls.took[row] < from) continue;
         // Those of others are pale: what they force out may be anybody's.
         const is = durability.passes(desk, row);
-        mine += is;
+        if (is) mine += 1;
         pen.fillStyle = is ? sync : strong;
         pen.globalAlpha = is ? 1 : 0.45;
         const level = Math.max(0, [0, 1, 2, 3].findIndex((one) => (filled[one] ?? -Infinity) <= start));

@@ -161,6 +161,7 @@ const when = (() => {
       }
       return [h("b", {}, `${format.moment(bin * length, length)}, for ${format.us(length)}`), parts.length ? parts : h("div", {}, "nothing")];
     };
+    /** @type {[string, Float64Array|null]} */
     let held = ["", null];
     const sums = () => {
       const key = desk.keyOfTerms();
