@@ -99,6 +99,9 @@ const check = async (browser, file) => {
     }
   }
   await page.close();
+  const narrow = await open(browser, file, { width: WIDTHS[0] });
+  wrong.push(...(await narrow.evaluate(cutTexts)).map((line) => `${WIDTHS[0]} pixels wide: ${line}`));
+  await narrow.close();
   return wrong;
 };
 

@@ -52,7 +52,7 @@ const causes = (() => {
     const named = file === null ? "no known file" : short(file);
     if (why === null) {
       const who = words.whos[cells.who[cell]].name;
-      return { key, value, title: "cause not known", word: "unknown", file: named, ...only(who === null ? named : `handed over by ${who.replace(/ \(submitter\)$/, "")}`, who === null ? "cause not known" : null), terms };
+      return { key, value, title: "cause not known", word: "unknown", file: who === null ? named : who.replace(/ \(submitter\)$/, ""), ...only(who === null ? named : `handed over by ${who.replace(/ \(submitter\)$/, "")}`, who === null ? "cause not known" : null), terms };
     }
     const plain = why.replaceAll("_", " ");
     const [title, sub, word] = Object.hasOwn(DEEDS, why) ? DEEDS[why] : [plain, (text) => text, plain];

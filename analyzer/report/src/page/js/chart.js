@@ -36,8 +36,8 @@ const chart = (() => {
     pen.font = `${weight === "normal" ? "" : "600 "}${size}px ${dom.variable("--sans") || "sans-serif"}`;
     return pen.measureText(text).width;
   };
-  /** What a copy is of says more than that it is one. */
-  const brief = (name) => name.replace(/^copies of (the )?/, "");
+  /** What a copy is of says more than that it is one, and who submitted more than that it did. */
+  const brief = (name) => name.replace(/^copies of (the )?/, "").replace(/ \(submitter\)$/, "");
   /** A name that is at most as wide, shortened in its middle.
    * @param {string} whole @param {number} width */
   const fit = (whole, width, size = 12, weight = "normal") => {

@@ -86,7 +86,8 @@ const flow = (() => {
       const share = (part) => format.rounded(part, made.whole);
       const small = (cause) => cause.rest || cause.value / made.whole < 0.09;
       // In a narrow window the words are fewer; the table and the notes have all of them.
-      const subOf = (cause) => (narrow ? (small(cause) ? cause.word : cause.file) : small(cause) ? cause.line : cause.sub);
+      const isAlone = ({ word }) => made.causes.filter((other) => other.word === word).length === 1;
+      const subOf = (cause) => (narrow ? (small(cause) && (cause.rest || isAlone(cause)) ? cause.word : cause.file) : small(cause) ? cause.line : cause.sub);
       const titleOf = (cause) => (narrow ? cause.word : cause.title);
       const causeText = (cause) => (small(cause) ? [`${subOf(cause)} ${share(cause.value)}`] : [`${titleOf(cause)} ${share(cause.value)}`, subOf(cause)]);
       const groups = new Map();
@@ -141,12 +142,14 @@ const flow = (() => {
         return node(cause.terms, says, [h("b", {}, cause.title || cause.sub), h("div", {}, cause.terms.find(({ dim }) => dim === "file")?.value ?? cause.sub), h("div", {}, `${tell(cause.value)} · ${share(cause.value)}`)],
           chart.rect(0, Math.min(cause.y, cause.middle - 8), left, Math.max(cause.h, 16), { class: "ground" }), s("rect", { x: left, y: cause.y, width: thick, height: cause.h, class: "ink" }));
       });
+      // A part of a layer is not as strong as a layer.
+      const strength = (block) => (isBraced(block) || (narrow && groups.get(block.layer).length > 1) ? "normal" : "bold");
       const fitBlock = chart.fitter();
       const blockNodes = made.blocks.map((block) => {
         const x = w - right + edge;
         const number = tell(block.value);
         const room = right - edge - brace - chart.measure(`  ${number}`, 12);
-        names.append(s("text", { x, y: block.middle + 4 }, [s("tspan", { class: isBraced(block) ? "" : "strong", "data-name": `${block.layer} ${block.name}` }, fitBlock(blockName(block), room)), s("tspan", { class: "soft", dx: 6 }, number)]));
+        names.append(s("text", { x, y: block.middle + 4 }, [s("tspan", { class: strength(block) === "bold" ? "strong" : "", "data-name": `${block.layer} ${block.name}` }, fitBlock(blockName(block), room, 12, strength(block))), s("tspan", { class: "soft", dx: 6 }, number)]));
         return node(block.terms, `${block.layer}${block.name === block.layer ? "" : `, ${block.name}`}: ${number}, ${share(block.value)}`, [h("b", {}, block.name), h("div", {}, block.layer), h("div", {}, `${number} · ${share(block.value)}`)],
           chart.rect(x1 + thick, block.y, right - brace, Math.max(block.h, 2), { class: "ground" }), s("rect", { x: x1, y: block.y, width: thick, height: block.h, class: `fill-${block.colour}` }));
       });
