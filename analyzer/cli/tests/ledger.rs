@@ -697,13 +697,13 @@ fn the_page_has_the_sums_of_the_tables() {
     };
     assert_eq!(columns.len(), 168);
     assert_eq!(
-        places(&|c| c["watched"] == false),
+        places(&|c| c["watched_ms"] == 0),
         (50..60).collect::<Vec<_>>()
     );
     assert_eq!(places(&|c| c["lost"] == 17), [30]);
     assert_eq!(places(&|c| c["gap_write_bytes"] == 5 << 20), [60]);
     assert_eq!(
-        places(&|c| c["watched"] == true && c["kernel"].is_null()),
+        places(&|c| c["watched_ms"] != 0 && c["kernel"].is_null()),
         [100]
     );
     for said in [

@@ -24,9 +24,12 @@ pub(super) enum Colour {
     /// Blocks of an unknown owner.
     #[strum(serialize = "unknown")]
     Unknown,
-    /// A request without bytes: a flush; also a discard and anything that is neither written nor read.
+    /// A request without bytes: a flush; also anything else that is neither written nor read nor discarded.
     #[strum(serialize = "flushes")]
     Flush,
+    /// Ranges that are discarded or zeroed.
+    #[strum(serialize = "discards")]
+    Discard,
 }
 
 impl Colour {

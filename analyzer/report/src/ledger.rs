@@ -6,7 +6,7 @@ use polars::prelude::{Column, DataType, IntoColumn, NamedFrom, PolarsResult, Ser
 use serde::Serialize;
 
 use super::grid::Grid;
-use super::page::{Page, UPLOT};
+use super::page::Page;
 use super::sheet::Error;
 use mostrace_tables::ledger::{Sums, Time, Timeline};
 use mostrace_tables::tables::Table;
@@ -18,10 +18,10 @@ const DRAWN: usize = 6;
 pub const COLUMNS: usize = 31 * 24;
 
 const SCRIPTS: [&str; 7] = [
-    UPLOT,
     include_str!("page/js/format.js"),
     include_str!("page/js/dom.js"),
     include_str!("page/js/paint.js"),
+    include_str!("page/js/chart.js"),
     include_str!("page/js/save.js"),
     include_str!("page/js/grid.js"),
     include_str!("page/js/ledger.js"),
@@ -56,7 +56,8 @@ struct Group {
 /// Holds what is known of one column of time.
 #[derive(Serialize)]
 struct Moment {
-    watched: bool,
+    /// The time for which the device was watched, ms: a column is as wide as its part of the time.
+    watched_ms: u64,
     /// Bytes that the kernel counted as written; None if nothing can be compared.
     kernel: Option<u64>,
     /// Number of hours that cannot be compared.
@@ -155,7 +156,7 @@ fn moment(time: &Option<Time>) -> Moment {
     let time = time.unwrap_or_default();
     let is_counted = is_watched && time.kernel_write_bytes > 0 || time.uncounted_hours == 0;
     Moment {
-        watched: is_watched,
+        watched_ms: time.watched_ms,
         kernel: Some(time.kernel_write_bytes).filter(|_| is_watched && is_counted),
         uncounted: time.uncounted_hours,
         lost: time.lost,

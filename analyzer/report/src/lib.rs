@@ -22,6 +22,8 @@ mod colour;
 mod cube;
 mod data;
 mod grid;
+mod ladder;
+mod lean;
 mod ledger;
 mod pack;
 mod page;

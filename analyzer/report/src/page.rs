@@ -3,26 +3,24 @@
 //!
 //! Names in a trace come from strangers. They are in the page as text of the template, which escapes it, and as JSON, in
 //! which `<`, `>` and `&` are escaped; the scripts insert them as text only. In addition, a Content-Security-Policy allows
-//! only the page's own scripts and styles, by their hashes, and no request.
+//! only the page's own scripts and styles, by their hashes, images that the page has itself (a chart that is saved as one),
+//! and no request.
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use minijinja::{Environment, Value, context};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::grid::Grid;
+use super::lean::lean;
 use super::sheet::{Drawn, Error, Sheet};
 use mostrace_tables::tables::diff::Diff;
-use mostrace_tables::tables::summary::Section;
 
-/// The library that draws charts.
-pub(super) const UPLOT: &str = include_str!("vendor/uPlot.iife.min.js");
 /// The page's own scripts in the order in which they are used.
-const SCRIPTS: [&str; 27] = [
-    UPLOT,
+const SCRIPTS: [&str; 33] = [
     include_str!("page/js/format.js"),
     include_str!("page/js/dom.js"),
     include_str!("page/js/paint.js"),
+    include_str!("page/js/chart.js"),
     include_str!("page/js/save.js"),
     include_str!("page/js/choice.js"),
     include_str!("page/js/unpack.js"),
@@ -30,16 +28,22 @@ const SCRIPTS: [&str; 27] = [
     include_str!("page/js/grid.js"),
     include_str!("page/js/details.js"),
     include_str!("page/js/waits.js"),
-    include_str!("page/js/files.js"),
-    include_str!("page/js/overview.js"),
+    include_str!("page/js/causes.js"),
+    include_str!("page/js/when.js"),
+    include_str!("page/js/tracks.js"),
     include_str!("page/js/lanes.js"),
     include_str!("page/js/durability.js"),
-    include_str!("page/js/tracks.js"),
     include_str!("page/js/icicle.js"),
+    include_str!("page/js/files.js"),
     include_str!("page/js/waterfall.js"),
     include_str!("page/js/transactions.js"),
     include_str!("page/js/latency.js"),
     include_str!("page/js/sizes.js"),
+    include_str!("page/js/ladder.js"),
+    include_str!("page/js/flow.js"),
+    include_str!("page/js/programs.js"),
+    include_str!("page/js/waiting.js"),
+    include_str!("page/js/first.js"),
     include_str!("page/js/search.js"),
     include_str!("page/js/desk.js"),
     include_str!("page/js/compare.js"),
@@ -47,11 +51,7 @@ const SCRIPTS: [&str; 27] = [
     include_str!("page/js/keys.js"),
     include_str!("page/js/main.js"),
 ];
-const STYLES: [&str; 2] = [
-    include_str!("vendor/uPlot.min.css"),
-    include_str!("page/style.css"),
-];
-const LICENCE: &str = include_str!("vendor/uPlot.LICENSE");
+const STYLE: &str = include_str!("page/style.css");
 const TEMPLATE: &str = include_str!("page/page.html");
 
 /// Returns the page of these traces.
@@ -93,17 +93,16 @@ impl Page<'_> {
     /// # Errors
     /// Returns an error if the template needs something that is missing.
     pub fn render(&self, words: Value) -> Result<String, Error> {
-        let (script, style) = (self.scripts.join("\n"), STYLES.join("\n"));
+        let script = lean(&self.scripts.join("\n"));
         let mut environment = Environment::new();
         environment.add_filter("glued", |text: &str| glued(text));
         // The name's suffix makes the template escape.
         environment.add_template("page.html", self.template)?;
         Ok(environment.get_template("page.html")?.render(context! {
             data => Value::from_safe_string(harmless(&self.data)),
-            policy => policy(&script, &style),
+            policy => policy(&script, STYLE),
             script => Value::from_safe_string(script),
-            style => Value::from_safe_string(style),
-            licence => LICENCE,
+            style => Value::from_safe_string(STYLE.into()),
             version => env!("CARGO_PKG_VERSION"),
             ..words
         })?)
@@ -114,34 +113,19 @@ impl Page<'_> {
 #[derive(Serialize)]
 struct Data<'s> {
     sheets: Vec<&'s Drawn>,
-    compared: Vec<Compared>,
+    compared: Vec<String>,
 }
 
-/// A trace compared with the first one.
-#[derive(Serialize)]
-struct Compared {
-    sentence: String,
-    grids: Vec<Grid>,
-}
-
-fn compared(sheets: &[Sheet]) -> Result<Vec<Compared>, Error> {
-    let Some((first, others)) = sheets.split_first() else {
+/// Returns what is said of two traces, and what does not count in any. Of more than two, the figures say it in tables.
+fn compared(sheets: &[Sheet]) -> Result<Vec<String>, Error> {
+    if sheets.len() < 2 {
         return Ok(Vec::new());
-    };
-    let against = |other: &Sheet| {
-        let sides: Vec<_> = [first, other]
-            .iter()
-            .filter_map(|s| s.side.as_ref())
-            .collect();
-        let diff = Diff::new(&sides)?;
-        let grid = |section: Section| Grid::new(&section.title, None, section.table);
-        let said = [vec![diff.sentence], diff.notes].concat();
-        Ok(Compared {
-            sentence: glued(&said.join("; ")),
-            grids: diff.sections.into_iter().map(grid).collect(),
-        })
-    };
-    others.iter().map(against).collect()
+    }
+    let sides: Vec<_> = sheets.iter().filter_map(|s| s.side.as_ref()).collect();
+    let diff = Diff::new(&sides)?;
+    let sentence = (sides.len() == 2).then_some(diff.sentence);
+    let said = sentence.into_iter().chain(diff.notes);
+    Ok(said.map(|line| glued(&line)).collect())
 }
 
 /// Puts a non-breaking space between a number and its unit.
@@ -173,7 +157,7 @@ fn harmless(json: &str) -> String {
 fn policy(script: &str, style: &str) -> String {
     let hash = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text));
     format!(
-        "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
+        "default-src 'none'; img-src data:; script-src 'sha256-{}'; style-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
         hash(script),
         hash(style)
     )

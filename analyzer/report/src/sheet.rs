@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::data::{Data, data};
 use super::grid::Grid;
+use super::ladder::Ladder;
 use mostrace_tables::analysis::Analysis;
 use mostrace_tables::facts::Column;
 use mostrace_tables::tables::answer::Answer;
@@ -95,6 +96,9 @@ pub(super) struct Drawn {
     /// The path by which the user named it.
     path: String,
     is_empty: bool,
+    ladder: Ladder,
+    /// What is missing from the trace, which goes with every picture of it.
+    missing: Vec<String>,
     /// The number of transactions, if it is known exactly.
     transactions: Option<u64>,
     counters: Option<Grid>,
@@ -135,10 +139,16 @@ impl Sheet {
         let rewrites = Column::all_of(&["class", "role"]);
         let name = about::name(path, manifest);
         let is_empty = facts.requests() == 0;
+        let (answer, _) = Answer::new(facts, manifest, &databases, None, 0)?;
+        let ladder = Ladder::new(&answer, manifest, &databases, &total);
+        let missing = match trust {
+            Trust::Incomplete => trust_why.clone(),
+            Trust::Whole | Trust::Unchecked => Vec::new(),
+        };
         Ok(Sheet {
             name: name.clone(),
             side: is_compared.then(side).transpose()?,
-            answer: Answer::new(facts, manifest, &databases, None, 0)?.0,
+            answer,
             trust,
             trust_why,
             about: about::lines(path, manifest, facts.duration_ns(), &total),
@@ -149,6 +159,8 @@ impl Sheet {
                 name,
                 path: mostrace_trace::text::escape(path.as_os_str().as_encoded_bytes()),
                 is_empty,
+                ladder,
+                missing,
                 transactions: transactions
                     .count
                     .divisor()

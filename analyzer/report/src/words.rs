@@ -157,10 +157,14 @@ impl LayerWord {
             op if op.is_of_zones() => "zones managed",
             _ => "other requests",
         };
+        let colour = match op {
+            Op::Discard | Op::WriteZeroes => Colour::Discard,
+            _ => Colour::Flush,
+        };
         LayerWord {
             name: name.into(),
             part: None,
-            colour: Colour::Flush as usize,
+            colour: colour as usize,
             class: None,
             kind: None,
             role: None,

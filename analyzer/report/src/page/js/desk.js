@@ -18,7 +18,9 @@ const desk = (() => {
     let wholeKey = "";
 
     const self = {
-      sheet, store: theStore, axes: [], selection: choice.ALL, result: null, scale: "root", details: null,
+      sheet, store: theStore, axes: [], selection: choice.ALL, result: null, details: null,
+      /** The numbers of the transaction and of the request that are open; the address has them. */
+      opened: { tx: null, request: null },
 
       window: () => (self.selection.from === null ? [0, theStore.span] : [self.selection.from, self.selection.to]),
       keyOfTerms: () => JSON.stringify(self.selection.terms),
@@ -41,6 +43,8 @@ const desk = (() => {
       /** Changes the selection. A live change is one of many, while something is dragged. */
       set: (selection, live = false) => {
         self.selection = selection;
+        // What the pointer showed is somewhere else now.
+        if (!live) self.point(null);
         if (!frame) frame = requestAnimationFrame(() => { frame = 0; self.drawLight(); });
         clearTimeout(timer);
         timer = setTimeout(self.drawHeavy, live ? 120 : 0);
@@ -59,7 +63,6 @@ const desk = (() => {
         const start = performance.now();
         resting.forEach((view) => view.light());
         heavy?.draw();
-        self.details.draw();
         performance.measure("mostrace:tab", { start });
       },
 
@@ -98,18 +101,29 @@ const desk = (() => {
         else self.set(choice.only(self.selection, dim, value));
       },
       leaveOut: (dim, value) => self.set(choice.toggle(self.selection, dim, value, true)),
-      rescale: (scale) => {
-        self.scale = scale;
-        self.commit();
+      openTransaction: (at) => {
+        self.opened.tx = at;
+        self.transactions?.show(at);
+        host.write();
+      },
+      openRequest: (row) => {
+        self.opened.request = row;
+        self.details.request(row);
+        host.write();
+      },
+      closeOne: () => {
+        self.opened.request = null;
+        self.details.clear();
+        host.write();
       },
 
       /** Shows one moment in all charts, and a note at the pointer. `range` is the axis that the pointer is on. */
       point: (us, range, note, event) => {
-        for (const { cross, range: mine, width } of self.axes) {
+        for (const { cross, range: mine, width, left = 0 } of self.axes) {
           const [from, to] = mine();
           const is = us !== null && us >= from && us <= to;
           cross.hidden = !is;
-          if (is) cross.style.transform = `translateX(${((us - from) / (to - from)) * width()}px)`;
+          if (is) cross.style.transform = `translateX(${left + ((us - from) / (to - from)) * width()}px)`;
         }
         host.tip(us === null ? null : note ?? [h("b", {}, format.moment(us, (range[1] - range[0]) / 1000))], event);
       },
@@ -150,6 +164,7 @@ const desk = (() => {
         plot.addEventListener("wheel", (event) => {
           if (!event.ctrlKey && !event.metaKey) return;
           event.preventDefault();
+          self.point(null);
           self.wheel(event, us(event));
         }, { passive: false });
       },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The panel beside the charts: the selection by what, who, why; or one request with its chain from the call to the sector.
+// The panel over the charts: one request with its chain from the call to the sector, or one call.
 "use strict";
 
 const details = (() => {
@@ -8,7 +8,6 @@ const details = (() => {
     exact: "every change of these bytes was seen, all by this cause", shared: "all causes are known, and each has a part", first: "this cause changed them first; others may have too",
     set: "one of several possible causes", proportional: "its part of a whole transaction or checkpoint", unknown: "not known",
   };
-  const TOP = 5;
 
   /** A request in a few lines, for a note at the pointer. */
   const short = (row) => [
@@ -20,31 +19,13 @@ const details = (() => {
   const make = (desk) => {
     const { store } = desk;
     const body = h("div", { class: "body" });
-    const back = button("Back to the selection", () => { one = null; draw(); }, { class: "link" });
-    const copy = dom.copier("Copy the command", () => desk.command(desk.by?.() ?? "cause_or_submitter"), { title: "mostrace analyze … --where …, which prints these figures" });
-    const element = h("aside", { class: "details", "aria-label": "Details" }, body);
+    const back = button("Close", () => desk.closeOne());
+    const element = h("aside", { class: "details one", "aria-label": "Details", hidden: true }, body);
     let one = null;
 
     const pair = (name, value) => (value === null || value === undefined || value === "" ? null : [h("dt", {}, name), h("dd", {}, value)]);
-    const top = (dim, none) => {
-      const sums = store.by(desk.result, dim);
-      const whole = sums.reduce((all, value) => all + value, 0);
-      const { labels } = store.dims[dim];
-      const order = [...sums.keys()].filter((at) => sums[at] > 0).sort((a, b) => sums[b] - sums[a]);
-      const value = (number) => (desk.result.metric === "requests" ? format.count(number) : format.bytes(number));
-      const lines = order.slice(0, TOP).map((at) => {
-        const bar = h("i", { "aria-hidden": "true" });
-        bar.style.width = `${(sums[at] / whole) * 100}%`;
-        return h("li", {}, button([h("span", { class: "what" }, dom.shorten(labels[at] ?? none, 34)), h("span", { class: "soft" }, value(sums[at])), bar], (event) => desk.pick(dim, labels[at], event), { "aria-pressed": String(choice.has(desk.selection, dim, labels[at])), title: labels[at] ?? none }));
-      });
-      const rest = order.slice(TOP).reduce((all, at) => all + sums[at], 0);
-      return lines.length ? h("ul", { class: "top" }, lines, rest ? h("li", { class: "soft" }, `${format.count(order.length - TOP)} more: ${value(rest)}`) : null) : h("p", { class: "soft" }, "nothing");
-    };
-    const selection = () => {
-      const sums = [["Program", "app", "nobody known"], ["File", "file", "no known file"], ["What the blocks are", "part", "not known"], ["Done by", "why", "not known"], ["The cause is", "known", "not known"]];
-      return [h("h2", {}, "Selection"), h("p", { class: "soft" }, desk.words()), ...sums.flatMap(([title, dim, none]) => [h("h3", {}, title), top(dim, none)]), h("p", {}, copy)];
-    };
-    const requestOf = (row) => {
+    /** A request in words: its chain from the call to the sector, and how long it took. */
+    const chainOf = (row) => {
       const link = (dim, value, text = value) => button(text, (event) => desk.pick(dim, value, event), { class: "link" });
       const steps = [
         ["call", [row.why ? `${row.why}() by ` : "by ", row.who === null ? "nobody known" : link("proc", row.who)]],
@@ -53,12 +34,13 @@ const details = (() => {
         ["device", row.sector === null ? row.op : `${row.op} ${format.bytes(row.bytes)} at sector ${format.count(row.sector)}${row.fua ? ", FUA" : ""}`],
       ];
       return [
-        h("h2", {}, `A ${row.op} of ${format.bytes(row.bytes)}`), h("ol", { class: "chain" }, steps.map(([name, value]) => h("li", {}, h("b", {}, name), h("div", {}, value)))),
+        h("ol", { class: "chain" }, steps.map(([name, value]) => h("li", {}, h("b", {}, name), h("div", {}, value)))),
         h("dl", {}, pair("completed", format.moment(row.time, 1)), pair("in the queue", row.queue === null ? null : format.us(row.queue)), pair("in the device", row.device === null ? null : format.us(row.device)),
           pair("from Q to C", row.wait === null ? null : format.us(row.wait)), pair("the cause is", `${row.known}: ${SURE[row.known] ?? ""}`)),
-        h("p", {}, button("Select its time", () => desk.during(row.time - (row.wait ?? 0) - 1, row.time + 2)), " ", back),
       ];
     };
+    const titleOf = (row) => `A ${row.op} of ${format.bytes(row.bytes)}`;
+    const requestOf = (row) => [h("h2", {}, titleOf(row)), ...chainOf(row), h("p", {}, button("Select its time", () => desk.during(row.time - (row.wait ?? 0) - 1, row.time + 2)), " ", back)];
     const callOf = (row) => {
       const { calls } = store.tables;
       const { words } = store;
@@ -69,16 +51,13 @@ const details = (() => {
         h("p", {}, button("Select its time", () => desk.during(start, start + took + 1)), " ", back),
       ];
     };
-    const draw = () => {
-      body.replaceChildren(...(one ? one() : selection()));
-      element.classList.toggle("one", one !== null);
-    };
     const show = (make) => {
       one = make;
-      draw();
+      element.hidden = one === null;
+      if (one) body.replaceChildren(...one());
       element.scrollTop = 0;
     };
-    return { element, draw, request: (row) => show(() => requestOf(store.row(row))), call: (row) => show(() => callOf(row)), clear: () => { one = null; draw(); }, isOne: () => one !== null };
+    return { element, request: (row) => show(() => requestOf(store.row(row))), call: (row) => show(() => callOf(row)), clear: () => show(null), titleOf: (row) => titleOf(store.row(row)), chainOf: (row) => chainOf(store.row(row)), isOne: () => one !== null };
   };
   return { make, short };
 })();

@@ -11,7 +11,7 @@ const dom = (() => {
       else if (value === true) element.setAttribute(name, "");
       else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
     }
-    element.append(...children.flat(2).filter((child) => child !== null && child !== undefined && child !== false));
+    element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
     return element;
   };
   const h = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
@@ -33,6 +33,12 @@ const dom = (() => {
 
   /** Returns a variable of the style sheet. */
   const variable = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+  /** The first element of a selector.
+   * @param {string} selector @param {ParentNode|null} within @returns {HTMLElement|null} */
+  const one = (selector, within = document) => within?.querySelector(selector) ?? null;
+  /** Closes the menus that are open, but for one that was clicked in. */
+  const closeMenus = (event) => document.querySelectorAll("details.menu[open]").forEach((menu) => { if (!menu.contains(event.target)) menu.removeAttribute("open"); });
 
   /** Shortens a text in its middle: the end of a path is the file's own name. */
   const shorten = (text, most) => {
@@ -100,5 +106,5 @@ const dom = (() => {
     return element;
   };
 
-  return { h, s, button, options, swatch, variable, shorten, onWidth, canvas, copier };
+  return { h, s, button, options, swatch, variable, one, closeMenus, shorten, onWidth, canvas, copier };
 })();

@@ -40,7 +40,7 @@ const durability = (() => {
     }
     const rows = [...groups.values()].map(({ row, rows: its, times }) => {
       const sorted = Float64Array.from(times).sort();
-      const at = (part) => transactions.quantile(sorted, part);
+      const at = (part) => waits.quantile(sorted, part);
       return [words.whos[calls.who[row]].name, words.about.calls[calls.call[row]], words.files[calls.file[row]], sorted.length, sorted.reduce((all, value) => all + value, 0), at(0.5), at(0.9), at(0.99), sorted[sorted.length - 1], ...waits.partsOfAll(calls, its)];
     }).sort((a, b) => b[4] - a[4]);
     const numbers = [["calls", "count"], ["together", "us"], ["50 %", "us"], ["90 %", "us"], ["99 %", "us"], ["longest", "us"], ...waits.PARTS.map((name) => [name, "us"])];
@@ -54,7 +54,9 @@ const durability = (() => {
     const place = h("div");
     const note = h("p", { class: "note" });
     const { store } = desk;
+    const over = tracks.syncs(desk);
     const draw = () => {
+      over?.light();
       const totals = store.totals(desk.result);
       const { FLAG, rows, cells } = store;
       let fua = 0;
@@ -68,7 +70,7 @@ const durability = (() => {
         place.replaceChildren(made.rows.length ? grid.draw(made, { heading: null, pick: (row, event) => desk.pick("proc", row[0], event) }) : h("p", { class: "note" }, "No call for durability in this selection."), left ? h("p", { class: "note" }, `${format.some(left, "later call")} for durability are not in the page.`) : "");
       }
     };
-    return { name: "Durability", title: "Durability", element: h("div", {}, note, place), draw, table: store.tables.calls ? () => table(desk) : null, by: "op" };
+    return { name: "Durability", title: "Durability", element: h("div", {}, over?.element, note, place), draw, isTable: true, by: "op" };
   };
   return { make, passes };
 })();

@@ -70,7 +70,7 @@ const files = (() => {
     };
     const ways = dom.options("By", WAYS.map(([, name]) => name), way, (at) => { way = at; draw(); });
     return {
-      name: "Programs and files", title: "Programs and files", draw, table: () => table(desk, WAYS[way][0]),
+      name: "Files", title: "Files and programs", draw, isTable: true, table: () => table(desk, WAYS[way][0]),
       element: h("div", {}, ways, h("p", { class: "note" }, "What each caused, in its own contents and in the filesystem. A click on a name selects it, Ctrl-click adds it, Alt-click leaves it out."), place),
       get by() { return { app: "cause_or_submitter", proc: "cause_or_submitter", file: "cause_or_file", why: "cause_op", layer: "class,kind,role,home_kind", known: "cause_known" }[WAYS[way][0]]; },
     };

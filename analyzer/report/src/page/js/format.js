@@ -28,6 +28,11 @@ const format = (() => {
   };
   const count = (number) => number.toLocaleString("en-US", { maximumFractionDigits: 2 });
   const percent = (part, whole) => (whole > 0 ? `${short((part * 100) / whole)}${SPACE}%` : "–");
+  /** A share in whole per cent, as the answer has it. */
+  const rounded = (part, whole) => {
+    const share = whole > 0 ? (part * 100) / whole : 0;
+    return share > 0 && share < 0.5 ? `<${SPACE}1${SPACE}%` : `${Math.round(share)}${SPACE}%`;
+  };
   const times = (number) => `${number >= 100 ? count(Math.round(number)) : short(number)}${SPACE}×`;
   /** A number with its noun: 1 request, 2 requests. */
   const some = (number, noun, plural = `${noun}s`) => `${count(number)}${SPACE}${number === 1 ? noun : plural}`;
@@ -46,5 +51,5 @@ const format = (() => {
     text: String,
   };
   const cell = (value, unit) => (value === null || value === undefined ? "–" : BY_UNIT[unit](value));
-  return { bytes, us, moment, count, percent, times, some, place, short, cell };
+  return { bytes, us, moment, count, percent, rounded, times, some, place, short, cell };
 })();

@@ -6,14 +6,17 @@ const grid = (() => {
   const { h, button } = dom;
   const ROWS = 50;
   const MORE = 500;
+  /** The most characters of a text. */
+  const LONG = 90;
 
   const compare = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b)));
   const isNone = (value) => value === null || value === undefined;
   const isNumber = (column) => column.unit !== "text";
 
   /** `table`: {title, note, columns: [{name, unit, sum, bar}], rows}. A column with `bar` is drawn; one with `sum` is added up in
-   * the line of the rest. `strips` gives a row's bytes by colour. `pick(row, event)` is called for a click on a row. */
-  const draw = (table, { heading = "h3", pick = null, picked = null, strips = null } = {}) => {
+   * the line of the rest. `strips` gives a row's bytes by colour. `pick(row, event)` is called for a click on a row. Without
+   * `saves`, what is around it has the button. */
+  const draw = (table, { heading = "h3", pick = null, picked = null, strips = null, saves = true } = {}) => {
     const { columns } = table;
     const measured = columns.findIndex((column) => column.bar);
     const most = measured < 0 ? 0 : table.rows.reduce((all, row) => Math.max(all, row[measured] ?? 0), 0);
@@ -37,17 +40,19 @@ const grid = (() => {
           part.style.width = `${(value / whole) * 100}%`;
           box.append(part);
         });
-      } else box.append(h("span", { class: "back-accent" }));
+      } else box.append(h("span", { class: "back-bar" }));
       box.style.width = `${((row[measured] ?? 0) * 100) / most}%`;
       return box;
     };
     const td = (row, at) => {
       const column = columns[at];
-      const text = format.cell(row[at], column.unit);
+      const whole = format.cell(row[at], column.unit);
+      // A long path is some lines high, and whole in its note.
+      const text = isNumber(column) ? whole : dom.shorten(whole, LONG);
       const exact = column.unit === "bytes" && row[at] >= 1000 ? `${format.count(row[at])} bytes` : null;
-      const cell = h("td", { class: `${isNumber(column) ? "number" : "text"}${row[at] === 0 ? " zero" : ""}`, title: exact });
-      if (at === 0 && pick) cell.append(button(text, (event) => pick(row, event), { class: "link", title: text }));
-      else if (at === 0) cell.append(h("span", { title: text }, text));
+      const cell = h("td", { class: `${isNumber(column) ? "number" : "text"}${row[at] === 0 ? " zero" : ""}`, title: exact ?? (text === whole ? null : whole) });
+      if (at === 0 && pick) cell.append(button(text, (event) => pick(row, event), { class: "link", title: whole }));
+      else if (at === 0) cell.append(h("span", { title: whole }, text));
       else cell.append(text);
       if (at === measured && most > 0) cell.append(bar(row));
       return cell;
@@ -59,7 +64,7 @@ const grid = (() => {
       return [...rows].sort((a, b) => {
         const [x, y] = [a[sorted], b[sorted]];
         // Unknown values come last in either direction.
-        if (isNone(x) || isNone(y)) return isNone(x) - isNone(y);
+        if (isNone(x) || isNone(y)) return Number(isNone(x)) - Number(isNone(y));
         return up ? compare(x, y) : compare(y, x);
       });
     };
@@ -98,7 +103,7 @@ const grid = (() => {
     return h("div", { class: "grid" },
       heading ? h(heading, {}, table.title) : null,
       table.note ? h("p", { class: "note" }, table.note) : null,
-      h("div", { class: "grid-tools" }, table.rows.length > 8 ? filter : null, menu, status, more),
+      h("div", { class: "grid-tools" }, table.rows.length > 8 ? filter : null, saves ? menu : null, status, more),
       h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": `${table.title}: rows` }, h("table", {}, h("thead", {}, h("tr", {}, heads)), body, foot)));
   };
 

@@ -16,16 +16,15 @@ const keys = (() => {
     [["Escape"], "close what is open, or take back the last term of the selection", () => {
       const it = current();
       if (!it) return;
-      if (it.details.isOne()) it.details.clear();
+      if (it.details.isOne()) it.closeOne();
       else if (it.selection.terms.length) it.set(choice.without(it.selection, it.selection.terms[it.selection.terms.length - 1]));
       else if (it.selection.from !== null) it.during(null, null);
     }],
     [["Backspace"], "undo, as the browser’s Back does", () => history.back()],
-    [["1", "2", "3", "4", "5", "6"], "the tabs", (key) => current()?.tab?.(Number(key) - 1)],
+    [["1", "2", "3", "4", "5", "6", "7", "8"], "the tabs", (key) => current()?.tab?.(Number(key) - 1)],
     [["w"], "writes only", () => current()?.pick("op", "write")],
     [["r"], "reads only", () => current()?.pick("op", "read")],
-    [["s"], "the scale of bytes: linear, root, log", () => { const it = current(); if (it) it.rescale(paint.SCALES[(paint.SCALES.indexOf(it.scale) + 1) % 3]); }],
-    [["t"], "the table of the chart, or back", () => document.activeElement?.closest(".panel")?.querySelector(".twin-of")?.click() ?? document.querySelector("article:not([hidden]) .tab-body .twin-of")?.click()],
+    [["t"], "the table of the chart, or back", () => dom.one(".twin-of", document.activeElement?.closest(".panel") ?? document.querySelector("article:not([hidden]) .first"))?.click()],
     [["x"], "on a program or a box: leave it out; Enter selects it, Ctrl-click adds", null],
     [["d"], "dark or light", theme],
     [["?"], "this list", help],
@@ -36,14 +35,15 @@ const keys = (() => {
     const list = all(current, { ...parts, help: () => (box.open ? box.close() : box.showModal()) });
     box.append(h("h2", { id: "help-title" }, "Keys and pointer"),
       h("dl", {}, list.map(([names, what]) => [h("dt", {}, names.filter((name) => !/^Arrow|Home|=|−$/.test(name) || names.length === 1).map((name) => h("kbd", {}, name))), h("dd", {}, what)])),
-      h("p", {}, "Drag in the overview to select an interval, or in a lane to look closer; a double click shows all. The wheel zooms in the overview, and with Ctrl in the lanes, down to single requests. A click on a program, file, layer or box selects it, Ctrl-click adds it, Alt-click leaves it out. The address of the page holds the selection: send it with the file."),
+      h("p", {}, "Drag over the bars to select an interval, or in a lane to look closer; a double click shows all. The wheel with Ctrl zooms, in the lanes down to single requests. A click on a program, cause, file, layer or box selects it, Ctrl-click adds it, Alt-click leaves it out. The address of the page holds the selection: send it with the file."),
       button("Close", () => box.close()));
     document.body.append(box);
     document.addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
-      if (/^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName) || box.open) return;
+      const target = /** @type {HTMLElement} */ (event.target);
+      if (/^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || box.open) return;
       // A table scrolls by the arrow keys.
-      if (event.key.startsWith("Arrow") && event.target.closest?.(".scroll")) return;
+      if (event.key.startsWith("Arrow") && target.closest?.(".scroll")) return;
       const found = list.find(([names, , act]) => act && names.includes(event.key));
       if (!found) return;
       event.preventDefault();

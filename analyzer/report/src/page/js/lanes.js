@@ -7,22 +7,29 @@ const lanes = (() => {
   const TALL = 36;
   const LOW = 24;
   const MOST = 6;
+  /** The width of the names, and of a figure beside one, pixels. */
+  const [LABEL, FIGURE] = [208, 70];
+  /** Below this width a name has its figure only in its note. */
+  const NARROW = 150;
   const MORE = 24;
   /** Lanes of one program, by kind. */
   const PARTS = [["layer", 6], ["file", 8], ["proc", 6]];
   /** The most requests that are drawn one by one. */
   const SINGLE = 2500;
   const ROWS = 4;
+  /** The most bars of a lane. */
+  const BARS = 500;
+  /** The share from which on a program is alone. */
+  const ALONE = 0.95;
 
   const make = (desk) => {
     const { store } = desk;
     const { words } = store;
-    const chart = dom.canvas({ "aria-hidden": "true" });
+    const canvas = dom.canvas({ "aria-hidden": "true" });
     const cross = h("div", { class: "cross", hidden: true });
-    const plot = h("div", { class: "plot" }, chart.element, cross);
+    const plot = h("div", { class: "plot" }, canvas.element, cross);
     const labels = h("div", { class: "labels", role: "list", "aria-label": "Programs" });
     const more = button("", () => { all = !all; desk.redraw(); }, { class: "link more" });
-    const scales = dom.options("Scale of bytes", paint.SCALES, paint.SCALES.indexOf(desk.scale), (at) => desk.rescale(paint.SCALES[at]));
     const said = h("span", { class: "soft" });
     const open = new Set();
     let all = false;
@@ -72,8 +79,10 @@ const lanes = (() => {
         const label = appName(group);
         const many = members[group].size;
         const times = desk.selection.terms.length === 0 && calls[group] > 0 && written[group] > 0 ? written[group] / calls[group] : null;
-        out.push({ dim: "app", value: label, code: group, label: groupName(group, [...members[group]]), many, bytes: sums[group], total, times, height: TALL, opens: true });
-        if (!open.has(label)) continue;
+        // The lane of a program that did nearly all would be the picture of all: only its parts have lanes.
+        const alone = sums[group] >= total * ALONE;
+        if (!alone) out.push({ dim: "app", value: label, code: group, label: groupName(group, [...members[group]]), many, bytes: sums[group], total, times, height: TALL, opens: true });
+        if (!alone && !open.has(label)) continue;
         const inside = { ...result, value: result.value.map((value, c) => (app[c] === group ? value : 0)) };
         for (const [dim, most] of PARTS) {
           if (dim === "proc" && many < 2) continue;
@@ -97,13 +106,15 @@ const lanes = (() => {
     };
 
     const value = (number) => (desk.result.metric === "requests" ? format.some(number, "request") : format.bytes(number));
+    let fit = chart.fitter();
     const line = (lane) => {
+      const wide = labels.clientWidth || LABEL;
       const sub = [value(lane.bytes), format.percent(lane.bytes, lane.total), lane.times ? format.times(lane.times) : null].filter(Boolean).join(" · ");
       const text = `${lane.label}${lane.many > 1 ? ` ×${format.count(lane.many)}` : ""}`;
       const chosen = choice.has(desk.selection, lane.dim, lane.value);
       const bar = h("i", { "aria-hidden": "true" });
       bar.style.width = `${(lane.bytes / lane.total) * 100}%`;
-      const pick = button([h("b", {}, lane.opens ? text : dom.shorten(text, 22)), h("em", {}, lane.opens ? sub : value(lane.bytes)), bar], (event) => desk.pick(lane.dim, lane.value, event), {
+      const pick = button([h("b", { "data-name": text }, fit(text, lane.opens ? wide - 34 : wide - 34 - (wide < NARROW ? 0 : FIGURE), lane.opens ? 14 : 12.5, lane.opens ? "bold" : "normal")), h("em", {}, lane.opens && wide >= NARROW ? sub : value(lane.bytes)), bar], (event) => desk.pick(lane.dim, lane.value, event), {
         class: "name", "aria-pressed": String(chosen), title: `${text}: ${sub}. Click selects, Ctrl-click adds, Alt-click leaves out.`, onkeydown: (event) => event.key === "x" && desk.leaveOut(lane.dim, lane.value),
       });
       const is = open.has(lane.value);
@@ -141,12 +152,19 @@ const lanes = (() => {
       }
     };
 
+    /** Bars of a round length, which the window's width does not change: how many, where the last one ends, their length. */
+    const barsOf = (from, to) => {
+      const round = chart.roundUp(Math.max(1, (to - from) / BARS));
+      const length = store.summed ? Math.ceil(round / words.bin_us) * words.bin_us : round;
+      const count = Math.max(1, Math.ceil((to - from) / length));
+      return [count, from + count * length, length];
+    };
     let seen = null;
     const paintOn = (pen, w, out) => {
       const [from, to] = desk.window();
       const height = out.reduce((sum, lane) => sum + lane.height, 0);
       const { line: grey, strong } = paint.colours();
-      const count = Math.max(1, Math.floor(w / 2));
+      const [count, end, length] = barsOf(from, to);
       const wide = words.colours.length;
       const of = lanesOf(out);
       let y = 0;
@@ -164,7 +182,8 @@ const lanes = (() => {
         return;
       }
       boxes = [];
-      const bins = store.bins(desk.result, from, to, count, of, out.length);
+      const bins = store.bins(desk.result, from, end, count, of, out.length);
+      const across = w * ((end - from) / (to - from));
       const tops = out.map((_, at) => paint.most(bins, at * count, count, wide));
       const most = tops.reduce((all, [up, down]) => Math.max(all, up, down), 0);
       const reads = tops.some(([, down]) => down > 0);
@@ -174,36 +193,37 @@ const lanes = (() => {
         const room = lane.height - 4;
         const high = !reads ? room : !writes ? 0 : Math.round(room * (up >= down ? 0.6 : 0.4));
         const base = lane.y + 2 + high;
-        if (up > 0) paint.stack(pen, bins, at * count, count, wide, false, { x: 0, width: w, base, height: high }, most, desk.scale);
+        if (up > 0) paint.stack(pen, bins, at * count, count, wide, false, { x: 0, width: across, base, height: high }, most);
         if (down > 0) {
-          paint.stack(pen, bins, at * count, count, wide, true, { x: 0, width: w, base: base + 1, height: room - high - 1 }, most, desk.scale);
+          paint.stack(pen, bins, at * count, count, wide, true, { x: 0, width: across, base: base + 1, height: room - high - 1 }, most);
           pen.fillStyle = strong;
           pen.fillRect(0, base, w, 1);
         }
       });
-      seen = { close: false, bins, count, most, perSecond: count / ((to - from) / 1e6), reads, writes };
+      seen = { close: false, bins, count, length, most, reads, writes };
     };
 
     const heightOf = (out) => out.reduce((sum, lane) => sum + lane.height, 0) + 18;
     const light = () => {
       const { out, rest, restBytes, programs } = plan();
       const focus = document.activeElement;
-      const held = labels.contains(focus) ? [[...labels.children].findIndex((child) => child.contains(focus)), focus.className] : null;
+      const held = labels.contains(focus) ? { at: [...labels.children].findIndex((child) => child.contains(focus)), name: focus.className } : null;
       list = out;
+      fit = chart.fitter();
       labels.replaceChildren(...out.map(line));
-      if (held) labels.children[held[0]]?.querySelector(`.${held[1].split(" ")[0]}`)?.focus();
+      if (held) dom.one(`.${held.name.split(" ")[0]}`, labels.children[held.at])?.focus();
       more.hidden = programs <= MOST;
       more.textContent = all ? (rest ? `Fewer (${rest} more with ${value(restBytes)} are in the tab Programs)` : "Fewer") : `${format.some(rest, "more program")}: ${value(restBytes)}`;
       if (!out.length) {
         said.textContent = "Nothing of this selection was written or read.";
-        chart.size(width || 1, 20);
+        canvas.size(width || 1, 20);
         return;
       }
-      if (width) paintOn(chart.size(width, heightOf(out)), width, out);
+      if (width) paintOn(canvas.size(width, heightOf(out)), width, out);
       if (!seen) return;
       said.textContent = seen.close
         ? `each of ${format.some(seen.count, "part")} of requests drawn from Q to C; pale until the device has it`
-        : `${desk.result.metric === "requests" ? "requests ▲" : desk.result.metric === "other bytes" ? "bytes ▲" : `${seen.writes ? "written ▲" : ""}${seen.reads ? " read ▼" : ""}`} · one scale for all lanes, top ${desk.result.metric === "requests" ? format.count(seen.most) : `${format.bytes(seen.most * seen.perSecond)}/s`}`;
+        : `${desk.result.metric === "requests" ? "requests ▲" : desk.result.metric === "other bytes" ? "bytes ▲" : `${seen.writes ? "written ▲" : ""}${seen.reads ? " read ▼" : ""}`} · one scale for all lanes, at most ${value(seen.most)} in a bar of ${format.us(seen.length)}`;
     };
     dom.onWidth(plot, (now) => { width = now; if (desk.result) light(); });
 
@@ -223,11 +243,11 @@ const lanes = (() => {
         const box = boxAt(event);
         return box ? details.short(store.row(box.row)) : [h("b", {}, lane.label)];
       }
-      const [from, to] = desk.window();
-      const bin = Math.min(seen.count - 1, Math.max(0, Math.floor(((us - from) / (to - from)) * seen.count)));
+      const [from] = desk.window();
+      const bin = Math.min(seen.count - 1, Math.max(0, Math.floor((us - from) / seen.length)));
       const wide = words.colours.length;
       const at = (list.indexOf(lane) * seen.count + bin) * wide * 2;
-      const step = (to - from) / seen.count;
+      const step = seen.length;
       const parts = [];
       for (let k = 0; k < wide * 2; k += 1) {
         if (seen.bins[at + k] > 0) parts.push(h("div", {}, dom.swatch(k % wide), ` ${words.colours[k % wide]}: ${value(seen.bins[at + k])} ${k < wide ? "" : "read"}`));
@@ -236,20 +256,20 @@ const lanes = (() => {
     };
     desk.timed(plot, { tell, cross, click: (event) => {
       const box = boxAt(event);
-      if (box) desk.details.request(box.row);
+      if (box) desk.openRequest(box.row);
       else if (list[laneAt(event)]) desk.pick(list[laneAt(event)].dim, list[laneAt(event)].value, event);
     } });
 
     const chartOf = () => {
       const { out } = plan();
-      const left = 190;
+      const left = 260;
       const draw = (pen, w) => {
         const { ink, soft, sans } = paint.colours();
         out.reduce((y, lane) => {
           pen.fillStyle = ink;
           pen.font = `${lane.opens ? "bold " : ""}12px ${sans}`;
           pen.textBaseline = "top";
-          pen.fillText(dom.shorten(lane.label, 26), lane.opens ? 4 : 16, y + 3);
+          pen.fillText(chart.fit(lane.label, left - 20, 12, "bold"), lane.opens ? 4 : 16, y + 3);
           pen.fillStyle = soft;
           pen.font = `11px ${sans}`;
           if (lane.opens) pen.fillText(`${value(lane.bytes)} · ${format.percent(lane.bytes, lane.total)}`, 4, y + 18);
@@ -257,10 +277,10 @@ const lanes = (() => {
         }, 0);
         paintOn(shift(pen, left), w - left, out);
       };
-      return { title: `${desk.sheet.name}: programs over time`, note: `${desk.words()}; ${desk.scale} scale`, source: desk.source(), width: 1100, height: heightOf(out), draw };
+      return { title: `${desk.sheet.name}: programs over time`, note: `${said.textContent}; ${desk.words()}`, source: desk.source(), warnings: desk.sheet.missing, legend: words.colours.slice(0, 6).map((name, k) => [`--k${k}`, name]), width: 1100, height: heightOf(out), draw };
     };
     const element = h("div", {}, h("div", { class: "timed" }, labels, plot), more);
-    return { element, light, tools: [scales, said], chart: chartOf, table: () => files.table(desk, "app") };
+    return { element, light, name: "Over time", title: "Programs over time", draw: light, by: "cause_or_submitter", tools: [said], chart: chartOf, table: () => files.table(desk, "app") };
   };
 
   /** A pen whose drawings lie further right. */

@@ -3,7 +3,7 @@
 "use strict";
 
 const latency = (() => {
-  const { h } = dom;
+  const { h, s } = dom;
   const STEPS = 4;
 
   const percentiles = (desk) => {
@@ -34,7 +34,7 @@ const latency = (() => {
         return [name === "all" ? "all requests" : name, whole, at(0.5), at(0.9), at(0.99), sorted[sorted.length - 1]?.[0] ?? null];
       }
       const sorted = Float64Array.from(times).sort();
-      const at = (part) => transactions.quantile(sorted, part);
+      const at = (part) => waits.quantile(sorted, part);
       return [name === "all" ? "all requests" : name, sorted.length, at(0.5), at(0.9), at(0.99), sorted[sorted.length - 1]];
     }).filter((row) => row[1] > 0).sort((a, b) => b[1] - a[1]);
     const bound = store.summed ? ", at most" : "";
@@ -44,50 +44,47 @@ const latency = (() => {
     };
   };
 
+  /** Requests by how long they took, in steps that double four times. */
+  const histogram = (desk, w, height = 190) => {
+    const counts = new Map();
+    desk.store.eachWait(desk.selection, (us, cell, time, many) => {
+      const step = Math.floor(Math.log2(Math.max(1, us)) * STEPS);
+      counts.set(step, (counts.get(step) ?? 0) + many);
+    });
+    if (!counts.size) return s("svg");
+    const [first, last] = [Math.min(...counts.keys()), Math.max(...counts.keys()) + 1];
+    const most = Math.max(...counts.values());
+    const left = Math.max(30, chart.measure(format.count(most), 11) + 14);
+    const x = chart.linear([first, last], [left, w - 8]);
+    const y = chart.linear([0, most], [height - 20, 8]);
+    const wide = x(1) - x(0);
+    const marks = chart.ticks(0, most, 4);
+    const bars = [...counts].map(([step, many]) => {
+      const tip = [h("b", {}, format.some(many, "request")), h("div", {}, `${format.us(Math.round(2 ** (step / STEPS)))} to ${format.us(Math.round(2 ** ((step + 1) / STEPS)))}`)];
+      return chart.rect(x(step), Math.min(y(many), height - 21), Math.max(1, wide - 1), Math.max(1, y(0) - y(many)), { class: "fill-bar", onpointermove: (event) => desk.tip(tip, event), onpointerleave: () => desk.tip(null) });
+    });
+    const powers = Array.from({ length: 11 }, (_, power) => power).filter((power) => { const at = Math.log2(10 ** power) * STEPS; return at >= first && at <= last; });
+    return chart.root(w, height, "Requests by latency; the table has their percentiles", {}, chart.left(y, marks, [left, w - 8], format.count), bars,
+      chart.bottom((power) => x(Math.log2(10 ** power) * STEPS), { all: powers }, height - 20, (power) => format.us(10 ** power), [left - 10, w]));
+  };
+  const pictureOf = (desk, node) => ({ title: `${desk.sheet.name}: how long requests take`, note: `from Q to C, in steps of a logarithm; ${desk.words()}`, source: desk.source(), warnings: desk.sheet.missing, node });
+
   const make = (desk) => {
     const box = h("div", { class: "chart" });
     const place = h("div");
     const note = h("p", { class: "note" });
-    let plot = null;
+    const heat = tracks.latency(desk);
     let width = 0;
-    let made = null;
-    const chart = () => {
-      plot?.destroy();
-      plot = null;
-      if (!width || !made?.rows.length) return;
-      const { soft, line, accent, sans } = paint.colours();
-      const counts = new Map();
-      desk.store.eachWait(desk.selection, (us, cell, time, many) => {
-        const step = Math.floor(Math.log2(Math.max(1, us)) * STEPS);
-        counts.set(step, (counts.get(step) ?? 0) + many);
-      });
-      const [first, last] = [Math.min(...counts.keys()), Math.max(...counts.keys())];
-      const steps = Array.from({ length: last - first + 2 }, (_, at) => first + at);
-      const axis = { stroke: soft, grid: { stroke: line, width: 1 }, ticks: { stroke: line }, font: `11px ${sans}` };
-      plot = new uPlot({
-        width, height: 190, legend: { show: false }, cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
-        scales: { x: { time: false }, y: { range: (_, low, high) => [0, (high || 1) * 1.05] } },
-        axes: [
-          { ...axis, splits: () => Array.from({ length: 9 }, (_, power) => Math.log2(10 ** power) * STEPS).filter((at) => at >= first && at <= last + 1), values: (_, at) => at.map((step) => format.us(Math.round(2 ** (step / STEPS)))) },
-          { ...axis, size: 70, values: (_, at) => at.map(format.count) },
-        ],
-        series: [{}, { fill: accent, width: 0, paths: uPlot.paths.stepped({ align: 1 }), points: { show: false } }],
-        hooks: { setCursor: [(self) => {
-          const at = self.cursor.idx;
-          if (at === null || at === undefined || self.cursor.left < 0) return desk.tip(null);
-          const bounds = self.root.getBoundingClientRect();
-          return desk.tip([h("b", {}, format.some(counts.get(steps[at]) ?? 0, "request")), h("div", {}, `${format.us(Math.round(2 ** (steps[at] / STEPS)))} to ${format.us(Math.round(2 ** ((steps[at] + 1) / STEPS)))}`)], { clientX: bounds.left + 70 + self.cursor.left, clientY: bounds.top + self.cursor.top });
-        }] },
-      }, [steps, steps.map((step) => counts.get(step) ?? 0)], box);
-    };
-    dom.onWidth(box, (now) => { width = now; if (made) chart(); });
+    const chartIt = () => width && box.replaceChildren(histogram(desk, width));
+    dom.onWidth(box, (now) => { width = now; if (desk.result) chartIt(); });
     const draw = () => {
-      made = percentiles(desk);
-      note.textContent = `From Q, when the request's first bio was queued, to C, its completion${desk.store.summed ? "; the rows are summed up, so that a percentile is the upper bound of its step, a request counts as what its first block is, and programs and files cannot be told apart" : ", to the µs; a request counts once in each kind that it has blocks of"}.`;
+      const made = percentiles(desk);
+      note.textContent = `From Q, when the request’s first bio was queued, to C, its completion${desk.store.summed ? "; the rows are summed up, so that a percentile is the upper bound of its step, a request counts as what its first block is, and programs and files cannot be told apart" : ", to the µs; a request counts once in each kind that it has blocks of"}.`;
       place.replaceChildren(made.rows.length ? grid.draw(made, { heading: null }) : h("p", { class: "note" }, "No request of this selection has a known latency."));
-      chart();
+      chartIt();
+      heat.light();
     };
-    return { name: "Latency", title: "Latency of requests", element: h("div", {}, note, box, place), draw, table: () => percentiles(desk), by: "op,class" };
+    return { name: "Latency", title: "Latency of requests", element: h("div", {}, note, box, heat.element, place), draw, chart: () => pictureOf(desk, () => box.querySelector("svg")), by: "op,class" };
   };
-  return { make };
+  return { make, percentiles, histogram, pictureOf };
 })();

@@ -3,13 +3,15 @@
 "use strict";
 
 (() => {
-  const { h } = dom;
+  const { h, s } = dom;
   const root = document.documentElement;
   const data = JSON.parse(document.getElementById("data").textContent);
-  const { chart } = data;
-  const count = chart.columns.length;
-  const HEIGHT = 320;
-  const when = (at) => new Date((chart.begin + at * chart.seconds) * 1000).toISOString().slice(0, 16).replace("T", " ");
+  const { chart: made } = data;
+  const count = made.columns.length;
+  const [HEIGHT, LEFT, RIGHT, FOOT] = [320, 70, 12, 22];
+  const when = (at) => new Date((made.begin + at * made.seconds) * 1000).toISOString().slice(0, 16).replace("T", " ");
+  /** Those that are summed up have the colour of what is unknown. */
+  const colourOf = (at) => (made.groups[at].others ? 5 : [0, 1, 2, 3, 4, 6][at]);
 
   /** A day at its beginning, and the hour otherwise. */
   const label = (seconds) => {
@@ -19,7 +21,7 @@
 
   /** What is to be said of a column of time beside its bytes. */
   const remarks = (column) => [
-    column.watched ? null : "nobody watched",
+    column.watched_ms ? `watched for ${format.us(column.watched_ms * 1000)}` : "nobody watched",
     column.kernel === null ? null : `the kernel counted ${format.bytes(column.kernel)}`,
     column.uncounted > 0 ? "not all of it can be compared with the kernel's counters" : null,
     column.lost > 0 ? `${format.some(column.lost, "record")} lost` : null,
@@ -29,96 +31,64 @@
 
   const tip = h("div", { class: "tip", role: "status", hidden: true });
   document.body.append(tip);
-  const show = (at, x, y) => {
-    const column = chart.columns[at];
-    tip.replaceChildren(h("b", {}, when(at)), ...chart.groups.filter((group) => group.bytes[at] > 0).map((group) => h("div", {}, `${group.name}: ${format.bytes(group.bytes[at])}`)),
-      ...remarks(column).map((text) => h("div", { class: "soft" }, text)));
+  const show = (at, event) => {
+    tip.replaceChildren(h("b", {}, when(at)), ...made.groups.filter((group) => group.bytes[at] > 0).map((group) => h("div", {}, `${group.name}: ${format.bytes(group.bytes[at])}`)),
+      ...remarks(made.columns[at]).map((text) => h("div", { class: "soft" }, text)));
     tip.hidden = false;
-    tip.style.left = `${Math.max(0, Math.min(x + 12, window.innerWidth - tip.offsetWidth - 8))}px`;
-    tip.style.top = `${Math.max(0, Math.min(y + 12, window.innerHeight - tip.offsetHeight - 8))}px`;
+    tip.style.left = `${Math.max(0, Math.min(event.clientX + 12, window.innerWidth - tip.offsetWidth - 8))}px`;
+    tip.style.top = `${Math.max(0, Math.min(event.clientY + 12, window.innerHeight - tip.offsetHeight - 8))}px`;
   };
 
-  /** Each group's bytes upon those of the groups before it: the last is the whole. */
-  const stacked = () => {
-    const tops = [];
-    let below = new Array(count).fill(0);
-    for (const { bytes } of chart.groups) {
-      below = below.map((value, at) => value + bytes[at]);
-      tops.push(below);
-    }
-    return tops;
-  };
-
-  /** Shades the columns that nobody watched, and marks those with losses and gaps at the top. */
-  const ground = (self) => {
-    const { ctx, bbox } = self;
-    const colour = dom.variable;
-    const left = (at) => self.valToPos(chart.begin + at * chart.seconds, "x", true);
-    chart.columns.forEach((column, at) => {
-      const [x, width] = [left(at), Math.max(1, left(at + 1) - left(at))];
-      if (!column.watched) {
-        ctx.fillStyle = colour("--neutral-2");
-        ctx.fillRect(x, bbox.top, width, bbox.height);
-      }
-      if (column.lost > 0 || column.gaps > 0) {
-        ctx.fillStyle = colour("--bad");
-        ctx.fillRect(x, bbox.top, Math.max(3, width), 6 * devicePixelRatio);
-      }
+  /** Draws each column as wide as the part of it that was watched, so that 17 seconds are not an hour. */
+  const svg = (w) => {
+    const sums = made.columns.map((column, at) => made.groups.reduce((all, group) => all + group.bytes[at], 0));
+    const most = Math.max(1, ...sums, ...made.columns.map(({ kernel }) => kernel ?? 0));
+    const y = chart.linear([0, most], [HEIGHT - FOOT, 14]);
+    const x = chart.linear([0, count], [LEFT, w - RIGHT]);
+    const step = x(1) - x(0);
+    const marks = chart.ticks(0, most, 5);
+    const columns = made.columns.map((column, at) => {
+      const part = Math.min(1, column.watched_ms / (made.seconds * 1000));
+      const wide = Math.max(column.watched_ms ? 2 : 0, step * part - (step > 4 ? 1 : 0));
+      let below = 0;
+      const bars = made.groups.map((group, nth) => {
+        const value = group.bytes[at];
+        if (!value) return null;
+        const bar = chart.rect(x(at), y(below + value), wide, y(below) - y(below + value), { class: `fill-${colourOf(nth)}` });
+        below += value;
+        return bar;
+      });
+      return s("g", { onpointermove: (event) => show(at, event), onpointerleave: () => { tip.hidden = true; } },
+        chart.rect(x(at), 14, step, HEIGHT - FOOT - 14, { class: "clear" }),
+        chart.rect(x(at) + step * part, 14, step * (1 - part), HEIGHT - FOOT - 14, { class: "fill-m" }), bars,
+        column.kernel === null || !column.watched_ms ? null : s("line", { class: "kernel", x1: x(at), x2: x(at) + wide, y1: y(column.kernel), y2: y(column.kernel) }),
+        column.lost > 0 || column.gaps > 0 ? chart.rect(x(at), 8, Math.max(3, step), 5, { class: "fill-bad" }) : null);
     });
+    // Hours are told at parts of a day, days at weeks.
+    const least = count / Math.max(1, (w - LEFT) / 60);
+    const every = (made.seconds === 3600 ? [1, 2, 3, 6, 12, 24, 48, 96, 168] : [1, 2, 7, 14, 28, 56]).find((step) => step >= least) ?? Math.ceil(least);
+    const times = Array.from({ length: Math.ceil(count / every) }, (_, nth) => nth * every);
+    return chart.root(w, HEIGHT, "What was written over time; the tables have the same figures", {}, chart.left(y, marks, [LEFT, w - RIGHT], (value) => (value ? format.bytes(value) : "0")), columns,
+      chart.bottom(x, { all: times }, HEIGHT - FOOT, (at) => label(made.begin + at * made.seconds), [LEFT - 20, w]));
   };
 
-  const box = h("div", { class: "chart", role: "img", "aria-label": "What was written over time; the tables have the same figures" });
-  let plot = null;
-  const draw = (width) => {
-    plot?.destroy();
-    plot = null;
-    if (!count) return;
-    const { kinds, soft, line, ink, sans } = paint.colours();
-    const xs = Array.from({ length: count + 1 }, (_, at) => chart.begin + at * chart.seconds);
-    // A step needs an end.
-    const closed = (values) => [...values, null];
-    const tops = stacked();
-    const bars = uPlot.paths.bars({ size: [1, Infinity, 1], align: 1, gap: count < 200 ? 1 : 0 });
-    const axis = { stroke: soft, grid: { stroke: line, width: 1 }, ticks: { stroke: line }, font: `11px ${sans}` };
-    plot = new uPlot({
-      width, height: HEIGHT, legend: { show: false }, cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
-      tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
-      scales: { x: { range: () => [chart.begin, chart.begin + count * chart.seconds] }, y: { range: (_, low, high) => [0, (high || 1) * 1.1] } },
-      axes: [{ ...axis, values: (_, at) => at.map(label) }, { ...axis, size: 74, values: (_, at) => at.map(format.bytes) }],
-      // The largest first, so that the others are upon it.
-      series: [{}, ...tops.map((_, at) => ({ fill: kinds[colourOf(tops.length - 1 - at)], width: 0, paths: bars, points: { show: false } })),
-        { stroke: ink, width: 1, paths: uPlot.paths.stepped({ align: 1 }), points: { show: false }, spanGaps: false }],
-      hooks: {
-        drawClear: [ground],
-        setCursor: [(self) => {
-          const { left } = self.cursor;
-          const at = left < 0 ? -1 : Math.floor((self.posToVal(left, "x") - chart.begin) / chart.seconds);
-          if (at < 0 || at >= count) { tip.hidden = true; return; }
-          const bounds = self.over.getBoundingClientRect();
-          show(at, bounds.left + left, bounds.top + Math.max(0, self.cursor.top));
-        }],
-      },
-    }, [xs, ...tops.reverse().map(closed), closed(chart.columns.map((column) => column.kernel))], box);
-  };
-  /** Those that are summed up have the colour of what is unknown. */
-  const colourOf = (at) => (chart.groups[at].others ? 5 : [0, 1, 2, 3, 4, 6][at]);
-
-  let width = 0;
+  const box = h("div", { class: "chart" });
+  dom.onWidth(box, (width) => count && box.replaceChildren(svg(width)));
   const legend = h("ul", { class: "legend" },
-    chart.groups.map((group, at) => h("li", {}, dom.swatch(colourOf(at)), ` ${group.name} `, h("span", { class: "soft" }, format.bytes(group.bytes.reduce((all, one) => all + one, 0))))),
+    made.groups.map((group, at) => h("li", {}, dom.swatch(colourOf(at)), ` ${group.name} `, h("span", { class: "soft" }, format.bytes(group.bytes.reduce((all, one) => all + one, 0))))),
     h("li", { class: "soft" }, "line: written by the kernel's count; grey: nobody watched; red at the top: records lost, or a gap before"));
+  const title = `Written over time, each column ${made.length}`;
+  const menu = save.menu(title, { chart: () => ({ title: document.title, note: title, source: "mostrace ledger", warnings: [...document.querySelectorAll(".notice.bad")].map((one) => one.textContent), legend: made.groups.map((group, at) => [`--k${colourOf(at)}`, group.name]), node: () => box.querySelector("svg") }) });
   document.querySelector(".ledger").append(
-    h("section", { class: "panel" }, h("h2", {}, `Written over time, each column ${chart.length}`), count ? box : h("p", { class: "note" }, "No hour is in it yet."), legend),
+    h("section", { class: "panel" }, h("div", { class: "tools" }, h("h2", {}, title), h("span", { class: "end" }, count ? menu : null)), count ? box : h("p", { class: "note" }, "No hour is in it yet."), legend),
     ...data.grids.map((table) => h("section", { class: "panel" }, grid.draw(grid.ofPage(table), { heading: "h2" }))),
   );
-  dom.onWidth(box, (now) => { width = now; draw(width); });
 
   const wish = matchMedia("(prefers-color-scheme: dark)");
-  const toggle = document.querySelector(".theme");
+  const toggle = dom.one(".theme");
   const paintIn = (theme) => {
     root.dataset.theme = theme;
     toggle.textContent = theme === "dark" ? "Light" : "Dark";
-    if (width) draw(width);
   };
   toggle.hidden = false;
   toggle.addEventListener("click", () => paintIn(root.dataset.theme === "dark" ? "light" : "dark"));
@@ -131,6 +101,7 @@
     document.dispatchEvent(new Event("layout"));
   });
   window.addEventListener("afterprint", () => paintIn(before));
+  document.addEventListener("click", dom.closeMenus);
   root.dataset.ready = "yes";
   performance.mark("mostrace:ready");
 })();

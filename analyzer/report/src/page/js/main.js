@@ -7,7 +7,9 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const articles = [...document.querySelectorAll("article")];
   const tabs = [...document.querySelectorAll(".traces button")];
-  const header = { ops: document.querySelector(".ops"), search: document.querySelector(".search") };
+  const field = dom.one(".search");
+  /** What a trace is, which stands in the header while it is shown. */
+  const whos = articles.map((article) => article.querySelector(".who"));
   const root = document.documentElement;
   const opened = new Map();
   const desks = new Map();
@@ -15,7 +17,7 @@
   let written = "";
 
   /** If there are several traces, the first page compares them. */
-  const first = articles.length - data.sheets.length;
+  const compared = articles.length - data.sheets.length;
   const current = () => desks.get(shown) ?? null;
 
   const note = h("div", { class: "tip", hidden: true, "aria-hidden": "true" });
@@ -39,7 +41,7 @@
   /** Writes what is shown into the address, as a step that Back takes back. */
   const write = () => {
     const it = current();
-    const more = { trace: articles.length > 1 ? String(shown) : null, tab: it?.tabAt ? String(it.tabAt) : null, scale: it && it.scale !== "root" ? it.scale : null };
+    const more = { trace: articles.length > 1 ? String(shown) : null, tab: it?.tabAt ? String(it.tabAt) : null, tx: it?.opened.tx, request: it?.opened.request };
     const hash = choice.toHash(it?.selection ?? choice.ALL, more);
     if (hash === written) return;
     written = hash;
@@ -47,14 +49,14 @@
   };
 
   const open = async (nth) => {
-    if (nth < first) {
+    if (nth < compared) {
       const traces = await Promise.all(data.sheets.map(async (one, at) => ({ sheet: one, theStore: storeOf(at, await packed(at)) })));
       if (!articles[nth].hasChildNodes()) compare.draw(articles[nth], data, traces);
       return;
     }
     if (desks.has(nth)) return;
-    const at = nth - first;
-    desks.set(nth, sheet.draw(articles[nth], data.sheets[at], await packed(at), { tip, write, header: () => header, nth }));
+    const at = nth - compared;
+    desks.set(nth, sheet.draw(articles[nth], data.sheets[at], await packed(at), { tip, write, nth, who: whos[nth] }));
   };
   const stores = new Map();
   const storeOf = (at, tables) => {
@@ -66,9 +68,20 @@
     articles.forEach((article, at) => { article.hidden = at !== nth; });
     tabs.forEach((tab, at) => tab.setAttribute("aria-current", String(at === nth)));
     shown = nth;
-    header.search.hidden = nth < first || data.sheets[nth - first].is_empty;
-    header.ops.replaceChildren();
+    field.hidden = nth < compared || data.sheets[nth - compared].is_empty;
+    document.querySelector(".slot").replaceChildren(...[whos[nth]].filter(Boolean));
     await open(nth);
+  };
+
+  /** Opens the transaction and the request that an address names, which may not be there. */
+  const reopen = (it, named) => {
+    const { tx, request } = named;
+    const number = (text, most) => (/^\d+$/.test(text ?? "") && Number(text) < most ? Number(text) : null);
+    const { tables, rows, summed } = it.store;
+    it.opened = { tx: number(tx, tables.transactions?.rows ?? 0), request: number(request, summed ? 0 : rows.rows) };
+    if (it.opened.tx !== null) it.transactions?.show(it.opened.tx);
+    if (it.opened.request !== null) it.details.request(it.opened.request);
+    else it.details?.clear();
   };
 
   /** Takes what is shown from the address. */
@@ -80,11 +93,11 @@
     const it = current();
     if (!it) return;
     it.selection = selection;
-    if (paint.SCALES.includes(more.scale)) it.scale = more.scale;
     it.drawLight();
     const tab = Number(more.tab ?? 0);
     if (it.tabs?.[tab] && it.tabAt !== tab) it.tab(tab, true);
     it.drawHeavy();
+    reopen(it, more);
   };
   tabs.forEach((tab, nth) => tab.addEventListener("click", async () => {
     await show(nth);
@@ -95,7 +108,7 @@
   window.addEventListener("hashchange", () => { if (location.hash.replace(/^#/, "") !== written) read(); });
 
   const wish = matchMedia("(prefers-color-scheme: dark)");
-  const toggle = document.querySelector(".theme");
+  const toggle = dom.one(".theme");
   const paintIn = (theme) => {
     root.dataset.theme = theme;
     toggle.textContent = theme === "dark" ? "Light" : "Dark";
@@ -113,23 +126,27 @@
   root.dataset.theme = wish.matches ? "dark" : "light";
   toggle.textContent = wish.matches ? "Light" : "Dark";
 
-  const field = document.querySelector(".search input");
-  search.make(field, document.querySelector(".search ul"), current);
-  const help = keys.make(current, { field, theme: turn });
+  const input = field.querySelector("input");
+  search.make(input, document.querySelector(".search ul"), current);
+  const help = keys.make(current, { field: input, theme: turn });
   document.querySelector(".keys").addEventListener("click", help.open);
-  document.addEventListener("click", (event) => document.querySelectorAll("details.menu[open]").forEach((menu) => { if (!menu.contains(event.target)) menu.open = false; }));
+  document.addEventListener("click", dom.closeMenus);
 
   // A printed page is white.
   let before = null;
   window.addEventListener("beforeprint", () => {
     before = root.dataset.theme;
     paintIn("light");
+    current()?.print?.(true);
     document.dispatchEvent(new Event("layout"));
   });
-  window.addEventListener("afterprint", () => paintIn(before));
+  window.addEventListener("afterprint", () => {
+    current()?.print?.(false);
+    paintIn(before);
+  });
 
   // For tests, which compare sums with those of a command.
-  window.mostrace = { current, choice };
+  Object.assign(window, { mostrace: { current, choice } });
   await read();
   root.dataset.ready = "yes";
   performance.mark("mostrace:ready");

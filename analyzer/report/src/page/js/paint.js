@@ -1,18 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Draws bars, rugs and axes of time. It draws on a canvas, or on a pen that writes SVG.
+// Draws bars and axes of time on a canvas, for charts of many marks, or on a pen that writes SVG.
 "use strict";
 
 const paint = (() => {
-  const SCALES = ["linear", "root", "log"];
-  /** The part of the height that a value takes. */
-  const part = (value, most, scale) => {
-    if (value <= 0 || most <= 0) return 0;
-    if (scale === "linear") return value / most;
-    if (scale === "root") return Math.sqrt(value / most);
-    // Three orders of magnitude are visible.
-    return Math.max(0.02, 1 + Math.log10(value / most) / 3);
-  };
-
   let theme = null;
   /** The colours of the style sheet; they are read once for each theme. */
   const colours = () => {
@@ -20,8 +10,8 @@ const paint = (() => {
     if (theme?.name === name) return theme;
     const of = dom.variable;
     theme = {
-      name, kinds: Array.from({ length: 7 }, (_, at) => of(`--k${at}`)), flush: of("--flush"), discard: of("--discard"), ink: of("--ink"), soft: of("--soft"), line: of("--line"),
-      strong: of("--strong"), surface: of("--surface"), accent: of("--accent"), sans: of("--sans"), wait: Array.from({ length: 5 }, (_, at) => of(`--w${at}`)),
+      name, kinds: Array.from({ length: 8 }, (_, at) => of(`--k${at}`)), flush: of("--flush"), discard: of("--discard"), ink: of("--ink"), soft: of("--soft"), line: of("--line"),
+      strong: of("--strong"), surface: of("--surface"), accent: of("--accent"), sync: of("--sync"), bar: of("--measure"), sans: of("--sans"), wait: Array.from({ length: 5 }, (_, at) => of(`--w${at}`)),
     };
     return theme;
   };
@@ -34,7 +24,7 @@ const paint = (() => {
   };
 
   /** Draws bars of stacked colours from a base line up, or down. `box`: {x, width, base, height}. */
-  const stack = (pen, bins, from, count, wide, down, box, most, scale) => {
+  const stack = (pen, bins, from, count, wide, down, box, most) => {
     const { kinds } = colours();
     const stride = wide * 2;
     const step = box.width / count;
@@ -42,7 +32,7 @@ const paint = (() => {
       const at = (from + bin) * stride + (down ? wide : 0);
       const all = sum(bins, at, wide);
       if (all <= 0) continue;
-      const high = Math.max(1, part(all, most, scale) * box.height);
+      const high = Math.max(1, (all / most) * box.height);
       let y = box.base;
       for (let k = 0; k < wide; k += 1) {
         const value = bins[at + k];
@@ -66,34 +56,12 @@ const paint = (() => {
     return [up, down];
   };
 
-  /** Draws marks whose strength says how many there are. */
-  const rug = (pen, counts, box, colour) => {
-    const step = box.width / counts.length;
-    pen.fillStyle = colour;
-    for (let bin = 0; bin < counts.length; bin += 1) {
-      if (!counts[bin]) continue;
-      pen.globalAlpha = Math.min(1, 0.45 + counts[bin] / 12);
-      pen.fillRect(box.x + bin * step, box.y, Math.max(1.5, step), box.height);
-    }
-    pen.globalAlpha = 1;
-  };
-
-  /** Round moments of an interval, about `many` of them. */
-  const ticks = (from, to, many) => {
-    const least = (to - from) / Math.max(1, many);
-    const power = 10 ** Math.floor(Math.log10(Math.max(1, least)));
-    const step = [1, 2, 5, 10].map((by) => by * power).find((by) => by >= least) ?? least;
-    const all = [];
-    for (let at = Math.ceil(from / step) * step; at <= to; at += step) all.push(at);
-    return { step, all };
-  };
-
   /** Draws an axis of time below y, with lines through the chart above. */
   const axis = (pen, from, to, box, y, lines) => {
     const { soft, line, sans } = colours();
     pen.font = `11px ${sans}`;
     pen.textBaseline = "top";
-    const { step, all } = ticks(from, to, box.width / 90);
+    const { step, all } = chart.ticks(from, to, box.width / 90);
     for (const at of all) {
       const x = box.x + ((at - from) / (to - from)) * box.width;
       if (lines) {
@@ -108,5 +76,5 @@ const paint = (() => {
     pen.textAlign = "left";
   };
 
-  return { SCALES, part, colours, stack, most, sum, rug, ticks, axis };
+  return { colours, stack, most, sum, axis };
 })();

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Saves a chart as SVG or PNG, with its title and its source, and a table as CSV.
+// Saves a chart as SVG or PNG, with its title, its legend and its source, and a table as CSV.
 "use strict";
 
 const save = (() => {
   const { h, s, button } = dom;
-  const HEAD = 46;
-  const FOOT = 22;
+  const SVG = "http://www.w3.org/2000/svg";
 
   /** A pen that writes SVG, with the part of a canvas's pen that `paint` and the views use. */
   const svgPen = (width, height) => {
@@ -27,7 +26,6 @@ const save = (() => {
       arc: (x, y, r) => { path += `M${number(x - r)} ${number(y)}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0`; },
       stroke: () => root.append(s("path", { d: path, fill: "none", stroke: pen.strokeStyle, "stroke-width": pen.lineWidth })),
       fill: () => root.append(s("path", { d: path, fill: pen.fillStyle, "fill-opacity": pen.globalAlpha < 1 ? number(pen.globalAlpha) : null })),
-      translate: (x, y) => { pen.shift = [x, y]; },
     };
     return { root, pen };
   };
@@ -42,42 +40,79 @@ const save = (() => {
 
   const named = (title, end) => `${title.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "").slice(0, 60)}.${end}`;
 
-  /** Surrounds a chart with its title and its source, on a pen that is as wide. */
-  const framed = (pen, chart, draw) => {
-    const { ink, soft, surface, sans } = paint.colours();
-    pen.fillStyle = surface;
-    pen.fillRect(0, 0, chart.width, chart.height + HEAD + FOOT);
-    pen.fillStyle = ink;
-    pen.textBaseline = "top";
-    pen.font = `bold 15px ${sans}`;
-    pen.fillText(chart.title, 8, 8);
-    pen.fillStyle = soft;
-    pen.font = `11px ${sans}`;
-    pen.fillText(chart.note, 8, 28);
-    pen.fillText(chart.source, 8, chart.height + HEAD + 5);
-    draw();
+  /** What a saved picture has from the style sheet, which does not go with it. */
+  const STYLES = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "opacity", "font-size", "font-weight", "text-anchor"];
+  /** A copy of a node that is shown, which looks the same without the page.
+   * @param {SVGElement} node */
+  const copied = (node) => {
+    const copy = /** @type {SVGElement} */ (node.cloneNode(true));
+    const [from, to] = [[node, ...node.querySelectorAll("*")], [copy, ...copy.querySelectorAll("*")]];
+    from.forEach((one, at) => {
+      const computed = getComputedStyle(one);
+      for (const name of STYLES) to[at].setAttribute(name, computed.getPropertyValue(name));
+      for (const name of ["class", "tabindex", "role", "aria-label", "aria-hidden"]) to[at].removeAttribute(name);
+      if (one.tagName === "text") to[at].setAttribute("font-family", "sans-serif");
+    });
+    return copy;
   };
 
-  const svg = (chart) => {
-    const { root, pen } = svgPen(chart.width, chart.height + HEAD + FOOT);
-    framed(pen, chart, () => {
-      const inner = svgPen(chart.width, chart.height);
-      chart.draw(inner.pen, chart.width, chart.height);
-      root.append(s("g", { transform: `translate(0 ${HEAD})` }, [...inner.root.childNodes]));
-    });
-    download(named(chart.title, "svg"), new Blob([new XMLSerializer().serializeToString(root)], { type: "image/svg+xml" }));
+  /** Breaks a text into lines that are at most as wide.
+   * @param {string} text @param {number} width */
+  const lines = (text, width, size) => {
+    const out = [""];
+    for (const word of text.split(" ")) {
+      const longer = out[out.length - 1] ? `${out[out.length - 1]} ${word}` : word;
+      if (chart.measure(longer, size) <= width) out[out.length - 1] = longer;
+      else out.push(word);
+    }
+    return out.filter(Boolean);
   };
 
-  const png = (chart) => {
-    const ratio = 2;
-    const canvas = h("canvas", { width: chart.width * ratio, height: (chart.height + HEAD + FOOT) * ratio });
-    const pen = canvas.getContext("2d");
-    pen.scale(ratio, ratio);
-    framed(pen, chart, () => {
-      pen.translate(0, HEAD);
-      chart.draw(pen, chart.width, chart.height);
+  /** @typedef {{title: string, note?: string, source: string, warnings?: string[], legend?: string[][], node?: () => SVGElement, width?: number, height?: number,
+   * draw?: (pen: object, width: number, height: number) => void}} Picture */
+
+  /** A picture by itself: the chart below its title, its note, what the trace lacks and the legend, above its source.
+   * @param {Picture} of @returns {SVGElement} */
+  const picture = (of) => {
+    const { ink, soft, surface } = paint.colours();
+    const { root, pen } = of.node ? { root: copied(of.node()), pen: null } : svgPen(of.width, of.height);
+    const [width, height] = of.node ? ["width", "height"].map((name) => Number(root.getAttribute(name))) : [of.width, of.height];
+    if (pen) of.draw(pen, width, height);
+    const out = [];
+    let y = 8;
+    const say = (text, size, fill, weight = "normal") => lines(text, width - 16, size).forEach((line) => {
+      out.push(s("text", { x: 8, y: y + size, "font-family": "sans-serif", "font-size": size, "font-weight": weight, fill }, line));
+      y += Math.round(size * 1.4);
     });
-    canvas.toBlob((blob) => download(named(chart.title, "png"), blob));
+    say(of.title, 15, ink, "bold");
+    if (of.note) say(of.note, 11, soft);
+    (of.warnings ?? []).forEach((line) => say(`Incomplete: ${line}`, 11, dom.variable("--bad"), "bold"));
+    let x = 8;
+    for (const [colour, name] of of.legend ?? []) {
+      const wide = chart.measure(name, 11) + 32;
+      if (x > 8 && x + wide > width) [x, y] = [8, y + 16];
+      out.push(s("rect", { x, y: y + 2, width: 10, height: 10, fill: dom.variable(colour) }), s("text", { x: x + 15, y: y + 11, "font-family": "sans-serif", "font-size": 11, fill: ink }, name));
+      x += wide;
+    }
+    if (of.legend?.length) y += 20;
+    const top = y + 4;
+    const whole = top + height + 20;
+    return s("svg", { xmlns: SVG, width, height: whole, viewBox: `0 0 ${width} ${whole}` },
+      s("rect", { width, height: whole, fill: surface }), out, s("g", { transform: `translate(0 ${top})` }, [...root.childNodes]),
+      s("text", { x: 8, y: whole - 6, "font-family": "sans-serif", "font-size": 11, fill: soft }, of.source));
+  };
+  const serial = (of) => new XMLSerializer().serializeToString(picture(of));
+
+  const svg = (of) => download(named(of.title, "svg"), new Blob([serial(of)], { type: "image/svg+xml" }));
+
+  /** Draws the same picture twice as large. The page's policy allows images only of what the page has itself. */
+  const png = async (of) => {
+    const image = new Image();
+    image.setAttribute("src", `data:image/svg+xml;charset=utf-8,${encodeURIComponent(serial(of))}`);
+    await image.decode();
+    const canvas = h("canvas", { width: image.width * 2, height: image.height * 2 });
+    canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+    canvas.toBlob((blob) => download(named(of.title, "png"), blob));
   };
 
   const quoted = (value) => {
@@ -91,16 +126,23 @@ const save = (() => {
     .map((row) => row.map(quoted).join(",")).join("\n");
   const saveCsv = (table) => download(named(table.title, "csv"), new Blob([csv(table), "\n"], { type: "text/csv" }));
 
-  /** A menu of what can be saved. `chart()` and `table()` are asked when something is chosen; either may be missing. */
-  const menu = (what, { chart, table }) => {
+  /** A menu of what can be saved. `chart()` and `table()` are asked when something is chosen; either may be missing.
+   * @param {string} what @param {{chart?: () => Picture, table?: () => {title: string, columns: {name: string}[], rows: any[][]}}} of */
+  const menu = (what, { chart: of, table }) => {
+    // A chart of nothing has no picture.
+    const draw = (way) => {
+      close();
+      const is = of();
+      if (is.draw || is.node()) way(is);
+    };
     const close = () => { box.open = false; };
     const items = [
-      chart && button("Picture (SVG)", () => { close(); svg(chart()); }), chart && button("Picture (PNG)", () => { close(); png(chart()); }),
+      of && button("Picture (SVG)", () => draw(svg)), of && button("Picture (PNG)", () => draw(png)),
       table && button("All rows (CSV)", () => { close(); saveCsv(table()); }),
     ].filter(Boolean);
     const box = h("details", { class: "menu" }, h("summary", { "aria-label": `Save: ${what}` }, "Save"), h("div", {}, items));
     return box;
   };
 
-  return { menu, csv, svgPen };
+  return { menu, csv, svgPen, picture };
 })();

@@ -1,40 +1,42 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// One trace: its chips, the overview, the lanes, the tabs and the details.
+// One trace: the first screen, what is selected, the tabs and the details.
 "use strict";
 
 const sheet = (() => {
   const { h, button } = dom;
-  const TABS = [icicle, files, transactions, latency, durability, sizes];
-  const OPS = [["write", "written"], ["read", "read"], ["flush", "flush", "flushes asked for"], ["device_flush", "flush", "flushes executed"], ["discard", "discarded"]];
+  const TABS = [lanes, icicle, files, transactions, durability, latency, tracks, sizes];
+  /** What was done, in the words of the sums: [operation, whether bytes are told, one, many]. */
+  /** @type {[string, boolean, string, string?][]} */
+  const OPS = [["write", true, "written"], ["read", true, "read"], ["discard", true, "discarded"], ["flush", false, "flush asked for", "flushes asked for"], ["device_flush", false, "flush executed", "flushes executed"]];
 
   /** A panel with a title, tools, and what can be saved and looked at as a table. */
-  const panel = (desk, title, view, { tools = [], heading = "h2" } = {}) => {
+  const panel = (desk, title, view, { tools = [], end = null, heading = "h2" } = {}) => {
     const twin = h("div", { class: "twin", hidden: true });
     const chart = h("div", {}, view.element);
-    const toggle = view.table && button("Table", () => {
+    const isChart = !view.isTable;
+    const toggle = isChart && view.table && button("Table", () => {
       const is = twin.hidden;
       twin.hidden = !is;
       chart.hidden = is;
       toggle.setAttribute("aria-pressed", String(is));
-      twin.replaceChildren(is ? grid.draw(view.table(), { heading: null, pick: view.pick ? (row) => { toggle.click(); view.pick(row); } : null }) : "");
+      twin.replaceChildren(is ? grid.draw(view.table(), { heading: null, saves: false, pick: view.pick ? (row) => { toggle.click(); view.pick(row); } : null }) : "");
       if (!is) desk.redraw();
     }, { "aria-pressed": "false", class: "twin-of", title: "The same as a table (t)" });
-    return h("section", { class: "panel" }, h("div", { class: "tools" }, h(heading, {}, title), tools, h("span", { class: "end" }, toggle, view.chart || view.table ? save.menu(title, { chart: view.chart, table: view.table }) : null)), chart, twin);
+    return h("section", { class: "panel" }, h("div", { class: "tools" }, h(heading, {}, title), tools, h("span", { class: "end" }, end, toggle, isChart && (view.chart || view.table) ? save.menu(title, { chart: view.chart, table: view.table }) : null)), chart, twin);
   };
 
+  /** The sums of the selection, and its terms, each of which can be taken back. */
   const chips = (desk) => {
     const list = h("div", { class: "chips" });
-    const sums = h("p", { class: "sums" });
+    const sums = h("div", { class: "sums" });
     const light = () => {
       const { selection, result, store } = desk;
       const totals = store.totals(result);
-      const parts = [];
-      if (totals.write.requests) parts.push(`${format.bytes(totals.write.bytes)} written in ${format.some(totals.write.requests, "request")}`);
-      if (totals.read.requests) parts.push(`${format.bytes(totals.read.bytes)} read in ${format.some(totals.read.requests, "request")}`);
-      if (totals.flush.requests) parts.push(`${format.some(totals.flush.requests, "flush", "flushes")} asked for`);
-      if (totals.device_flush.requests) parts.push(`${format.some(totals.device_flush.requests, "flush", "flushes")} executed`);
-      if (totals.discard.requests) parts.push(`${format.bytes(totals.discard.bytes)} discarded in ${format.some(totals.discard.requests, "request")}`);
-      sums.textContent = parts.join(" · ") || "no request";
+      // What is summed can be selected: writes, reads, flushes.
+      const parts = OPS.filter(([op]) => totals[op].requests > 0).map(([op, isBytes, one, many]) => button(
+        isBytes ? `${format.bytes(totals[op].bytes)} ${one} in ${format.some(totals[op].requests, "request")}` : format.some(totals[op].requests, one, many),
+        (event) => desk.pick("op", op, event), { class: "sum", "aria-pressed": String(choice.has(selection, "op", op)), title: `Only these: ${op}` }));
+      sums.replaceChildren(...(parts.length ? parts : [selection.terms.length || selection.from !== null ? "Nothing in this trace matches this selection." : "no request"]));
       const [from, to] = desk.window();
       const all = [];
       if (selection.from !== null) all.push(button([`${format.moment(from, (to - from) / 50)} – ${format.moment(to, (to - from) / 50)}`, h("span", { "aria-hidden": "true" }, " ✕")], () => desk.during(null, null), { "aria-label": "All of the time again" }));
@@ -48,37 +50,22 @@ const sheet = (() => {
     return { element: h("div", { class: "chosen", role: "group", "aria-label": "Selection" }, sums, list), light };
   };
 
-  /** The header's buttons for operations. */
-  const operations = (desk, place) => {
-    const totals = desk.store.totals(desk.store.ask(choice.ALL));
-    const light = () => {
-      const buttons = OPS.filter(([op]) => totals[op].requests > 0).map(([op, word, many]) => {
-        const text = many ? `${format.count(totals[op].requests)} ${many}` : `${format.bytes(totals[op].bytes)} ${word}`;
-        return button(text, (event) => desk.pick("op", op, event), { "aria-pressed": String(choice.has(desk.selection, "op", op)), title: `Only these: ${op}` });
-      });
-      place.replaceChildren(...buttons);
-    };
-    return { light };
-  };
-
   /** Fills the article of a trace; returns its desk. */
   const draw = (article, data, opened, host) => {
     const place = article.querySelector(".desk");
-    if (data.counters) article.querySelector(".counters").append(grid.draw(grid.ofPage(data.counters)));
+    if (data.counters) host.who.querySelector(".counters").append(grid.draw(grid.ofPage(data.counters)));
     const it = desk.make(data, opened, host);
     it.details = details.make(it);
     if (data.is_empty) {
+      first.nothing(article, data, host.who);
       it.light = () => {};
       it.drawHeavy = () => {};
       it.drawLight = () => {};
       return it;
     }
-    const header = host.header();
-    const over = it.add(overview.make(it));
+    first.hero(it, article);
     const mine = it.add(chips(it));
-    it.add(operations(it, header.ops));
-    const programs = it.add(lanes.make(it));
-    const more = it.addResting(tracks.make(it));
+    const top = first.make(it, panel, mine.element);
     const views = TABS.map((tab) => tab.make(it));
     const bodies = h("div", { class: "tab-body", role: "tabpanel", tabindex: 0, id: `tab-body-${host.nth}` });
     const tabs = views.map((view, at) => button(view.name, () => it.tab(at), { role: "tab", "aria-selected": "false", "aria-controls": `tab-body-${host.nth}`, tabindex: -1 }));
@@ -91,7 +78,7 @@ const sheet = (() => {
         tab.setAttribute("aria-selected", String(nth === at));
         tab.setAttribute("tabindex", nth === at ? 0 : -1);
       });
-      bodies.replaceChildren(panel(it, views[at].title, views[at], { heading: "h3" }));
+      bodies.replaceChildren(panel(it, views[at].title, views[at], { heading: "h3", tools: views[at].tools }));
       bodies.setAttribute("aria-label", views[at].title);
       it.setHeavy(views[at]);
       if (!quiet) host.write();
@@ -104,14 +91,16 @@ const sheet = (() => {
       it.tab((it.tabAt + by + tabs.length) % tabs.length);
       tabs[it.tabAt].focus();
     } }, tabs);
-    it.show = (view) => it.tab(TABS.indexOf(view));
-    place.append(
-      h("div", { class: "main" },
-        h("div", { class: "sticky panel" }, mine.element, over.element),
-        panel(it, "Programs", programs, { tools: programs.tools }),
-        panel(it, "Also over time", more, { tools: more.tools }),
-        h("div", { class: "tabs" }, strip, bodies)),
-      it.details.element);
+    const at = TABS.indexOf(transactions);
+    it.transactions = views[at].show ? { ...views[at], show: (which) => { it.tab(at, true); views[at].show(which); bodies.scrollIntoView({ block: "nearest" }); } } : null;
+    const copy = dom.copier("Copy the command", () => it.command(it.by()), { title: "mostrace analyze … --where …, which prints these figures" });
+    // A printed page has all of them.
+    const printed = h("div", { class: "printed" });
+    it.print = (is) => {
+      printed.replaceChildren(...(is ? views.flatMap((view, nth) => (nth === it.tabAt ? [] : [panel(it, view.title, view, { heading: "h3", tools: view.tools })])) : []));
+      if (is) views.forEach((view) => view.draw());
+    };
+    place.append(...top, h("div", { class: "tabs" }, h("div", { class: "closer" }, h("b", {}, "Look closer"), strip, copy), bodies, printed), it.details.element);
     it.tab(0, true);
     it.light = it.drawLight;
     return it;

@@ -66,7 +66,7 @@ const sizes = (() => {
     const draw = () => {
       if (!store.summed) place.replaceChildren(...tables(desk).filter((table) => table.rows.length).map((table) => grid.draw(table)));
     };
-    return { name: "Sizes", title: "Sizes, order and rewrites", element: h("div", {}, place, h("div", { class: "tables" }, whole)), draw, by: "size" };
+    return { name: "Sizes", title: "Sizes, order and rewrites", element: h("div", {}, place, h("div", { class: "tables" }, whole)), draw, isTable: true, by: "size" };
   };
   return { make };
 })();

@@ -86,7 +86,7 @@ const store = (() => {
 
     /** Decides for each cell whether it belongs to a selection. `of` may be the cells of a smaller table, which lack some
      * dimensions; `ignored` lists the terms that it cannot decide. */
-    const decide = (selection, of = cells, knows = () => true) => {
+    const decide = (selection, of = cells, knows = (/** @type {string} */ _) => true) => {
       const ok = new Uint8Array(of.rows).fill(1);
       const ignored = [];
       const byDim = new Map();
@@ -129,8 +129,12 @@ const store = (() => {
       const { cell, bytes: of, requests } = rows;
       if (requests) for (let row = from; row < to; row += 1) { const c = cell[row]; if (ok[c]) { bytes[c] += of[row]; count[c] += requests[row]; } }
       else for (let row = from; row < to; row += 1) { const c = cell[row]; if (ok[c]) { bytes[c] += of[row]; count[c] += 1; } }
-      const what = metric(selection);
-      const value = what === "requests" ? count : what === "other bytes" ? bytes : bytes.map((sum, c) => (cells.op[c] === WRITE || cells.op[c] === READ ? sum : 0));
+      const some = (is) => { for (let c = 0; c < cells.rows; c += 1) if (is(c)) return true; return false; };
+      const moved = (c) => cells.op[c] === WRITE || cells.op[c] === READ;
+      let what = metric(selection);
+      // Where nothing was written or read, what else was done is measured.
+      if (what === "bytes" && !some((c) => bytes[c] > 0 && moved(c))) what = some((c) => bytes[c] > 0) ? "other bytes" : some((c) => count[c] > 0) ? "requests" : "bytes";
+      const value = what === "requests" ? count : what === "other bytes" ? bytes : bytes.map((sum, c) => (moved(c) ? sum : 0));
       return { selection, ok, from, to, bytes, count, value, metric: what };
     };
 
@@ -230,7 +234,7 @@ const store = (() => {
         slot[c] = !ok[c] || !counts ? -1 : op === READ ? wide + colour : colour;
       }
       const [first, last] = [after(rows.time, from), after(rows.time, to)];
-      const perUs = count / Math.max(1, to - from);
+      const length = Math.max(1, to - from) / count;
       const { cell, bytes, time, requests } = rows;
       const stride = wide * 2;
       for (const lane of lanes) {
@@ -240,7 +244,7 @@ const store = (() => {
           if (k < 0) continue;
           const l = lane[c];
           if (l < 0) continue;
-          const bin = Math.min(count - 1, ((time[row] - from) * perUs) | 0);
+          const bin = Math.min(count - 1, ((time[row] - from) / length) | 0);
           out[(l * count + bin) * stride + k] += what === "requests" ? (requests ? requests[row] : 1) : bytes[row];
         }
       }

@@ -1,29 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// More lanes on the window's axis: calls for durability, latencies, and the places on the disk.
+// Charts of many marks on the window's axis: calls for durability, latencies, and the places on the disk.
 "use strict";
 
 const tracks = (() => {
   const { h } = dom;
   const SYNCS = 34;
   const HEAT = 84;
-  const MAP = 110;
+  const MAP = 150;
+  /** The height of the axis of time. */
+  const FOOT = 18;
   /** The heat's lowest latency, µs, and its steps a doubling. */
   const STEPS = 3;
   const DOUBLINGS = 24;
 
   /** A track: its chart is painted by `paintOn(pen, width, window)`, which returns what `tell` and `click` need. */
-  const track = (desk, { title, height, paintOn, tell, click, note, aria }) => {
-    const chart = dom.canvas({ role: "img", "aria-label": aria });
+  const track = (desk, /** @type {{title: string, height: number, paintOn: Function, tell: Function, click?: Function, note: string, aria: string, legend?: () => string[][]}} */ { title, height, paintOn, tell, click, note, aria, legend }) => {
+    const canvas = dom.canvas({ role: "img", "aria-label": aria });
     const cross = h("div", { class: "cross", hidden: true });
-    const plot = h("div", { class: "plot" }, chart.element, cross);
+    const plot = h("div", { class: "plot" }, canvas.element, cross);
     const said = h("span", { class: "soft" }, note);
     const element = h("div", { class: "timed track" }, h("div", { class: "label" }, h("b", {}, title), said), plot);
     let width = 0;
     let seen = null;
+    const framed = (pen, w, from, to) => {
+      paint.axis(pen, from, to, { x: 0, width: w }, height + 1, 1);
+      return paintOn(pen, w, from, to);
+    };
     const light = () => {
       if (!width || element.hidden) return;
       const [from, to] = desk.window();
-      seen = paintOn(chart.size(width, height), width, from, to);
+      seen = framed(canvas.size(width, height + FOOT), width, from, to);
       if (seen?.said) said.textContent = seen.said;
     };
     dom.onWidth(plot, (now) => { width = now; if (desk.result) light(); });
@@ -32,7 +38,12 @@ const tracks = (() => {
       return [event.clientX - box.left, event.clientY - box.top];
     };
     desk.timed(plot, { cross, tell: (event, us) => (seen ? tell(seen, ...at(event), us) : null), click: click ? (event) => seen && click(seen, ...at(event)) : null });
-    return { element, light, title };
+    const of = () => ({
+      title: `${desk.sheet.name}: ${title.toLowerCase()}`, note: `${said.textContent}; ${desk.words()}`, source: desk.source(), warnings: desk.sheet.missing, legend: legend?.() ?? null, width: 1000, height: height + FOOT,
+      draw: (pen, w) => framed(pen, w, ...desk.window()),
+    });
+    element.querySelector(".label").append(save.menu(title, { chart: of }));
+    return { element, light, title, chart: of };
   };
 
   /** A cell's mark grows with the logarithm of its sum. */
@@ -48,7 +59,7 @@ const tracks = (() => {
     if (!rows.length) return null;
     const longest = rows.reduce((most, row) => Math.max(most, calls.took[row]), 0);
     const paintOn = (pen, w, from, to) => {
-      const { accent, strong } = paint.colours();
+      const { sync, strong } = paint.colours();
       const bars = [];
       let mine = 0;
       const x = (us) => ((us - from) / (to - from)) * w;
@@ -59,8 +70,8 @@ const tracks = (() => {
         if (start < from - longest || start + calls.took[row] < from) continue;
         // Those of others are pale: what they force out may be anybody's.
         const is = durability.passes(desk, row);
-        mine += is;
-        pen.fillStyle = is ? accent : strong;
+        if (is) mine += 1;
+        pen.fillStyle = is ? sync : strong;
         pen.globalAlpha = is ? 1 : 0.45;
         const level = Math.max(0, [0, 1, 2, 3].findIndex((one) => (filled[one] ?? -Infinity) <= start));
         filled[level] = start + calls.took[row];
@@ -74,7 +85,7 @@ const tracks = (() => {
     };
     const find = (seen, x, y) => seen.bars.findLast((bar) => x >= bar.x - 2 && x <= bar.x + bar.w + 2 && Math.abs(y - bar.y - 3) < 6);
     return track(desk, {
-      title: "Waiting for durability", height: SYNCS, paintOn, note: "", aria: "Calls for durability over time; the tab Durability has them as a table",
+      title: "Calls over time", height: SYNCS, paintOn, note: "", aria: "Calls for durability over time; the table below has them",
       tell: (seen, x, y) => {
         const bar = find(seen, x, y);
         if (!bar) return null;
@@ -101,10 +112,10 @@ const tracks = (() => {
         high = Math.max(high, step);
         most = Math.max(most, counts[at]);
       });
-      const { accent, soft, sans, line } = paint.colours();
+      const { bar, soft, sans, line } = paint.colours();
       if (low > high) return { said: "no request with a known latency" };
       const tall = HEAT / (high - low + 1);
-      pen.fillStyle = accent;
+      pen.fillStyle = bar;
       for (let step = low; step <= high; step += 1) {
         for (let column = 0; column < columns; column += 1) {
           const value = counts[step * columns + column];
@@ -127,7 +138,7 @@ const tracks = (() => {
       return { counts, columns, low, tall, from, to, said: `time ↑ (log) from Q to C; darker: more${ignored.length ? ". Of a summed-up trace it does not obey programs and files" : ""}` };
     };
     return track(desk, {
-      title: "Latency of requests", height: HEAT, paintOn, note: "", aria: "Latencies over time; the tab Latency has them as a table",
+      title: "Latency over time", height: HEAT, paintOn, note: "", aria: "Latencies over time; the table below has their percentiles",
       tell: (seen, x, y, us) => {
         if (!seen.counts) return null;
         const step = seen.low + Math.floor((HEAT - y) / seen.tall);
@@ -190,7 +201,7 @@ const tracks = (() => {
       return { sums, columns, from, to, colour };
     };
     return track(desk, {
-      title: "Places on the disk", height, paintOn, note: "sectors ↓; a line is a part of the disk that was not touched", aria: "Places on the disk over time, written and read",
+      title: "Places on the disk", height, paintOn, legend: () => store.words.colours.slice(0, 6).map((name, k) => [`--k${k}`, name]), note: "sectors ↓; a line is a part of the disk that was not touched", aria: "Places on the disk over time, written and read",
       tell: (seen, x, py, us) => {
         const line = [...Array(lines).keys()].findLast((one) => y(one) <= py) ?? 0;
         const band = bands.findLast((one) => one.row <= line) ?? bands[0];
@@ -202,18 +213,11 @@ const tracks = (() => {
     });
   };
 
-  /** The lanes, with a button for each that shows or hides it. */
+  /** A tab of its own for the places on the disk. */
   const make = (desk) => {
-    const all = [syncs(desk), latency(desk), places(desk)].filter(Boolean);
-    const buttons = all.map((one) => {
-      const toggle = dom.button(one.title, () => {
-        one.element.hidden = !one.element.hidden;
-        toggle.setAttribute("aria-pressed", String(!one.element.hidden));
-        one.light();
-      }, { "aria-pressed": "true" });
-      return toggle;
-    });
-    return { element: h("div", { class: "tracks" }, all.map((one) => one.element)), light: () => all.forEach((one) => one.light()), tools: [h("div", { class: "row options", role: "group", "aria-label": "More lanes" }, buttons)] };
+    const one = places(desk);
+    if (!one) return { name: "Places", title: "Places on the disk", element: h("p", { class: "note" }, "No place on the disk was written or read."), draw: () => {}, by: "class,kind" };
+    return { name: "Places", title: "Places on the disk", element: h("div", {}, one.element, h("p", { class: "note" }, "Darker: more bytes. The table “Hottest ranges” in the tab Sizes has the places that were written most.")), draw: one.light, by: "class,kind" };
   };
-  return { make };
+  return { make, syncs, latency };
 })();

@@ -8,7 +8,7 @@ const transactions = (() => {
   const HEIGHT = 190;
   const FOOT = 18;
 
-  const quantile = (sorted, part) => sorted[Math.max(0, Math.ceil(sorted.length * part) - 1)];
+  const { quantile } = waits;
 
   const make = (desk) => {
     const { store } = desk;
@@ -18,11 +18,10 @@ const transactions = (() => {
       const why = store.tables.calls ? "The system calls of this trace show no transaction of SQLite." : "This trace has no system calls, which show transactions.";
       return { name: "Transactions", title: "Transactions of SQLite", element: h("p", { class: "note" }, why), draw: () => {}, by: "cause_database" };
     }
-    let known = null;
-    const waiting = () => { known ??= waits.all(store); return known; };
-    const chart = dom.canvas({ role: "img", "aria-label": "Transactions by start and duration; the table has them all" });
+    const waiting = () => waits.known(store);
+    const canvas = dom.canvas({ role: "img", "aria-label": "Transactions by start and duration; the table has them all" });
     const cross = h("div", { class: "cross", hidden: true });
-    const plot = h("div", { class: "plot" }, chart.element, cross);
+    const plot = h("div", { class: "plot" }, canvas.element, cross);
     const label = h("div", { class: "label" });
     const legend = h("ul", { class: "legend" });
     const words0 = h("p", { class: "note" });
@@ -32,19 +31,6 @@ const transactions = (() => {
     let bounds = [1, 1];
     let chosen = -1;
 
-    const apps = store.apps;
-    /** Transactions that begin in the window and whose process and database are selected. */
-    const selected = () => {
-      const [from, to] = desk.window();
-      const passes = (at) => desk.selection.terms.every(({ dim, value, not }) => {
-        const who = table.who[at];
-        const is = { app: () => apps.names[apps.of[who]] === value, proc: () => words.whos[who].name === value }[dim];
-        return is ? is() !== not : true;
-      });
-      const out = [];
-      for (let at = 0; at < table.rows; at += 1) if (table.start[at] + table.took[at] >= from && table.start[at] < to && passes(at)) out.push(at);
-      return out;
-    };
     const y = (took) => {
       const [low, high] = bounds;
       return HEIGHT - 6 - (Math.log(Math.max(1, took) / low) / Math.log(high / low)) * (HEIGHT - 14);
@@ -76,7 +62,7 @@ const transactions = (() => {
         pen.strokeRect(x(table.start[chosen]) - 4, y(table.took[chosen]) - 6, Math.max(size, (table.took[chosen] / (to - from)) * w) + 8, 12);
       }
     };
-    const redraw = () => width && paintOn(chart.size(width, HEIGHT + FOOT), width);
+    const redraw = () => width && paintOn(canvas.size(width, HEIGHT + FOOT), width);
     dom.onWidth(plot, (now) => { width = now; if (desk.result) redraw(); });
 
     const nearest = (event) => {
@@ -99,14 +85,16 @@ const transactions = (() => {
       return [h("b", {}, words.about.databases[table.database[at]] ?? "a database"), h("div", {}, `${format.us(table.took[at])} from ${format.moment(table.start[at])}`),
         ...sumsOf(at).map((value, kind) => (value > 0 ? h("div", {}, h("span", { class: `swatch wait-${kind}` }), ` ${waits.KINDS[kind]} ${format.us(value)}`) : null))];
     };
-    desk.timed(plot, { tell, cross, click: (event) => { const at = nearest(event); if (at >= 0) show(at); } });
+    desk.timed(plot, { tell, cross, click: (event) => { const at = nearest(event); if (at >= 0) desk.openTransaction(at); } });
 
+    /** Opens one, which an address may name that is not there. */
     const show = (at) => {
+      if (!(at >= 0 && at < table.rows)) return;
       chosen = at;
       detail.replaceChildren(waterfall.draw(desk, at, {
         next: (by) => {
           const place = shown.indexOf(chosen) + by;
-          if (shown[place] !== undefined) show(shown[place]);
+          if (shown[place] !== undefined) desk.openTransaction(shown[place]);
         },
       }));
       redraw();
@@ -115,12 +103,12 @@ const transactions = (() => {
       const rows = shown.map((at) => Object.assign([words.about.databases[table.database[at]] ?? "not known", words.whos[table.who[at]].name, table.start[at], table.took[at], ...sumsOf(at)], { at }));
       return { title: "Transactions", columns: [{ name: "database", unit: "text" }, { name: "process", unit: "text" }, { name: "start", unit: "moment" }, { name: "took", unit: "us", bar: true, sum: true }, ...waits.KINDS.map((name) => ({ name, unit: "us", sum: true }))], rows };
     };
-    const slowest = button("Show the slowest", () => { if (shown.length) show(shown.reduce((best, at) => (table.took[at] > table.took[best] ? at : best))); });
+    const slowest = button("Show the slowest", () => { if (shown.length) desk.openTransaction(shown.reduce((best, at) => (table.took[at] > table.took[best] ? at : best))); });
     const draw = () => {
-      shown = selected();
+      shown = waits.selected(desk);
       const times = Float64Array.from(shown, (at) => table.took[at]).sort();
       bounds = times.length ? [Math.max(1, times[0] * 0.8), Math.max(2, times[times.length - 1] * 1.2)] : [1, 10];
-      const sums = waits.KINDS.map((_, kind) => shown.reduce((all, at) => all + waiting().sums[at * waits.KINDS.length + kind], 0));
+      const sums = waits.sumsOf(store, shown);
       const whole = sums.reduce((all, value) => all + value, 0);
       legend.replaceChildren(...sums.map((value, kind) => (value > 0 ? h("li", {}, h("span", { class: `swatch wait-${kind}` }), ` ${waits.KINDS[kind]} `, h("span", { class: "soft" }, `${format.us(value)} · ${format.percent(value, whole)}`)) : null)).filter(Boolean));
       // Bytes of the processes that made them, not of all.
@@ -138,11 +126,11 @@ const transactions = (() => {
       redraw();
     };
     return {
-      name: "Transactions", title: "Transactions of SQLite", draw, table: list, pick: (row) => show(row.at), by: "cause_database",
+      name: "Transactions", title: "Transactions of SQLite", draw, table: list, pick: (row) => desk.openTransaction(row.at), by: "cause_database",
       element: h("div", {}, words0, h("div", { class: "timed" }, label, plot), legend, detail),
-      chart: () => ({ title: `${desk.sheet.name}: transactions`, note: `start and duration; ${desk.words()}`, source: desk.source(), width: 1000, height: HEIGHT + FOOT, draw: (pen, w) => paintOn(pen, w) }),
+      chart: () => ({ title: `${desk.sheet.name}: transactions`, note: `start and duration; ${desk.words()}`, source: desk.source(), warnings: desk.sheet.missing, legend: waits.KINDS.map((name, kind) => [`--w${kind}`, `waits for ${name}`]), width: 1000, height: HEIGHT + FOOT, draw: (pen, w) => paintOn(pen, w) }),
       show,
     };
   };
-  return { make, quantile };
+  return { make };
 })();

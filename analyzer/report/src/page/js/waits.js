@@ -111,5 +111,42 @@ const waits = (() => {
   /** The same of several calls, added up. */
   const partsOfAll = (calls, rows) => rows.reduce((all, row) => partsOf(calls, row).map((value, at) => value + all[at]), PARTS.map(() => 0));
 
-  return { KINDS, PARTS, pieces, sums, of, all, partsOf, partsOfAll };
+  /** What all transactions of a trace waited for, which takes a pass over its rows. */
+  const remembered = new WeakMap();
+  const known = (theStore) => {
+    if (!remembered.has(theStore)) remembered.set(theStore, all(theStore));
+    return remembered.get(theStore);
+  };
+
+  /** The transactions that touch the window and whose process is selected. */
+  const selected = (desk) => {
+    const { store: theStore } = desk;
+    const table = theStore.tables.transactions;
+    if (!table) return [];
+    const [from, to] = desk.window();
+    const { apps, words } = theStore;
+    const tests = desk.selection.terms.flatMap(({ dim, value, not }) => {
+      const label = { app: (who) => apps.names[apps.of[who]], proc: (who) => words.whos[who].name }[dim];
+      return label ? [(who) => (label(who) === value) !== not] : [];
+    });
+    const out = [];
+    for (let at = 0; at < table.rows; at += 1) {
+      if (table.start[at] + table.took[at] >= from && table.start[at] < to && tests.every((test) => test(table.who[at]))) out.push(at);
+    }
+    return out;
+  };
+  /** What several transactions waited for, by kind. */
+  const sumsOf = (theStore, some) => {
+    const { sums: of } = known(theStore);
+    return KINDS.map((_, kind) => some.reduce((sum, at) => sum + of[at * KINDS.length + kind], 0));
+  };
+  /** The one whose duration is in the middle.
+   * @param {number[]} some */
+  const median = (theStore, some) => {
+    const { took } = theStore.tables.transactions;
+    return [...some].sort((a, b) => took[a] - took[b])[Math.max(0, Math.ceil(some.length / 2) - 1)] ?? -1;
+  };
+  const quantile = (sorted, part) => sorted[Math.max(0, Math.ceil(sorted.length * part) - 1)];
+
+  return { known, selected, sumsOf, median, quantile, KINDS, PARTS, pieces, sums, of, all, partsOf, partsOfAll };
 })();

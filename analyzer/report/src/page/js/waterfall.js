@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// One transaction: what it waited for at each moment, its calls, and what the device did meanwhile. Requests of a lane that
-// touch are drawn as one, and none is left out.
+// One transaction: its calls above, and what the device did meanwhile below. Requests of a lane that touch are drawn as one,
+// and none is left out.
 "use strict";
 
 const waterfall = (() => {
-  const { h, button } = dom;
-  const ROW = 20;
-  const HEAD = 4;
+  const { h, s, button } = dom;
+  const [TOP, FOOT] = [2, 20];
+  const [LOW, HIGH] = [15, 30];
+  /** The most lanes of a brief one: of calls, and of requests. */
+  const BRIEF = [6, 5];
 
   /** Bars that touch, or are nearer than half a pixel, become one: [{from, to, items}]. */
   const merged = (items, near) => {
@@ -21,99 +23,137 @@ const waterfall = (() => {
     return out;
   };
 
-  /** The lanes of a transaction: {name, bars: [{from, to, colour, items}]}. */
-  const lanesOf = (desk, one, near) => {
+  /** @typedef {{from: number, to: number, device?: number, call?: number, row?: number}} Item
+   *  @typedef {{name: string, group: number, fill: string, strong: boolean, items: Item[]}} Lane */
+
+  /** The lanes of a transaction: calls, what the device did for it, and what it did for others.
+   * @returns {Lane[]} */
+  const lanesOf = (desk, one, brief) => {
     const { store } = desk;
-    const { words, rows, cells } = store;
+    const { words, rows, cells, ops } = store;
     const { calls } = store.tables;
+    const durable = new Set(words.about.durable);
     const lanes = new Map();
-    const lane = (name, order) => {
-      if (!lanes.has(name)) lanes.set(name, { name, order, items: [] });
-      return lanes.get(name).items;
+    const add = (name, group, fill, strong, item) => {
+      if (!lanes.has(`${group} ${name}`)) lanes.set(`${group} ${name}`, { name, group, fill, strong, items: [] });
+      lanes.get(`${group} ${name}`).items.push(item);
     };
     for (const row of one.calls) {
-      const name = words.about.calls[calls.call[row]];
       const file = words.files[calls.file[row]];
-      const from = calls.start[row];
-      lane(`${name} ${file ? file.split("/").pop() : ""}`, 0).push({ from, to: from + calls.took[row], call: row, fill: words.about.durable.includes(calls.call[row]) ? "accent" : "strong" });
+      const is = durable.has(calls.call[row]);
+      add(`${words.about.calls[calls.call[row]]} ${file ? file.split("/").pop() : ""}`, 0, is ? "ink" : "fill-call", is, { from: calls.start[row], to: calls.start[row] + calls.took[row], call: row });
     }
     for (const row of one.rows) {
       const c = rows.cell[row];
       const layer = words.layers[cells.layer[c]];
+      // A flush is of the device, whoever asked for it.
       const mine = cells.who[c] === one.who || layer.op !== null;
-      const name = mine ? (layer.op ? layer.name : `${words.ops[cells.op[c]]} ${layer.name}`) : "for others";
+      const read = cells.op[c] === ops.READ ? "reads: " : "";
       const end = rows.time[row];
-      lane(name, mine ? 1 : 2).push({ from: end - Math.max(0, rows.wait[row] - 1), to: end, row, fill: mine ? layer.colour : "strong" });
+      const wait = Math.max(0, rows.wait[row] - 1);
+      const item = { from: end - wait, device: end - wait + Math.max(0, rows.queue[row] - 1), to: end, row };
+      const fill = layer.op === "device_flush" || layer.op === "flush" ? "fill-flush" : `fill-${layer.colour}`;
+      add(mine ? `${read}${layer.name}` : "for others", mine ? 1 : 2, mine ? fill : "fill-call", false, item);
     }
-    return [...lanes.values()].sort((a, b) => a.order - b.order || a.items[0].from - b.items[0].from).map(({ name, items }) => ({ name, bars: merged(items, near), items }));
+    const all = [...lanes.values()].sort((a, b) => a.group - b.group || a.items[0].from - b.items[0].from);
+    if (!brief) return all;
+    // What does not fit is drawn together: the shortest calls, the lanes with the fewest requests.
+    const shortened = (group, most, name) => {
+      const mine = all.filter((lane) => (group === 0 ? lane.group === 0 : lane.group > 0));
+      if (mine.length <= most) return mine;
+      const weight = (lane) => lane.items.reduce((sum, { from, to }) => sum + to - from, lane.strong ? 1e9 : 0);
+      const kept = new Set([...mine].sort((a, b) => weight(b) - weight(a)).slice(0, most - 1));
+      const rest = mine.filter((lane) => !kept.has(lane));
+      return [...mine.filter((lane) => kept.has(lane)), { name, group, fill: "fill-call", strong: false, items: rest.flatMap(({ items }) => items) }];
+    };
+    return [...shortened(0, BRIEF[0], "other calls"), ...shortened(1, BRIEF[1], "other requests")];
   };
 
-  const draw = (desk, at, { next }) => {
+  /** Draws a transaction; a brief one has at most some lanes and a fixed height. */
+  const svg = (desk, one, w, { brief = false, height = 0 } = {}) => {
     const { store } = desk;
-    const { words } = store;
-    const { calls, transactions: table } = store.tables;
-    const one = waits.of(store, at);
-    const chart = dom.canvas({ role: "img", "aria-label": `A transaction of ${format.us(one.to - one.from)}; the table has its calls and requests` });
-    const plot = h("div", { class: "plot" }, chart.element);
-    const labels = h("div", { class: "labels" });
-    let hits = [];
-    const paintOn = (pen, w) => {
-      const colours = paint.colours();
-      const span = Math.max(1, one.to - one.from);
-      const x = (us) => ((us - one.from) / span) * w;
-      hits = [];
-      const bar = (from, to, y, fill, what) => {
-        const left = Math.max(0, x(from));
-        const wide = Math.max(1.5, Math.min(w, x(to)) - left);
-        pen.fillStyle = fill;
-        pen.fillRect(left, y, wide, ROW - 5);
-        hits.push({ x: left, y, w: wide, what });
-      };
-      one.pieces.forEach((piece) => bar(piece.from, piece.to, HEAD, colours.wait[piece.kind], [h("b", {}, waits.KINDS[piece.kind]), ` ${format.us(piece.to - piece.from)}`]));
-      const all = lanesOf(desk, one, (span / w) * 0.5);
-      all.forEach(({ name, bars }, nth) => {
-        const y = HEAD + (nth + 1) * ROW;
-        pen.fillStyle = colours.line;
-        pen.fillRect(0, y - 3, w, 1);
-        for (const group of bars) {
-          const { fill } = group.items[0];
-          const says = [h("b", {}, name), h("div", {}, `${format.us(group.to - group.from)} from ${format.us(group.from - one.from)}`), group.items.length > 1 ? h("div", {}, `${format.some(group.items.length, "part")} of requests or calls`) : group.items[0].row !== undefined ? details.short(store.row(group.items[0].row)) : h("div", {}, format.bytes(calls.bytes[group.items[0].call]))];
-          bar(group.from, group.to, y, typeof fill === "number" ? colours.kinds[fill] : colours[fill], says);
-          hits[hits.length - 1].row = group.items.length === 1 ? group.items[0].row : undefined;
-        }
-      });
-      const bottom = HEAD + (all.length + 1) * ROW;
-      paint.axis(pen, 0, span, { x: 0, width: w }, bottom, 0);
-      return all;
+    const { calls } = store.tables;
+    const lanes = lanesOf(desk, one, brief);
+    const extra = brief ? 0 : 1;
+    const tall = brief ? Math.max(LOW, Math.min(HIGH, (height - TOP - FOOT) / lanes.length)) : 20;
+    const whole = TOP + (lanes.length + extra) * tall + FOOT;
+    const left = Math.min(w * 0.4, Math.max(60, ...lanes.map((lane) => chart.measure(lane.name, 11, lane.strong ? "bold" : "normal"))) + 10);
+    const x = chart.linear([one.from, Math.max(one.to, one.from + 1)], [left, w - 10]);
+    const near = ((one.to - one.from) / (w - left)) * 0.5;
+    const fit = chart.fitter();
+    const round = (value) => Math.round(value * 10) / 10;
+    const bar = (from, to, y, cls, tip, pick) => {
+      const [a, b] = [Math.max(left, x(from)), Math.min(w - 10, x(to))];
+      return s("rect", { x: round(a), y: round(y + 2), width: round(Math.max(1.5, b - a)), height: round(tall - 5), rx: 1.5, class: cls, onpointermove: (event) => desk.tip(tip, event), onpointerleave: () => desk.tip(null), onclick: pick ?? null });
     };
-    const heightOf = () => HEAD + (lanesOf(desk, one, 0).length + 1) * ROW + 18;
-    dom.onWidth(plot, (width) => {
-      const all = paintOn(chart.size(width, heightOf()), width);
-      labels.replaceChildren(h("div", { class: "step" }, h("b", {}, "waits for")), ...all.map(({ name, items }) => h("div", { class: "step", title: name }, dom.shorten(name, 30), items.length > 1 ? h("span", { class: "soft" }, ` ${format.count(items.length)}`) : null)));
+    const tip = (name, group) => {
+      const [item] = group.items;
+      const rows = new Set(group.items.map(({ row }) => row));
+      return [h("b", {}, name), h("div", {}, `${format.us(group.to - group.from)} from ${format.us(group.from - one.from)}`),
+        group.items.length > 1 ? h("div", {}, `${format.some(rows.size, "part")} of requests or calls`) : item.row !== undefined ? details.short(store.row(item.row)) : calls.bytes[item.call] ? h("div", {}, format.bytes(calls.bytes[item.call])) : null];
+    };
+    const out = [];
+    const textIn = (from, to, y, on) => {
+      const words = format.us(to - from);
+      if (x(to) - x(from) > chart.measure(words, 11) + 10) out.push(s("g", { class: on }, chart.text(x(from) + 5, y + tall / 2 + 3.5, words, { class: "small" })));
+    };
+    if (extra) {
+      out.push(chart.text(left - 7, TOP + tall / 2 + 4, "waits for", { "text-anchor": "end", class: "small strong" }));
+      one.pieces.forEach((piece) => out.push(bar(piece.from, piece.to, TOP, `fill-wait-${piece.kind}`, [h("b", {}, waits.KINDS[piece.kind]), ` ${format.us(piece.to - piece.from)}`])));
+    }
+    lanes.forEach((lane, nth) => {
+      const y = TOP + (nth + extra) * tall;
+      const first = nth > 0 && lanes[nth - 1].group === 0 && lane.group > 0;
+      if (nth || extra) out.push(s("line", { class: first ? "split" : "rule", x1: 0, x2: w, y1: round(y - 0.5), y2: round(y - 0.5) }));
+      out.push(chart.text(left - 7, y + tall / 2 + 3, fit(lane.name, left - 8, 11, lane.strong ? "bold" : "normal"), { "text-anchor": "end", "data-name": lane.name, class: `small${lane.strong ? " strong" : ""}` }));
+      for (const group of merged(lane.items, near)) {
+        const pick = group.items.length > 1 ? null : group.items[0].row !== undefined ? () => desk.openRequest(group.items[0].row) : () => desk.details.call(group.items[0].call);
+        const queued = group.items.some(({ device, from }) => device > from);
+        out.push(bar(group.from, group.to, y, `${lane.fill}${queued ? " pale" : ""}`, tip(lane.name, group), pick));
+        if (queued) merged(group.items.map((item) => ({ ...item, from: item.device })), near).forEach((part) => out.push(bar(part.from, part.to, y, lane.fill, tip(lane.name, group), pick)));
+        if (lane.strong) textIn(group.from, group.to, y, "on-ink");
+        if (lane.fill === "fill-flush" && !queued) textIn(group.from, group.to, y, "on-6");
+      }
     });
-    const hit = (event) => {
-      const { left, top } = plot.getBoundingClientRect();
-      const [x, y] = [event.clientX - left, event.clientY - top];
-      return hits.findLast((box) => x >= box.x - 1 && x <= box.x + box.w + 1 && y >= box.y && y <= box.y + ROW - 4);
-    };
-    plot.addEventListener("pointermove", (event) => desk.tip(hit(event)?.what ?? null, event));
-    plot.addEventListener("pointerleave", () => desk.tip(null));
-    plot.addEventListener("click", (event) => { const row = hit(event)?.row; if (row !== undefined) desk.details.request(row); });
-    const sums = [...one.sums].map((value, kind) => (value > 0 ? `${waits.KINDS[kind]} ${format.us(value)}` : null)).filter(Boolean).join(", ");
-    const durable = one.calls.filter((row) => words.about.durable.includes(calls.call[row]));
-    const parts = waits.partsOfAll(calls, durable).map((us, part) => (us > 0 ? `${waits.PARTS[part]} ${format.us(us)}` : null)).filter(Boolean).join(", ");
-    const list = () => ({
+    const time = chart.ticks(0, one.to - one.from, Math.max(2, (w - left) / 80));
+    out.push(chart.bottom((value) => x(one.from + value), time, whole - FOOT, (value) => format.us(value), [left - 10, w]));
+    return chart.root(w, whole, `A transaction of ${format.us(one.to - one.from)}; the table has its calls and requests`, {}, out);
+  };
+
+  /** Its calls and requests as a table. */
+  const tableOf = (desk, one) => {
+    const { store } = desk;
+    const { calls } = store.tables;
+    const { words } = store;
+    return {
       title: "Calls and requests of a transaction", columns: [{ name: "what", unit: "text" }, { name: "file", unit: "text" }, { name: "start", unit: "us" }, { name: "took", unit: "us", bar: true }, { name: "bytes", unit: "bytes", sum: true }, { name: "process", unit: "text" }],
       rows: [
         ...one.calls.map((row) => [`${words.about.calls[calls.call[row]]}()`, words.files[calls.file[row]], calls.start[row] - one.from, calls.took[row], calls.bytes[row], words.whos[calls.who[row]].name]),
         ...one.rows.map((row) => { const is = store.row(row); return [`${is.op} ${is.layer.part ?? is.layer.name}`, is.file, is.time - (is.wait ?? 0) - one.from, is.wait, is.bytes, is.who]; }),
       ].sort((a, b) => a[2] - b[2]),
-    });
+    };
+  };
+  const LEGEND = [["--sync", "calls for durability"], ["--call", "other calls, and requests for others"]];
+  const pictureOf = (desk, one, node) => ({
+    title: `${desk.sheet.name}: a transaction of ${format.us(one.to - one.from)}`, note: "pale: in the queue, not yet in the device", legend: LEGEND, source: desk.source(), warnings: desk.sheet.missing, node,
+  });
+
+  /** A transaction with its words and its buttons, below the picture of all. */
+  const draw = (desk, at, { next }) => {
+    const { store } = desk;
+    const { words } = store;
+    const { calls, transactions: table } = store.tables;
+    const one = waits.of(store, at);
+    const plot = h("div", { class: "fall" });
+    dom.onWidth(plot, (width) => plot.replaceChildren(svg(desk, one, width)));
+    const sums = [...one.sums].map((value, kind) => (value > 0 ? `${waits.KINDS[kind]} ${format.us(value)}` : null)).filter(Boolean).join(", ");
+    const durable = one.calls.filter((row) => words.about.durable.includes(calls.call[row]));
+    const parts = waits.partsOfAll(calls, durable).map((us, part) => (us > 0 ? `${waits.PARTS[part]} ${format.us(us)}` : null)).filter(Boolean).join(", ");
     return h("section", { class: "transaction" },
       h("div", { class: "head" }, h("h3", {}, `${words.about.databases[table.database[at]] ?? "A database"}: ${format.us(one.to - one.from)} at ${format.moment(one.from)}`),
-        button("‹ earlier", () => next(-1)), button("later ›", () => next(1)), button("Select its time", () => desk.during(one.from, one.to + 1)), save.menu("this transaction", { table: list, chart: () => ({ title: `Transaction of ${format.us(one.to - one.from)}`, note: sums, source: desk.source(), width: 1000, height: heightOf(), draw: (pen, w) => paintOn(pen, w) }) })),
-      h("p", { class: "note" }, `It waited for: ${sums}. ${parts ? `Its ${format.some(durable.length, "call")} for durability waited for: ${parts}. ` : ""}${format.some(one.calls.length, "call")}, ${format.some(one.rows.length, "part")} of requests, whoever they were for.`),
-      h("div", { class: "timed" }, labels, plot));
+        button("‹ earlier", () => next(-1)), button("later ›", () => next(1)), button("Select its time", () => desk.during(one.from, one.to + 1)), save.menu("this transaction", { table: () => tableOf(desk, one), chart: () => pictureOf(desk, one, () => plot.querySelector("svg")) })),
+      h("p", { class: "note" }, `It waited for: ${sums}. ${parts ? `Its ${format.some(durable.length, "call")} for durability waited for: ${parts}. ` : ""}${format.some(one.calls.length, "call")}, ${format.some(one.rows.length, "part")} of requests, whoever they were for. Pale: not yet in the device.`),
+      plot);
   };
-  return { draw, merged };
+  return { draw, svg, tableOf, pictureOf, merged };
 })();

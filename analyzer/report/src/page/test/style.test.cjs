@@ -26,8 +26,8 @@ const light = variables(":root");
 const themes = { light, dark: { ...light, ...variables(':root[data-theme="dark"]') } };
 for (const [name, of] of Object.entries(themes)) {
   test(`${name}: colours of charts are told from their ground`, () => {
-    const charts = Object.keys(of).filter((one) => /^[kw]\d$/.test(one)).concat("flush", "discard", "accent", "less", "more", "strong");
-    assert.ok(charts.length >= 18);
+    const charts = Object.keys(of).filter((one) => /^[kw]\d$/.test(one)).concat("flush", "discard", "accent", "less", "more", "strong", "sync", "call", "measure");
+    assert.ok(charts.length >= 22);
     for (const one of charts) assert.ok(contrast(of[one], of.surface) >= 3, `--${one} ${contrast(of[one], of.surface).toFixed(2)}`);
   });
   test(`${name}: texts can be read`, () => {
@@ -35,9 +35,29 @@ for (const [name, of] of Object.entries(themes)) {
     for (const text of ["good", "bad", "unsure"]) assert.ok(contrast(of[text], of[`${text}-ground`]) >= 4.5, text);
     // The names in boxes.
     const dark = name === "dark";
-    for (let k = 0; k < 7; k += 1) {
-      const text = !dark && [0, 2, 4, 6].includes(k) ? "#ffffff" : "#0b0d0f";
+    for (let k = 0; k < 8; k += 1) {
+      const text = !dark && [0, 2, 4, 6, 7].includes(k) ? "#ffffff" : "#0b0d0f";
       assert.ok(contrast(text, of[`k${k}`]) >= 4.5, `text on --k${k} ${contrast(text, of[`k${k}`]).toFixed(2)}`);
+    }
+    for (let w = 0; w < 5; w += 1) {
+      const text = !dark && [1, 2].includes(w) ? "#ffffff" : "#0b0d0f";
+      assert.ok(contrast(text, of[`w${w}`]) >= 4.5, `text on --w${w} ${contrast(text, of[`w${w}`]).toFixed(2)}`);
     }
   });
 }
+
+test("a colour has one meaning", () => {
+  // A flush is one, whether it is a block's kind or what is waited for.
+  const same = [["k6", "flush", "w2"], ["k7", "discard"]];
+  const of = themes.light;
+  const names = Object.keys(of).filter((one) => /^([kw]\d|flush|discard|less|more|sync|call|measure)$/.test(one));
+  const meaning = (name) => same.find((all) => all.includes(name))?.[0] ?? name;
+  for (const theme of Object.values(themes)) {
+    const by = new Map();
+    for (const name of names) {
+      const known = by.get(theme[name]);
+      assert.ok(known === undefined || known === meaning(name) || (known === "call" && name === "strong"), `${name} looks like ${known}`);
+      by.set(theme[name], meaning(name));
+    }
+  }
+});
