@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The target of a process: a file, an SQLite database, or the files of a directory.
 
-use super::answer::is_part;
-use super::{Label, Totals};
+use mostrace_trace::answer::is_part;
 use mostrace_trace::attribute::{HashMap, HashSet};
+use mostrace_trace::sums::{Label, Totals};
 use mostrace_trace::tally::Tally;
 
 /// A file or directory is named from the second share on, with `mostly` below the first, per cent.
@@ -90,7 +90,7 @@ fn largest<'a>(all: impl Iterator<Item = (&'a str, u64)>) -> Option<(&'a str, u6
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tables::Groups;
+    use mostrace_trace::sums::Groups;
 
     fn words(files: &[(&str, &str, u64)], whole: u64) -> String {
         let label = |word: &str| match word {

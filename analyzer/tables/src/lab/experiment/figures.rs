@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::analysis::{Analysis, Error};
 use crate::lab::budget::{Measured, Parts};
-use crate::tables::{Grouping, Groups, Label};
+use crate::tables::{Grouping, all_summed};
+use mostrace_trace::sums::Label;
 use mostrace_trace::transactions::{Sure, Transactions};
 
 /// The unit by which figures are divided.
@@ -66,7 +67,7 @@ impl Figures {
         databases.retain(|database| database.tgid != recorder);
         let measured = Measured::new(&analysis.facts, manifest, &databases)?;
         let groupings = [&["cause_op", "cause_role"][..], &["class"]].map(Grouping::by);
-        let sums = Groups::several(&analysis.facts, &groupings, None)?;
+        let sums = all_summed(&analysis.facts, &groupings, None)?;
         let [groups, classes] = &sums[..] else {
             return Ok(Figures::default());
         };
