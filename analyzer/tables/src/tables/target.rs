@@ -90,15 +90,13 @@ fn largest<'a>(all: impl Iterator<Item = (&'a str, u64)>) -> Option<(&'a str, u6
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mostrace_trace::sums::Groups;
 
     fn words(files: &[(&str, &str, u64)], whole: u64) -> String {
         let label = |word: &str| match word {
             "" => Label::Empty,
             word => Label::Text(word.to_owned()),
         };
-        let mut groups = Groups::default();
-        groups.groups = files
+        let groups = files
             .iter()
             .map(|(file, database, bytes)| {
                 let totals = Totals {
@@ -108,8 +106,8 @@ mod tests {
                 let labels = ["app:7", file, database];
                 (labels.map(label).to_vec(), totals)
             })
-            .collect();
-        let rows = groups.groups.iter().filter_map(row);
+            .collect::<Vec<_>>();
+        let rows = groups.iter().filter_map(row);
         Targets::new(rows.map(|(_, row)| row)).words(whole)
     }
 

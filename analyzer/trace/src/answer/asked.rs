@@ -46,11 +46,13 @@ mod tests {
             };
             (labels.to_vec(), totals)
         };
-        let mut layers = Groups::default();
-        layers.groups = vec![
-            row("data", "regular", contents),
-            row("metadata", "inode_table", metadata),
-        ];
+        let layers = Groups {
+            groups: vec![
+                row("data", "regular", contents),
+                row("metadata", "inode_table", metadata),
+            ],
+            ..Groups::default()
+        };
         let asked = Asked {
             writes,
             bytes,

@@ -106,12 +106,14 @@ mod tests {
             write_bytes,
             ..Totals::default()
         };
-        let mut groups = Groups::default();
-        groups.groups = rows
-            .iter()
-            .map(|(labels, bytes)| (labels.map(label).to_vec(), totals(*bytes)))
-            .collect();
-        groups.total = totals(rows.iter().map(|(_, bytes)| bytes).sum());
+        let each = rows.iter();
+        let groups = Groups {
+            groups: each
+                .map(|(labels, bytes)| (labels.map(label).to_vec(), totals(*bytes)))
+                .collect(),
+            total: totals(rows.iter().map(|(_, bytes)| bytes).sum()),
+            ..Groups::default()
+        };
         let part = |part: &Part| {
             let because = part.because.as_deref().unwrap_or("");
             format!("{} {} {because}", part.percent, part.layer)
