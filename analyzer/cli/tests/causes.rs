@@ -1172,8 +1172,8 @@ proptest! {
             top: None,
  every: None,
         });
-        let whole = mostrace_tables::tables::Groups::new(&analysis.facts, by[0].clone(), None).unwrap();
-        let several = mostrace_tables::tables::Groups::several(&analysis.facts, &by, None).unwrap();
+        let whole = mostrace_tables::tables::summed(&analysis.facts, by[0].clone(), None).unwrap();
+        let several = mostrace_tables::tables::all_summed(&analysis.facts, &by, None).unwrap();
         let tree = mostrace_tables::tables::tree::Tree::new(&analysis.facts, &[], "ext4", None).unwrap();
         prop_assert_eq!(tree.leaves(), whole.total.write_bytes);
         let owners: u64 = tree.owners.iter().map(|owner| owner.totals.flushes).sum();
@@ -1182,7 +1182,7 @@ proptest! {
         prop_assert_eq!(&several[0].groups, &whole.groups);
         for (groups, name) in several.iter().zip(groupings) {
             prop_assert_eq!(groups.total, whole.total, "{}", name);
-            let sum = |field: fn(&mostrace_tables::tables::Totals) -> u64| {
+            let sum = |field: fn(&mostrace_trace::sums::Totals) -> u64| {
                 groups.groups.iter().map(|(_, totals)| field(totals)).sum::<u64>()
             };
             prop_assert_eq!(sum(|t| t.write_bytes), whole.total.write_bytes, "{}", name);

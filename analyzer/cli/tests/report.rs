@@ -14,7 +14,7 @@ use mostrace_bundle::entry::{CallKind, NONE, Origin};
 use mostrace_bundle::{Counter, Counters};
 use mostrace_tables::analysis::{Analysis, Options};
 use mostrace_tables::facts::Column;
-use mostrace_tables::tables::{Grouping, Groups};
+use mostrace_tables::tables::{Grouping, summed};
 use mostrace_trace::causes::Sharing;
 use run::{mostrace, sample};
 use scene::{CallOf, JBD2, SQLITE, SYNC, Scene, Thread, WRITE, saved};
@@ -164,7 +164,7 @@ fn has_every_byte_once(path: &str) {
             top: None,
             every: None,
         };
-        let groups = Groups::new(&facts, grouping, None).unwrap();
+        let groups = summed(&facts, grouping, None).unwrap();
         let word = |row| {
             let word = packed.word(row, of, words);
             let word = if of == "who" {

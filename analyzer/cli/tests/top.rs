@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use mostrace_bundle::Bundle;
 use mostrace_tables::analysis::{Analysis, Options};
-use mostrace_tables::tables::{Grouping, Groups};
+use mostrace_tables::tables::{Grouping, summed};
 use mostrace_trace::live::{Line, View, Views, follow};
 use run::{program, say, succeeds};
 use rustix::process::{Pid, Signal, kill_process};
@@ -166,7 +166,7 @@ fn held(segment: &Path) -> [u64; 3] {
         top: None,
         every: None,
     };
-    let totals = Groups::new(&analysis.facts, grouping, None).unwrap().total;
+    let totals = summed(&analysis.facts, grouping, None).unwrap().total;
     let asked = analysis.databases().unwrap();
     let asked = asked.iter().map(|database| database.total().bytes).sum();
     [totals.write_bytes, totals.flushes, asked]

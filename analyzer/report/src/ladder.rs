@@ -5,8 +5,8 @@
 use mostrace_bundle::Manifest;
 use serde::Serialize;
 
-use mostrace_tables::tables::Totals;
-use mostrace_tables::tables::answer::Answer;
+use mostrace_trace::answer::Answer;
+use mostrace_trace::sums::Totals;
 use mostrace_trace::tally::sum;
 use mostrace_trace::transactions::{Database, Transactions, are_calls_whole};
 

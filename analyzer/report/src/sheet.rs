@@ -11,13 +11,13 @@ use super::grid::Grid;
 use super::ladder::Ladder;
 use mostrace_tables::analysis::Analysis;
 use mostrace_tables::facts::Column;
-use mostrace_tables::tables::answer::Answer;
 use mostrace_tables::tables::calls;
 use mostrace_tables::tables::diff::Side;
 use mostrace_tables::tables::sizes::{self, Sizes};
 use mostrace_tables::tables::summary;
-use mostrace_tables::tables::{Grouping, Groups, about, locality};
+use mostrace_tables::tables::{Grouping, about, for_the_answer, locality, summed};
 use mostrace_tables::tables::{Table, numbers, texts};
+use mostrace_trace::answer::Answer;
 use mostrace_trace::transactions::Transactions;
 
 /// A page cannot be made.
@@ -121,7 +121,7 @@ impl Sheet {
         let filesystem = filesystem.map_or("the filesystem", |f| f.kind.as_str());
         let filesystem = mostrace_trace::text::escape(filesystem.as_bytes());
         let databases = analysis.databases()?;
-        let total = Groups::new(facts, Grouping::by(&[]), None)?.total;
+        let total = summed(facts, Grouping::by(&[]), None)?.total;
         let Data { packed, is_summed } = data(analysis, &filesystem)?;
         let sizes = is_summed.then(|| Sizes::new(facts, None)).transpose()?;
         let transactions = Transactions::new(manifest, &databases);
@@ -139,7 +139,7 @@ impl Sheet {
         let rewrites = Column::all_of(&["class", "role"]);
         let name = about::name(path, manifest);
         let is_empty = facts.requests() == 0;
-        let (answer, _) = Answer::new(facts, manifest, &databases, None, 0)?;
+        let answer = Answer::of(&for_the_answer(facts, None)?, manifest, &databases);
         let ladder = Ladder::new(&answer, manifest, &databases, &total);
         let missing = match trust {
             Trust::Incomplete => trust_why.clone(),

@@ -9,9 +9,9 @@ use serde::Serialize;
 
 use super::colour::Colour;
 use mostrace_tables::facts::row;
-use mostrace_tables::tables::Label;
-use mostrace_tables::tables::layer::Layer;
 use mostrace_trace::attribute::{Op, SUBMITTER};
+use mostrace_trace::sums::Label;
+use mostrace_trace::sums::layer::Layer;
 use mostrace_trace::tally::Tally;
 
 /// Stands for a code that has no number yet.

@@ -4,7 +4,7 @@
 //! ```
 //! use mostrace_tables::analysis::{Analysis, Options};
 //! use mostrace_tables::facts::Column;
-//! use mostrace_tables::tables::{Grouping, Groups};
+//! use mostrace_tables::tables::{Grouping, summed};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sample-traces");
@@ -13,7 +13,7 @@
 //! let analysis = Analysis::open(&path, &Options::default())?;
 //! let role = Column::find("role").expect("is in the catalogue");
 //! let grouping = Grouping { by: vec![role], top: None, every: None };
-//! let roles = Groups::new(&analysis.facts, grouping, None)?;
+//! let roles = summed(&analysis.facts, grouping, None)?;
 //! for (labels, totals) in &roles.groups {
 //!     println!("{:?} {}", labels[0].text(), totals.write_bytes);
 //! }

@@ -9,14 +9,19 @@
 //! 4. [`causes`] finds who caused each row, by system calls, jbd2's handles and f2fs's checkpoints.
 //! 5. [`pipeline`] is the loop over 2 to 4, for saved traces and for live ones ([`live`]). [`transactions`] counts what
 //!    applications committed, by their system calls.
+//! 6. [`answer`] says in three facts what a trace shows, given the [`sums`] of its rows. [`origins`] number the names of several
+//!    recordings together.
 #![forbid(unsafe_code)]
 
+pub mod answer;
 pub mod attribute;
 pub mod blktrace;
 pub mod causes;
 pub mod live;
+pub mod origins;
 pub mod pipeline;
 pub mod recording;
+pub mod sums;
 pub mod symbols;
 pub mod tally;
 pub mod text;

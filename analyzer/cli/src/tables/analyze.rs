@@ -8,9 +8,11 @@ use mostrace_bundle::units;
 use mostrace_tables::analysis::Analysis;
 use mostrace_tables::export::{Format, Output, to_text, to_value};
 use mostrace_tables::facts::{Column, Filter, catalogue};
+use mostrace_tables::tables::groups::table_of;
 use mostrace_tables::tables::summary::{Summary, Trace};
-use mostrace_tables::tables::{Grouping, Groups, Table, Totals, about, percentiles, waits};
+use mostrace_tables::tables::{Grouping, Table, about, percentiles, summed, waits};
 use mostrace_trace::recording::Recording;
+use mostrace_trace::sums::Totals;
 use mostrace_trace::transactions::Transactions;
 use serde_json::{Map, Value, json};
 
@@ -150,7 +152,7 @@ impl Analyze {
                 true => percentiles::table(&facts, &by, self.top, filter)?,
                 false => {
                     let (top, every) = (self.top, self.every);
-                    Groups::new(&facts, Grouping { by, top, every }, filter)?.table()?
+                    table_of(&summed(&facts, Grouping { by, top, every }, filter)?)?
                 }
             };
             return self.put(table, &mut out);

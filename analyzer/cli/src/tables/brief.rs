@@ -3,8 +3,8 @@
 
 use mostrace_tables::analysis::Analysis;
 use mostrace_tables::facts::Filter;
-use mostrace_tables::tables::answer::{Answer, Destination, percent, size};
-use mostrace_tables::tables::{about, summary};
+use mostrace_tables::tables::{about, for_the_answer, summary};
+use mostrace_trace::answer::{Answer, Destination, percent, size};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Number of programs, files and layers that are shown.
@@ -32,13 +32,12 @@ pub fn text(
     let width = width.unwrap_or(WIDTH);
     let mut lines = analysis.warnings.clone();
     let databases = analysis.databases()?;
-    let (answer, destinations) = Answer::new(
-        &analysis.facts,
+    let (groups, manifest) = (
+        for_the_answer(&analysis.facts, filter)?,
         analysis.manifest(),
-        &databases,
-        filter,
-        MOST,
-    )?;
+    );
+    let answer = Answer::of(&groups, manifest, &databases);
+    let destinations = Answer::destinations(&groups, manifest, MOST);
     let whole = about::whole(analysis.recordings(), &analysis.warnings);
     match filter {
         None => lines.extend(answer.lines(whole.as_deref())),

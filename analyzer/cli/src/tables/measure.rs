@@ -11,7 +11,8 @@ use mostrace_capture::{FreshKind, Operations, Options, User, aside, prepare};
 use mostrace_tables::analysis::Analysis;
 use mostrace_tables::export::Output;
 use mostrace_tables::lab::budget::{Judgement, Limits, Runs, report};
-use mostrace_tables::tables::answer::Answer;
+use mostrace_tables::tables::for_the_answer;
+use mostrace_trace::answer::Answer;
 use mostrace_trace::causes::Sharing;
 use mostrace_trace::transactions::Transactions;
 use serde_json::{Value, json};
@@ -270,7 +271,8 @@ impl Told {
 fn answer(analysis: &Analysis) -> anyhow::Result<Answer> {
     let manifest = analysis.manifest();
     let databases = analysis.databases()?;
-    Ok(Answer::new(&analysis.facts, manifest, &databases, None, 0)?.0)
+    let groups = for_the_answer(&analysis.facts, None)?;
+    Ok(Answer::of(&groups, manifest, &databases))
 }
 
 /// Records CMD on the chosen filesystem; returns its exit status.

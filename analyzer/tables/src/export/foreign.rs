@@ -21,9 +21,10 @@ use super::perfetto;
 use super::requests::{self, Request};
 use crate::analysis::Analysis;
 use crate::facts::Facts;
-use crate::tables::{Grouping, Groups, Label};
+use crate::tables::{Grouping, summed};
 use mostrace_trace::attribute::Op;
 use mostrace_trace::recording;
+use mostrace_trace::sums::Label;
 use mostrace_trace::tally::Tally;
 
 /// A format of another tool.
@@ -195,7 +196,7 @@ fn folded(facts: &Facts, out: &mut Output) -> Result<()> {
         "kind",
         "home_kind",
     ];
-    let groups = Groups::new(facts, Grouping::by(&CAUSED), None)?;
+    let groups = summed(facts, Grouping::by(&CAUSED), None)?;
     let mut stacks: Vec<(String, u64)> = Vec::new();
     for (labels, totals) in groups.groups.iter().filter(|(_, t)| t.write_bytes > 0) {
         let frames = labels.iter().zip(CAUSED).filter_map(|(label, column)| {

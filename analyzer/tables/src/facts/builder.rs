@@ -7,11 +7,11 @@ use mostrace_bundle::{Manifest, Packages};
 use polars::prelude::PolarsResult;
 
 use super::batches::{Batches, ROOM};
-use super::origins::{Origin, Origins};
 use super::rewrites::{Locality, Rewrites};
 use super::{Facts, stored};
 use mostrace_trace::attribute::{Loops, Names, Request, Row};
 use mostrace_trace::causes::{Cause, Verdicts};
+use mostrace_trace::origins::{Origin, Origins};
 
 /// Rows of a batch: so many that a batch's fixed cost does not matter.
 const BATCH: usize = 1 << 18;

@@ -10,8 +10,8 @@ use std::ops::Range;
 
 use mostrace_map::class::Kind;
 
-use super::origins::Base;
 use mostrace_trace::attribute::{FileId, Op, Request, Row};
+use mostrace_trace::origins::Base;
 use mostrace_trace::tally::Tally;
 
 /// Sectors of a block, which is a page: the unit that SQLite and the filesystems write.

@@ -5,9 +5,9 @@ use polars::prelude::{
     Column, DataFrame, IdxCa, IdxSize, IntoColumn, NamedFrom, PolarsResult, Series,
 };
 
-use super::origins::Base;
 use super::stored::{bits, column as at};
 use mostrace_trace::causes::Share;
+use mostrace_trace::origins::Base;
 
 const ROW: &str = "_row";
 const BITS: &str = "_share_bits";

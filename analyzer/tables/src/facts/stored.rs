@@ -8,13 +8,13 @@ use mostrace_map::ELSEWHERE;
 use mostrace_map::class::{Kind, Provenance};
 
 use super::field::Field;
-use super::origins::Base;
 use super::rewrites::Rewrites;
 use super::shares::Shares;
 use super::values::Values;
 use mostrace_trace::attribute::{FileId, Request, Row};
 use mostrace_trace::blktrace::action;
 use mostrace_trace::causes::{CauseId, Known, Verdicts};
+use mostrace_trace::origins::Base;
 use mostrace_trace::tally::Tally;
 
 /// Stands for an unknown value in columns of 64 bits.

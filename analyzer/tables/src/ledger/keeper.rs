@@ -13,13 +13,13 @@ use mostrace_map::class::Kind;
 use super::hour::{Figures, Gap, Hour, Key, Reading, since};
 use super::uid_io::UidIo;
 use crate::facts::package;
-use crate::tables::Label;
-use crate::tables::layer::Layer;
 use mostrace_trace::attribute::role::{Roles, database_of};
 use mostrace_trace::attribute::{FileId, HashMap, Op, ProcessId, Registry, Task, called};
 use mostrace_trace::causes::{Cause, CauseId, Verdicts, asks};
 use mostrace_trace::live::{Fold, Paths};
 use mostrace_trace::pipeline::{Pipeline, Step};
+use mostrace_trace::sums::Label;
+use mostrace_trace::sums::layer::Layer;
 use mostrace_trace::tally::Tally;
 use mostrace_trace::text::escape;
 

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use mostrace_bundle::Manifest;
 
-use super::Totals;
 use mostrace_trace::recording::Recording;
+use mostrace_trace::sums::Totals;
 use mostrace_trace::text::{escape, size as decimal};
 
 /// Returns a trace's name: its label, or its file's name without the extension.

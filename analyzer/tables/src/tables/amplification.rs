@@ -5,7 +5,9 @@ use mostrace_bundle::Manifest;
 use mostrace_bundle::health::MEDIA_BYTES_WRITTEN;
 use mostrace_bundle::manifest::Payload;
 
-use super::{Groups, Result, Table, Totals, numbers, percent, ratio, reals, texts};
+use super::groups::labels_of;
+use super::{Result, Table, numbers, percent, ratio, reals, texts};
+use mostrace_trace::sums::{Groups, Totals};
 use mostrace_trace::transactions::Count;
 
 /// Returns the bytes at each level, their ratios, and the bytes per transaction. If the number of transactions is a lower
@@ -50,7 +52,7 @@ pub fn shares(payload: &Payload, transactions: Count, groups: &Groups) -> Result
         reals(name, groups.sums().map(move |t| ratio(f(t), whole)))
     };
     let transactions = transactions.least;
-    let mut columns = groups.labels();
+    let mut columns = labels_of(groups);
     columns.extend([
         numbers("write_bytes", groups.sums().map(|t| Some(t.write_bytes))),
         reals(

@@ -9,9 +9,10 @@ use mostrace_bundle::Manifest;
 use polars::prelude::col;
 use serde_json::{Value, json};
 
-use super::answer::size;
-use super::{Grouping, Groups, Label, Result};
+use super::{Grouping, Result, all_summed, summed};
 use crate::facts::{Column, Facts, Filter, Part, Rows};
+use mostrace_trace::answer::size;
+use mostrace_trace::sums::{Groups, Label};
 use mostrace_trace::text::grouped;
 use mostrace_trace::transactions::Database;
 
@@ -62,7 +63,7 @@ impl Charged {
             _ if !is_shared => Ok(all(Counted::All)),
             None => Ok(all(Counted::Undivided)),
             filter => {
-                let sums = Groups::new(facts, Grouping::by(&[OF_COMMAND]), None)?;
+                let sums = summed(facts, Grouping::by(&[OF_COMMAND]), None)?;
                 let bytes = |of: Option<&str>| {
                     let label = |(labels, _): &&(Vec<Label>, _)| {
                         labels.first().and_then(Label::text).as_deref() == of
@@ -85,7 +86,7 @@ impl Charged {
     /// # Errors
     /// Returns an error if a temporary file cannot be read.
     pub fn groups(&self, facts: &Facts, groupings: &[Grouping]) -> Result<Vec<Groups>> {
-        let mut all = Groups::several(facts, groupings, self.filter.as_ref())?;
+        let mut all = all_summed(facts, groupings, self.filter.as_ref())?;
         if let Counted::OfCommand { others_flushes, .. } = self.counted {
             for groups in &mut all {
                 // The device's own flushes have no class, file or cause, so that they are one group.

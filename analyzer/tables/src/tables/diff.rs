@@ -9,12 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use mostrace_bundle::Manifest;
 use polars::prelude::{Column as Values, IntoColumn, NamedFrom, Series};
 
-use super::answer::size;
 use super::charged::{Charged, Counted};
-use super::layer::{self, Layer};
 use super::summary::{Section, section};
-use super::{Grouping, Groups, Label, Result, Table, Totals, numbers, ratio, reals, texts};
+use super::{Grouping, Result, Table, numbers, ratio, reals, texts};
 use crate::facts::Facts;
+use mostrace_trace::answer::size;
+use mostrace_trace::sums::layer::{self, Layer};
+use mostrace_trace::sums::{Groups, Label, Totals};
 use mostrace_trace::tally::Tally;
 use mostrace_trace::text::grouped;
 use mostrace_trace::transactions::{Count, Database, Source, Transactions};

@@ -11,49 +11,15 @@ use polars::prelude::{
     NewChunkedArray, UnionArgs, col, concat, len,
 };
 
-use super::totals::{FIELDS, Sort, Totals};
 use super::{Result, Table, numbers, texts};
 use crate::facts::catalogue::{self, Key};
 use crate::facts::field::Field;
 use crate::facts::row::{Words, code, flag};
 use crate::facts::{Column, Facts, Filter, Part, Rows, bits, stored_column};
+use mostrace_trace::answer;
 use mostrace_trace::attribute::Op;
+use mostrace_trace::sums::{FIELDS, Groups, Label, Sort, Totals};
 use mostrace_trace::tally::{Tally, sum};
-
-/// The label of a group in one column.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Label {
-    /// A number.
-    Id(u64),
-    /// A word.
-    Text(String),
-    /// The value is unknown or does not apply.
-    Empty,
-    /// All remaining groups, of which there are this many.
-    Rest(usize),
-}
-
-impl Label {
-    /// Returns the label as text; None for an empty cell.
-    pub fn text(&self) -> Option<String> {
-        match self {
-            Label::Id(id) => Some(id.to_string()),
-            Label::Text(text) => Some(text.clone()),
-            Label::Empty => None,
-            Label::Rest(groups) => Some(format!("({groups} others)")),
-        }
-    }
-}
-
-/// Rows summed by one or more columns; the group with the most bytes comes first.
-#[derive(Clone, Debug, Default)]
-pub struct Groups {
-    by: Vec<&'static str>,
-    /// A label for each column of `by`, and the sums.
-    pub groups: Vec<(Vec<Label>, Totals)>,
-    /// The sums of all rows.
-    pub total: Totals,
-}
 
 /// The columns by which rows are grouped.
 #[derive(Clone)]
@@ -92,84 +58,82 @@ impl Grouping {
     }
 }
 
-impl Groups {
-    /// Sums the rows that pass the filter.
-    ///
-    /// # Errors
-    /// Returns an error if a temporary file cannot be read or the filter does not fit its columns.
-    pub fn new(facts: &Facts, grouping: Grouping, filter: Option<&Filter>) -> Result<Groups> {
-        let mut all = Groups::several(facts, &[grouping], filter)?;
-        Ok(all.pop().unwrap_or_default())
-    }
+/// Sums the rows that pass the filter.
+///
+/// # Errors
+/// Returns an error if a temporary file cannot be read or the filter does not fit its columns.
+pub fn summed(facts: &Facts, grouping: Grouping, filter: Option<&Filter>) -> Result<Groups> {
+    let mut all = all_summed(facts, &[grouping], filter)?;
+    Ok(all.pop().unwrap_or_default())
+}
 
-    /// Sums the rows by several groupings in one pass.
-    ///
-    /// # Errors
-    /// Fails as [`Groups::new`] does.
-    pub fn several(
-        facts: &Facts,
-        groupings: &[Grouping],
-        filter: Option<&Filter>,
-    ) -> Result<Vec<Groups>> {
-        let by = groupings.iter().flat_map(|g| g.by.iter().copied());
-        let rows = rows_of(by.clone(), filter);
-        let every = groupings.iter().find_map(|grouping| grouping.every);
-        let keys = Keys::new(facts, by).with_times(facts, every);
-        let mut sums: Vec<Sums> = groupings
-            .iter()
-            .map(|grouping| Sums::new(grouping.names().map(str::to_owned).collect()))
-            .collect();
-        let mut total = Sums::new(Vec::new());
-        for view in facts.view(keys.columns(), Part::Any, filter, rows) {
-            let batch = view?.collect()?.lazy();
-            let whole = batch.clone().filter(col(WHOLE));
-            // Requests with a single row can be summed for any grouping.
-            let whole = counted(whole, &keys.all(), rows).collect()?;
-            let spanning = batch.filter(col(WHOLE).not()).collect()?;
-            for sums in sums.iter_mut().chain([&mut total]) {
-                sums.add(&whole, &spanning)?;
-            }
+/// Sums the rows by several groupings in one pass.
+///
+/// # Errors
+/// Fails as [`summed`] does.
+pub fn all_summed(
+    facts: &Facts,
+    groupings: &[Grouping],
+    filter: Option<&Filter>,
+) -> Result<Vec<Groups>> {
+    let by = groupings.iter().flat_map(|g| g.by.iter().copied());
+    let rows = rows_of(by.clone(), filter);
+    let every = groupings.iter().find_map(|grouping| grouping.every);
+    let keys = Keys::new(facts, by).with_times(facts, every);
+    let mut sums: Vec<Sums> = groupings
+        .iter()
+        .map(|grouping| Sums::new(grouping.names().map(str::to_owned).collect()))
+        .collect();
+    let mut total = Sums::new(Vec::new());
+    for view in facts.view(keys.columns(), Part::Any, filter, rows) {
+        let batch = view?.collect()?.lazy();
+        let whole = batch.clone().filter(col(WHOLE));
+        // Requests with a single row can be summed for any grouping.
+        let whole = counted(whole, &keys.all(), rows).collect()?;
+        let spanning = batch.filter(col(WHOLE).not()).collect()?;
+        for sums in sums.iter_mut().chain([&mut total]) {
+            sums.add(&whole, &spanning)?;
         }
-        let total = total.finish()?.total();
-        sums.into_iter()
-            .zip(groupings)
-            .map(|(sums, grouping)| {
-                let mut groups = sums.finish()?.labelled(facts, &keys, grouping, filter)?;
-                groups.total = total;
-                Ok(groups)
-            })
-            .collect()
     }
+    let total = total.finish()?.total();
+    sums.into_iter()
+        .zip(groupings)
+        .map(|(sums, grouping)| {
+            let mut groups = sums.finish()?.labelled(facts, &keys, grouping, filter)?;
+            groups.total = total;
+            Ok(groups)
+        })
+        .collect()
+}
 
-    /// Returns the groups as a table, whose last row is the total.
-    ///
-    /// # Errors
-    /// Never fails, because no column occurs twice in a grouping.
-    pub fn table(&self) -> Result<Table> {
-        let mut columns = self.labels();
-        for (name, field) in FIELDS {
-            columns.push(numbers(name, self.sums().map(|t| Some(field(t)))));
-        }
-        Table::with_total(columns)
-    }
+/// Sums the rows that pass the filter as the [answer] needs them.
+///
+/// # Errors
+/// Fails as [`summed`] does.
+pub fn for_the_answer(facts: &Facts, filter: Option<&Filter>) -> Result<Vec<Groups>> {
+    all_summed(facts, &answer::GROUPINGS.map(Grouping::of), filter)
+}
 
-    /// Returns the columns of labels; the first column ends with `total`.
-    pub(super) fn labels(&self) -> Vec<Values> {
-        let column = |(at, name): (usize, &&'static str)| {
-            let total = (at == 0).then(|| "total".to_owned());
-            let labels = self.groups.iter().map(|(labels, _)| labels[at].text());
-            texts(name, labels.chain([total]))
-        };
-        self.by.iter().enumerate().map(column).collect()
+/// Returns the groups as a table, whose last row is the total.
+///
+/// # Errors
+/// Never fails, because no column occurs twice in a grouping.
+pub fn table_of(groups: &Groups) -> Result<Table> {
+    let mut columns = labels_of(groups);
+    for (name, field) in FIELDS {
+        columns.push(numbers(name, groups.sums().map(|t| Some(field(t)))));
     }
+    Table::with_total(columns)
+}
 
-    /// Returns the sums of the groups, then the total.
-    pub fn sums(&self) -> impl Iterator<Item = &Totals> {
-        self.groups
-            .iter()
-            .map(|(_, totals)| totals)
-            .chain([&self.total])
-    }
+/// Returns the columns of labels; the first column ends with `total`.
+pub(super) fn labels_of(groups: &Groups) -> Vec<Values> {
+    let column = |(at, name): (usize, &&'static str)| {
+        let total = (at == 0).then(|| "total".to_owned());
+        let labels = groups.groups.iter().map(|(labels, _)| labels[at].text());
+        texts(name, labels.chain([total]))
+    };
+    groups.by.iter().enumerate().map(column).collect()
 }
 
 /// Returns `Shares` if a column or the filter needs causes: then rows are cut into their causers' shares.

@@ -3,7 +3,7 @@
 
 use polars::prelude::{DataType, IntoLazy, PolarsError, UnionArgs, col, concat, lit};
 
-use super::groups::{Keys, Label, columns, labels};
+use super::groups::{Keys, columns, labels};
 use super::{Result, Table, numbers, percent, reals, texts};
 use crate::facts::{
     Column, Facts, Filter, Hot, Part, Rows, bits,
@@ -12,6 +12,7 @@ use crate::facts::{
     stored_column as at,
 };
 use mostrace_trace::attribute::Op;
+use mostrace_trace::sums::Label;
 use mostrace_trace::tally::sum;
 
 /// The definition of the columns, printed beside the table.

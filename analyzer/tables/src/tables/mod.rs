@@ -5,12 +5,10 @@
 
 pub mod about;
 pub mod amplification;
-pub mod answer;
 pub mod calls;
 pub mod charged;
 pub mod diff;
 pub mod groups;
-pub mod layer;
 pub mod locality;
 pub mod map;
 pub mod percentiles;
@@ -20,16 +18,14 @@ mod schema;
 pub mod sizes;
 pub mod summary;
 mod target;
-mod totals;
 pub mod tree;
 pub mod waits;
 
 #[cfg(test)]
 mod tests;
 
-pub use groups::{Grouping, Groups, Label};
+pub use groups::{Grouping, all_summed, for_the_answer, summed};
 pub use schema::markdown;
-pub use totals::Totals;
 
 use polars::prelude::{
     AnyValue, Column, DataFrame, DataType, IntoColumn, NamedFrom, PolarsError, PolarsResult, Series,
@@ -37,6 +33,7 @@ use polars::prelude::{
 
 use crate::facts::Column as Known;
 use crate::facts::catalogue::Type;
+pub(crate) use mostrace_trace::sums::ratio;
 
 /// Columns of equal length.
 #[derive(Clone, Debug, Default)]
@@ -158,11 +155,6 @@ pub fn texts(name: &str, values: impl IntoIterator<Item = Option<String>>) -> Co
 /// Returns `part` in per cent of `whole`; None if `whole` is 0.
 fn percent(part: u64, whole: u64) -> Option<f64> {
     ratio(part, whole).map(|ratio| ratio * 100.0)
-}
-
-/// Returns `part / whole`; None if `whole` is 0.
-pub(crate) fn ratio(part: u64, whole: u64) -> Option<f64> {
-    (whole != 0).then(|| part as f64 / whole as f64)
 }
 
 /// A table fails if a temporary file cannot be read or a filter does not fit its columns.

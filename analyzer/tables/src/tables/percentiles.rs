@@ -11,9 +11,10 @@ use polars::prelude::{
     len, lit,
 };
 
-use super::groups::{Keys, Label, REQUEST, WHOLE, columns, labels};
+use super::groups::{Keys, REQUEST, WHOLE, columns, labels};
 use super::{Result, Table, numbers, texts};
 use crate::facts::{Column, Facts, Filter, Part, Rows};
+use mostrace_trace::sums::Label;
 use mostrace_trace::tally::{Tally, sum};
 
 /// Significant digits of a time's percentile.

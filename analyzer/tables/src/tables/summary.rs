@@ -4,13 +4,15 @@
 use mostrace_bundle::Manifest;
 use mostrace_bundle::manifest::State;
 
-use super::answer::{self, Answer};
 use super::charged::Charged;
-use super::groups::{Grouping, Groups, Label};
+use super::groups::{Grouping, all_summed, table_of};
 use super::sizes::{self, Sizes};
-use super::{Result, Table, Totals, amplification, locality, percent, percentiles, reals};
+use super::{Result, Table, amplification, locality, percent, percentiles, reals};
 use crate::facts::{Column, Facts, Filter};
+use mostrace_trace::answer::{self, Answer};
 use mostrace_trace::attribute::Leftovers;
+use mostrace_trace::sums::Totals;
+use mostrace_trace::sums::{Groups, Label};
 use mostrace_trace::transactions::{Database, Transactions};
 
 /// The notice for a trace without a snapshot that could be mapped.
@@ -80,7 +82,7 @@ impl Summary {
     pub fn new(facts: &Facts, filter: Option<&Filter>, trace: Trace<'_>) -> Result<Summary> {
         let groupings = GROUPINGS.into_iter().chain(answer::GROUPINGS);
         let groupings: Vec<Grouping> = groupings.map(Grouping::of).collect();
-        let groups = Groups::several(facts, &groupings, filter)?;
+        let groups = all_summed(facts, &groupings, filter)?;
         let sizes = Sizes::new(facts, filter)?;
         let mut sections = vec![
             section("by_class", "Classes", Some(SPANS), traffic(&groups[CLASS])?),
@@ -283,7 +285,7 @@ fn traffic(groups: &Groups) -> Result<Table> {
         reals(name, groups.sums().map(|t| percent(f(t), f(total))))
     };
     let mut columns = Vec::new();
-    for column in groups.table()?.frame.columns() {
+    for column in table_of(groups)?.frame.columns() {
         let name = column.name().as_str();
         if APART.contains(&name) {
             continue;
@@ -300,7 +302,7 @@ fn traffic(groups: &Groups) -> Result<Table> {
 
 /// Returns those groups by kind and home that have a home.
 fn homes(groups: &Groups) -> Result<Table> {
-    let all = groups.table()?.without_total().frame;
+    let all = table_of(groups)?.without_total().frame;
     let with_home = all.column("home_kind")?.is_not_null();
     let homes = all.filter(&with_home)?;
     Ok(homes.select(["kind", "home_kind", "write_bytes"])?.into())

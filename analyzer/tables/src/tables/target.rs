@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The target of a process: a file, an SQLite database, or the files of a directory.
 
-use super::answer::is_part;
-use super::{Label, Totals};
+use mostrace_trace::answer::is_part;
 use mostrace_trace::attribute::{HashMap, HashSet};
+use mostrace_trace::sums::{Label, Totals};
 use mostrace_trace::tally::Tally;
 
 /// A file or directory is named from the second share on, with `mostly` below the first, per cent.
@@ -90,15 +90,13 @@ fn largest<'a>(all: impl Iterator<Item = (&'a str, u64)>) -> Option<(&'a str, u6
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tables::Groups;
 
     fn words(files: &[(&str, &str, u64)], whole: u64) -> String {
         let label = |word: &str| match word {
             "" => Label::Empty,
             word => Label::Text(word.to_owned()),
         };
-        let mut groups = Groups::default();
-        groups.groups = files
+        let groups = files
             .iter()
             .map(|(file, database, bytes)| {
                 let totals = Totals {
@@ -108,8 +106,8 @@ mod tests {
                 let labels = ["app:7", file, database];
                 (labels.map(label).to_vec(), totals)
             })
-            .collect();
-        let rows = groups.groups.iter().filter_map(row);
+            .collect::<Vec<_>>();
+        let rows = groups.iter().filter_map(row);
         Targets::new(rows.map(|(_, row)| row)).words(whole)
     }
 

@@ -7,12 +7,12 @@ use mostrace_bundle::entry::{Jbd2, Origin, Stage};
 use mostrace_map::class::{Kind, Provenance, Role};
 use proptest::prelude::*;
 
-use super::totals::Sort;
-use super::{Grouping, Groups, Label, Totals, percentiles};
+use super::{Grouping, all_summed, percentiles, summed};
 use crate::facts::{Builder, Column, Facts, Filter};
 use mostrace_trace::attribute::{
     File, FileId, JournalBlock, Leftovers, Names, Op, Process, ProcessId, Request, Row,
 };
+use mostrace_trace::sums::{Label, Sort, Totals};
 
 /// A whole trace in memory, against which tables are checked.
 #[derive(Clone, Debug)]
@@ -254,7 +254,7 @@ proptest! {
     fn groups_are_what_a_naive_fold_makes_of_the_rows(trace in trace(), batch in 1usize..40) {
         let facts = facts(&trace, batch);
         let sets: Vec<_> = BY.iter().map(|by| grouping(by, None)).collect();
-        let all = Groups::several(&facts, &sets, None).unwrap();
+        let all = all_summed(&facts, &sets, None).unwrap();
         let total = naive(&trace, &[], |_| true).remove(&Vec::new()).unwrap_or_default();
         for (by, groups) in BY.iter().zip(all) {
             let expected = naive(&trace, by, |_| true);
@@ -275,7 +275,7 @@ proptest! {
         ];
         for (text, passes) in filters {
             let filter = Filter::parse(text).unwrap();
-            let groups = Groups::new(&facts, grouping(&["file"], None), Some(&filter)).unwrap();
+            let groups = summed(&facts, grouping(&["file"], None), Some(&filter)).unwrap();
             let found: BTreeMap<_, _> = groups.groups.into_iter().collect();
             prop_assert_eq!(found, naive(&trace, &["file"], passes), "{}", text);
         }
@@ -286,8 +286,8 @@ proptest! {
     fn the_rest_is_one_group(trace in trace(), batch in 1usize..40, top in 0usize..4) {
         let facts = facts(&trace, batch);
         for by in [&["file"][..], &["pid"], &["kind", "home_kind"]] {
-            let whole = Groups::new(&facts, grouping(by, None), None).unwrap();
-            let cut = Groups::new(&facts, grouping(by, Some(top)), None).unwrap();
+            let whole = summed(&facts, grouping(by, None), None).unwrap();
+            let cut = summed(&facts, grouping(by, Some(top)), None).unwrap();
             if top >= whole.groups.len() {
                 prop_assert_eq!(cut.groups, whole.groups);
                 continue;

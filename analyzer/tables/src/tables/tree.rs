@@ -10,13 +10,12 @@
 use std::collections::BTreeMap;
 use std::hash::Hash;
 
-use super::layer::{COLUMNS, Layer};
 use super::target::{self, Row, Targets};
-use super::{
-    Grouping, Groups, Label, Result, Table, Totals, numbers, percent, ratio, reals, texts,
-};
+use super::{Grouping, Result, Table, all_summed, numbers, percent, ratio, reals, texts};
 use crate::facts::{Facts, Filter};
 use mostrace_trace::attribute::{HashMap, SUBMITTER};
+use mostrace_trace::sums::layer::{COLUMNS, Layer};
+use mostrace_trace::sums::{Label, Totals};
 use mostrace_trace::tally::{Tally, sum};
 use mostrace_trace::text::escape;
 use mostrace_trace::transactions::{Asked, Count, Database};
@@ -103,7 +102,7 @@ impl Tree {
         let of = |(names, top): (&[&'static str], Option<usize>)| Grouping::of((names, top));
         let all: Vec<&str> = OWNER.iter().chain(&COLUMNS).copied().collect();
         let by = [(&OWNER[..], None), (&all, None), (&FILES, Some(MOST_FILES))].map(of);
-        let groups = Groups::several(facts, &by, filter)?;
+        let groups = all_summed(facts, &by, filter)?;
         let [owners, leaves, files] = &groups[..] else {
             return Ok(Tree::default());
         };

@@ -2,7 +2,7 @@
 //! Limits, and whether a trace, or several runs of one command, keep them.
 
 use super::{Measured, Parts, Runs, Spread};
-use crate::tables::answer::size;
+use mostrace_trace::answer::size;
 use mostrace_trace::transactions::Sure;
 
 /// The most that a trace may come to.

@@ -9,7 +9,8 @@ use mostrace_bundle::manifest::Copied;
 
 use crate::facts::Facts;
 use crate::tables::charged::{Charged, Counted};
-use crate::tables::{Grouping, Label, Result, Totals};
+use crate::tables::{Grouping, Result};
+use mostrace_trace::sums::{Label, Totals};
 use mostrace_trace::tally::{Tally, sum};
 use mostrace_trace::transactions::{Count, Database, Transactions};
 

@@ -8,7 +8,7 @@ use quick_xml::events::{BytesText, Event};
 use serde_json::{Value, json};
 
 use super::{From, Held, Judgement, Measured, Runs, Spread, Tolerance};
-use crate::tables::answer::size;
+use mostrace_trace::answer::size;
 use mostrace_trace::transactions::Sure;
 
 /// Returns a line for each limit.

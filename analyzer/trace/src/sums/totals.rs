@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The sums of a group of rows.
 
-use mostrace_trace::attribute::{Op, Request};
-use mostrace_trace::blktrace::action::{BLK_TC_FUA, BLK_TC_SYNC};
-use mostrace_trace::tally::{Tally, tallied_by_field};
+use crate::attribute::{Op, Request};
+use crate::blktrace::action::{BLK_TC_FUA, BLK_TC_SYNC};
+use crate::tally::{Tally, tallied_by_field};
 
 /// The sums of a group of rows. A request counts once in each group that it has rows in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

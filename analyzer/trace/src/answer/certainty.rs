@@ -2,9 +2,9 @@
 //! How certain the causes of what was written are.
 
 use super::words::{is_part, percent};
-use crate::tables::{Groups, Label};
-use mostrace_trace::causes::Known;
-use mostrace_trace::tally::sum;
+use crate::causes::Known;
+use crate::sums::{Groups, Label};
+use crate::tally::sum;
 
 /// The certainties in which every causer is known.
 const CERTAIN: [Known; 2] = [Known::Exact, Known::Shared];
@@ -48,7 +48,7 @@ fn share(part: u64, whole: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tables::Totals;
+    use crate::sums::Totals;
 
     fn said(sums: &[(&str, u64)]) -> Option<String> {
         let of = |write_bytes| Totals {

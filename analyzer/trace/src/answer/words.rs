@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Numbers as people read them.
 
-pub use mostrace_trace::text::size;
+pub use crate::text::size;
 use unicode_width::UnicodeWidthChar;
 
 /// Returns `part` in per cent of `whole`, rounded.

@@ -3,10 +3,10 @@
 
 use mostrace_bundle::Manifest;
 
-use crate::tables::Groups;
-use crate::tables::layer::{self, Layer};
-use mostrace_trace::tally::sum;
-use mostrace_trace::transactions::{self, Asked, Database};
+use crate::sums::Groups;
+use crate::sums::layer::{self, Layer};
+use crate::tally::sum;
+use crate::transactions::{self, Asked, Database};
 
 /// The bytes by which a call may dirty more than it writes: a block at either end.
 const BLOCKS_BYTES: u64 = 2 * 4096;
@@ -35,7 +35,7 @@ fn may_be_all(asked: &Asked, layers: &Groups) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tables::{Label, Totals};
+    use crate::sums::{Label, Totals};
 
     fn is_all(bytes: u64, writes: u64, contents: u64, metadata: u64) -> bool {
         let row = |class: &str, kind: &str, write_bytes: u64| {
@@ -46,11 +46,13 @@ mod tests {
             };
             (labels.to_vec(), totals)
         };
-        let mut layers = Groups::default();
-        layers.groups = vec![
-            row("data", "regular", contents),
-            row("metadata", "inode_table", metadata),
-        ];
+        let layers = Groups {
+            groups: vec![
+                row("data", "regular", contents),
+                row("metadata", "inode_table", metadata),
+            ],
+            ..Groups::default()
+        };
         let asked = Asked {
             writes,
             bytes,

@@ -11,6 +11,9 @@
 //! A program's bytes are all that it caused, and what it submitted if no cause is known: in the headline, in the
 //! [destinations] and in the tables by `cause_or_submitter`. The last line says how certain that is.
 
+// A recording may come from anybody: no number in it may make this panic.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 mod asked;
 mod beside;
 mod certainty;
@@ -24,14 +27,12 @@ use mostrace_bundle::Manifest;
 use serde::Serialize;
 
 pub use destinations::{Destination, Destinations};
-pub(super) use words::is_part;
+pub use words::is_part;
 pub use words::{percent, size};
 
 use self::headline::Headline;
-use super::layer;
-use super::{Grouping, Groups, Result};
-use crate::facts::{Facts, Filter};
-use mostrace_trace::transactions::{Database, Transactions};
+use crate::sums::{Groups, layer};
+use crate::transactions::{Database, Transactions};
 
 /// Number of layers that are named, and the least share of each, per cent.
 const MOST: usize = 3;
@@ -41,7 +42,7 @@ const MOST_GROUPS: usize = 1 << 16;
 
 /// The groupings that the answer needs: by layer, role and operation of the cause; by process and file of the cause, and
 /// layer; by certainty.
-pub(super) const GROUPINGS: [(&[&str], Option<usize>); 3] = [
+pub const GROUPINGS: [(&[&str], Option<usize>); 3] = [
     (
         &[
             layer::COLUMNS[0],
@@ -96,31 +97,20 @@ pub struct Part {
 }
 
 impl Answer {
-    /// Sums up all rows, with the destinations of most bytes: at most `most` of them.
-    ///
-    /// # Errors
-    /// Returns an error if a temporary file cannot be read or the filter does not fit its columns.
-    pub fn new(
-        facts: &Facts,
+    /// Returns the destinations of most bytes, given the sums by [`GROUPINGS`]: at most `most` of them.
+    pub fn destinations(
+        groups: &[Groups],
         manifest: Option<&Manifest>,
-        databases: &[Database],
-        filter: Option<&Filter>,
         most: usize,
-    ) -> Result<(Answer, Destinations)> {
-        let groups = Groups::several(facts, &GROUPINGS.map(Grouping::of), filter)?;
-        let destinations = match &groups[..] {
+    ) -> Destinations {
+        match groups {
             [_, who, _] => Destinations::of(who, &filesystem(manifest), most),
             _ => Destinations::default(),
-        };
-        Ok((Answer::of(&groups, manifest, databases), destinations))
+        }
     }
 
     /// Returns the answer, given the sums by [`GROUPINGS`].
-    pub(super) fn of(
-        groups: &[Groups],
-        manifest: Option<&Manifest>,
-        databases: &[Database],
-    ) -> Answer {
+    pub fn of(groups: &[Groups], manifest: Option<&Manifest>, databases: &[Database]) -> Answer {
         let [layers, who, known] = groups else {
             return Answer::default();
         };
@@ -164,6 +154,6 @@ impl Answer {
 fn filesystem(manifest: Option<&Manifest>) -> String {
     let kind = manifest.and_then(|m| m.filesystem.as_ref());
     kind.map_or("the filesystem".into(), |f| {
-        mostrace_trace::text::escape(f.kind.as_bytes())
+        crate::text::escape(f.kind.as_bytes())
     })
 }

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 
 use super::words::is_part;
-use mostrace_trace::tally::{Tally, sum};
+use crate::tally::{Tally, sum};
 
 /// A reason is given if it is that of at least this share of the bytes, per cent, and without `mostly` from the second on.
 const MOST_OF_IT: u64 = 50;

@@ -7,10 +7,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use super::words::percent;
-use crate::tables::layer::Layer;
-use crate::tables::{Groups, Label};
-use mostrace_trace::attribute::{HashMap, program};
-use mostrace_trace::tally::{Tally, sum};
+use crate::attribute::{HashMap, program};
+use crate::sums::layer::Layer;
+use crate::sums::{Groups, Label};
+use crate::tally::{Tally, sum};
 
 /// The first labels are the process and the file of the cause; if it is unknown, the submitter and the file that was written.
 const WHO: usize = 2;
@@ -175,7 +175,7 @@ impl Node {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tables::Totals;
+    use crate::sums::Totals;
 
     fn groups(of: &[(&str, &str, &str, u64)]) -> Groups {
         let mut groups = Groups::default();

@@ -8,11 +8,11 @@ use mostrace_bundle::manifest::Payload;
 
 use super::layers::SQLITES;
 use super::words::{cut, is_part, percent, size, times};
-use crate::tables::{Groups, Label, Totals, ratio};
-use mostrace_trace::attribute::{HashSet, program};
-use mostrace_trace::tally::{Tally, sum};
-use mostrace_trace::text::grouped;
-use mostrace_trace::transactions::{Count, Database, Source, Transactions};
+use crate::attribute::{HashSet, program};
+use crate::sums::{Groups, Label, Totals, ratio};
+use crate::tally::{Tally, sum};
+use crate::text::grouped;
+use crate::transactions::{Count, Database, Source, Transactions};
 
 /// The most characters of the line.
 const LONGEST: usize = 120;
@@ -353,7 +353,7 @@ fn by_most(programs: &[Program<'_>], whole: u64, most: usize) -> String {
 /// Returns the bytes written for the files of SQLite databases, including those that the filesystem wrote for them.
 fn of_sqlites_files(layers: &Groups) -> u64 {
     let theirs = layers.groups.iter().filter(|(labels, _)| {
-        let role = labels.get(crate::tables::layer::COLUMNS.len());
+        let role = labels.get(crate::sums::layer::COLUMNS.len());
         let role = role.and_then(Label::text);
         role.is_some_and(|role| SQLITES.contains(&role.as_str()))
     });
@@ -428,7 +428,7 @@ mod tests {
     const NONE: Transactions = Transactions {
         count: Count {
             least: 0,
-            sure: mostrace_trace::transactions::Sure::Exact,
+            sure: crate::transactions::Sure::Exact,
         },
         source: Source::Calls,
         payload_bytes: None,

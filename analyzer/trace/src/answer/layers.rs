@@ -8,9 +8,9 @@ use mostrace_map::stores::called;
 use super::reason::Deeds;
 use super::words::{is_part, percent};
 use super::{LEAST, MOST, Part};
-use crate::tables::layer::{self, Layer};
-use crate::tables::{Groups, Label};
-use mostrace_trace::tally::{Tally, sum};
+use crate::sums::layer::{self, Layer};
+use crate::sums::{Groups, Label};
+use crate::tally::{Tally, sum};
 
 /// Roles of the files of an SQLite database.
 pub(super) const SQLITES: [&str; 5] = ["db", "rollback_journal", "wal", "shm", "super_journal"];
@@ -92,7 +92,7 @@ fn is_stores(layer: &Layer) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tables::Totals;
+    use crate::sums::Totals;
 
     /// A row: class, kind, role, kind at home, role and operation of the cause, bytes.
     type Row<'a> = ([&'a str; 6], u64);
@@ -106,12 +106,14 @@ mod tests {
             write_bytes,
             ..Totals::default()
         };
-        let mut groups = Groups::default();
-        groups.groups = rows
-            .iter()
-            .map(|(labels, bytes)| (labels.map(label).to_vec(), totals(*bytes)))
-            .collect();
-        groups.total = totals(rows.iter().map(|(_, bytes)| bytes).sum());
+        let each = rows.iter();
+        let groups = Groups {
+            groups: each
+                .map(|(labels, bytes)| (labels.map(label).to_vec(), totals(*bytes)))
+                .collect(),
+            total: totals(rows.iter().map(|(_, bytes)| bytes).sum()),
+            ..Groups::default()
+        };
         let part = |part: &Part| {
             let because = part.because.as_deref().unwrap_or("");
             format!("{} {} {because}", part.percent, part.layer)

@@ -4,13 +4,13 @@
 
 use mostrace_bundle::{Manifest, Packages};
 
-use mostrace_trace::attribute::{FileId, Loops, Names, ProcessId, ProcessNames, StackId};
-use mostrace_trace::causes::{Cause, CauseId};
-use mostrace_trace::tally::Tally;
+use crate::attribute::{FileId, Loops, Names, ProcessId, ProcessNames, StackId};
+use crate::causes::{Cause, CauseId};
+use crate::tally::Tally;
 
 /// The properties of one recording.
 #[derive(Debug, Default)]
-pub(crate) struct Origin {
+pub struct Origin {
     /// The recording's name.
     pub name: String,
     /// The apps of the Android device that was traced.
@@ -31,10 +31,14 @@ pub(crate) struct Origin {
 
 /// The bases of a recording's numbers among those of all: a base is added to each number except 0.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Base {
+pub struct Base {
+    /// Of processes.
     pub processes: u32,
+    /// Of files.
     pub files: u32,
+    /// Of causes.
     pub causes: u32,
+    /// Of stacks.
     pub stacks: u32,
     /// Added to every request number, including 0.
     pub requests: u32,
@@ -51,18 +55,22 @@ fn moved(id: u32, base: u32) -> u32 {
 }
 
 impl Base {
+    /// Returns the number of a process among those of all recordings.
     pub fn process(self, ProcessId(id): ProcessId) -> ProcessId {
         ProcessId(moved(id, self.processes))
     }
 
+    /// The same of a file.
     pub fn file(self, FileId(id): FileId) -> FileId {
         FileId(moved(id, self.files))
     }
 
+    /// The same of a stack.
     pub fn stack(self, StackId(id): StackId) -> StackId {
         StackId(moved(id, self.stacks))
     }
 
+    /// The same of a cause.
     pub fn cause(self, CauseId(id): CauseId) -> CauseId {
         CauseId(moved(id, self.causes))
     }
@@ -70,9 +78,12 @@ impl Base {
 
 /// All recordings, and the names and causes that their rows refer to.
 #[derive(Debug, Default)]
-pub(crate) struct Origins {
+pub struct Origins {
+    /// The recordings.
     pub list: Vec<Origin>,
+    /// The names of all.
     pub names: Names,
+    /// The causes of all.
     pub causes: Vec<Cause>,
 }
 
@@ -174,7 +185,7 @@ fn append<T>(all: &mut Vec<T>, more: Vec<T>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mostrace_trace::attribute::Process;
+    use crate::attribute::Process;
 
     fn names(pids: &[u32]) -> Names {
         let process = |pid: Option<u32>| Process {

@@ -2,8 +2,8 @@
 //! What was done beside writing: reads, discards, zeroes, passthrough, and requests that failed.
 
 use super::words::size;
-use crate::tables::Totals;
-use mostrace_trace::text::grouped;
+use crate::sums::Totals;
+use crate::text::grouped;
 
 /// Returns `Besides, 4.1 kB were read, 8.2 kB discarded.`; None if nothing was done. Reads of a trace without writes are the
 /// headline's.
