@@ -106,7 +106,7 @@ impl Lean<'_> {
                 let mut last = ' ';
                 // The first `*` cannot be the end's.
                 self.rest.next();
-                while let Some(c) = self.rest.next() {
+                for c in self.rest.by_ref() {
                     if (last, c) == ('*', '/') {
                         return;
                     }
