@@ -71,6 +71,7 @@ struct seen_name {
  */
 struct path_name {
 	struct inode *inode;	/* NULL: nothing is kept */
+	__u64 ino;		/* its number: d_tmpfile makes a name of it, and leaves the hash as it was */
 	struct dentry *next;	/* the next dentry to climb to */
 	struct dentry *root;	/* root of the filesystem */
 	__u64 parent;		/* inode number of the folder */

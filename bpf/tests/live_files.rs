@@ -20,6 +20,7 @@ use test_support::{Need, run_one_by_one, tests};
 
 const XFS_IO: Need = Need::Tool("xfs_io", "xfsprogs");
 const PROBES: [Need; 2] = [Need::Loop, Need::Btf];
+const NAMELESS: [Need; 3] = [Need::Loop, Need::Btf, Need::Tool("python3", "python3")];
 
 fn main() -> ExitCode {
     run_one_by_one(tests![
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
         padded_writes_move_no_offset needs PROBES,
         names_are_whole_while_renamed needs PROBES,
         a_path_follows_what_is_moved needs PROBES,
+        a_file_without_a_name_has_its_own_number needs NAMELESS,
         encrypted_files_are_known needs [Need::Loop, Need::Btf, Need::Encryption, XFS_IO],
     ])
 }
@@ -158,6 +160,33 @@ fn a_path_follows_what_is_moved() {
         "/top",
     ];
     assert_eq!(paths, truth);
+}
+
+/// Writes files that never get a name. The named file after each takes its number, and the next one its memory: inode and dentry.
+const NAMELESS_FILES: &str = "import os, time
+for n in range(60):
+    f = os.open('.', os.O_TMPFILE | os.O_RDWR, 0o600)
+    os.write(f, b't' * 5000)
+    os.fsync(f)
+    os.close(f)
+    os.close(os.open(str(n), os.O_CREAT | os.O_RDWR, 0o600))
+    time.sleep(0.02)
+";
+
+/// The kernel calls such a file `#` and its number (`d_tmpfile`).
+fn a_file_without_a_name_has_its_own_number() {
+    let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
+    let script = format!(
+        "cd {} && python3 -c \"{NAMELESS_FILES}\"",
+        disk.mount_point().display()
+    );
+    let got = capture(disk.device(), Choice::Bpf, &script);
+    let numbers = got.file.iter().filter_map(|entry| {
+        let name = str::from_utf8(&entry.name).ok()?.strip_prefix("/#")?;
+        assert_eq!(name, entry.raw.ino.get().to_string());
+        Some(entry.raw.ino.get())
+    });
+    assert!(numbers.collect::<HashSet<_>>().len() > 30);
 }
 
 /// A rename between the reads of a name's length and of its bytes must not mix two names.
