@@ -55,9 +55,6 @@ const STYLE: &str = include_str!("page/style.css");
 const TEMPLATE: &str = include_str!("page/page.html");
 
 /// Returns the page of these traces.
-///
-/// # Errors
-/// Returns an error if a figure cannot be represented in JSON.
 pub fn page(sheets: &[Sheet]) -> Result<String, Error> {
     let data = serde_json::to_string(&Data {
         compared: compared(sheets)?,

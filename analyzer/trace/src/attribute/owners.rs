@@ -59,9 +59,6 @@ pub(super) struct Owners {
 
 impl Owners {
     /// Reads the table of freed blocks to its end.
-    ///
-    /// # Errors
-    /// Returns an error if the table cannot be read.
     pub fn read<R: Read>(
         table: &mut TableReader<R>,
         files: &mut Files<'_>,

@@ -35,9 +35,6 @@ pub struct ProcessNames {
 
 impl ProcessNames {
     /// Reads the table to its present end.
-    ///
-    /// # Errors
-    /// Returns an error if the table cannot be read.
     pub fn read<R: Read>(&mut self, table: &mut TableReader<R>) -> Result<(), Error> {
         self.are_told = true;
         while let Some(entry) = table.next_if(|_| true)? {

@@ -41,9 +41,6 @@ pub struct Recovery {
 }
 
 /// Reads what the next mount replays of the log whose file lies in `runs`, which count from the image's beginning.
-///
-/// # Errors
-/// Returns an error if the image cannot be read.
 pub fn recover(image: &Image, runs: Vec<Extent>) -> Result<Recovery> {
     let mut recovery = Recovery::default();
     let Some(mut log) = Log::open(image, runs, 0)? else {

@@ -81,9 +81,6 @@ impl Changes {
 }
 
 /// Finds what the map is to show of the filesystem on an image. What is done is told in `notices`.
-///
-/// # Errors
-/// Returns an error if the superblock or the group descriptors cannot be read.
 pub fn recover(state: State, image: &Image, notices: &mut Notices) -> Result<Recovered> {
     let sb = SuperBlock::read(image)?;
     let groups = group_desc::read_all(image, &sb)?;
