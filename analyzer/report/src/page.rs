@@ -113,7 +113,7 @@ struct Data<'s> {
     compared: Vec<String>,
 }
 
-/// Returns what is said of two traces, and what does not count in any. Of more than two, the figures say it in tables.
+/// Returns what is said of two traces, and what does not count in any. For more than two, tables have the figures.
 fn compared(sheets: &[Sheet]) -> Result<Vec<String>, Error> {
     if sheets.len() < 2 {
         return Ok(Vec::new());

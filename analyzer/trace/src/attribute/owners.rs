@@ -131,7 +131,7 @@ impl Owners {
         Some(end.owner)
     }
 
-    /// Returns the last time at which the block at `sector` was freed, ns, if that was over when the block was queued at `time_ns`.
+    /// Returns the last time at which the block at `sector` was freed before it was queued at `time_ns`, ns.
     pub fn freed_ns(&self, sector: u64, time_ns: u64) -> Option<u64> {
         let ends = self.ends_of(sector);
         let over = ends.take_while(|end| self.is_over(end, Moment::Queued(time_ns)));
