@@ -99,7 +99,7 @@ pub fn parts(image: &Image) -> Result<Vec<DevicePart>> {
     Ok([own].into_iter().chain(journal).collect())
 }
 
-/// Returns the number of the journal that an image's device is made for; None if it is something else.
+/// Returns the journal's UUID if the image is a journal's own device; None if it is something else.
 pub fn uuid(image: &Image) -> Option<[u8; 16]> {
     let sb = SuperBlock::read_any(image, 0).ok()?;
     let uuid = image.read(UUID, 16, "superblock").ok()?;
