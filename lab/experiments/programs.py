@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Replays real programs, and prints a row for each: the table "Real programs" of docs/REPLAY.md.
+"""Replays real programs, and prints a row for each: docs/FIGURES.md has the most important columns.
 
 usage: sudo lab/experiments/programs.py MOSTRACE [NAME ...]
 

@@ -93,9 +93,6 @@ impl Folder {
     }
 
     /// Opens an existing folder; symbolic links in `path` are followed. An empty path means the current folder.
-    ///
-    /// # Errors
-    /// Returns an error if the path does not exist or is not a folder.
     pub fn open(path: &Path) -> Result<Folder, Error> {
         let here = path.as_os_str().is_empty();
         let named = if here { Path::new(".") } else { path };
@@ -186,9 +183,6 @@ impl Folder {
 
     /// Returns the identity of the file or folder called `name` in this folder; None if there is none. For a symbolic link, it is
     /// the identity of the link itself.
-    ///
-    /// # Errors
-    /// Returns an error if the folder cannot be read.
     pub fn identity_of(&self, name: &OsStr) -> Result<Option<Identity>, Error> {
         match statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(Identity::of_stat(&stat))),
@@ -198,9 +192,6 @@ impl Folder {
     }
 
     /// Returns the identity of this folder.
-    ///
-    /// # Errors
-    /// Returns an error if fstat(2) fails.
     pub fn identity(&self) -> Result<Identity, Error> {
         let stat = rustix::fs::fstat(&self.fd).at(&self.path)?;
         Ok(Identity::of_stat(&stat))
@@ -220,18 +211,12 @@ impl Folder {
     }
 
     /// Makes a file as [`Folder::create`] does; a file that has the name already is removed first.
-    ///
-    /// # Errors
-    /// Returns an error if nothing can be made here.
     pub fn replace(&self, name: impl AsRef<OsStr>) -> Result<File, Error> {
         self.remove(name.as_ref())?;
         self.create(name)
     }
 
     /// Opens a file in this folder for appending; makes it if there is none.
-    ///
-    /// # Errors
-    /// Returns an error as [`Folder::own`] does.
     pub fn append(&self, name: impl AsRef<OsStr>) -> Result<File, Error> {
         self.open_own(name.as_ref(), OFlags::WRONLY | OFlags::APPEND)
     }
@@ -277,9 +262,6 @@ impl Folder {
     }
 
     /// Returns true if the name is taken, also by a dangling link.
-    ///
-    /// # Errors
-    /// Returns an error if the folder cannot be read.
     pub fn has(&self, name: impl AsRef<OsStr>) -> Result<bool, Error> {
         let name = name.as_ref();
         match statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -290,26 +272,17 @@ impl Folder {
     }
 
     /// Returns the length in bytes of a file in this folder.
-    ///
-    /// # Errors
-    /// Returns an error if the file does not exist.
     pub fn len_of(&self, name: &str) -> Result<u64, Error> {
         let stat = statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW).at(&self.path.join(name))?;
         Ok(u64::try_from(stat.st_size).unwrap_or(0))
     }
 
     /// Writes to the disk which names the folder has.
-    ///
-    /// # Errors
-    /// Returns an error if the disk fails.
     pub fn sync(&self) -> Result<(), Error> {
         rustix::fs::fsync(&self.fd).at(&self.path)
     }
 
     /// Renames a file in this folder; a file that has the new name already is replaced.
-    ///
-    /// # Errors
-    /// Returns an error if `from` does not exist.
     pub fn rename(&self, from: &str, to: &str) -> Result<(), Error> {
         renameat(&self.fd, from, &self.fd, to).at(&self.path.join(to))
     }
@@ -349,9 +322,6 @@ impl Folder {
     }
 
     /// Removes a file if it exists; a symbolic link is removed itself.
-    ///
-    /// # Errors
-    /// Returns an error if the name is a folder or cannot be removed.
     pub fn remove(&self, name: impl AsRef<OsStr>) -> Result<(), Error> {
         let name = name.as_ref();
         match unlinkat(&self.fd, name, AtFlags::empty()) {
@@ -374,9 +344,6 @@ impl Folder {
     }
 
     /// Returns the names of the files in this folder, unordered, without those that are not UTF-8.
-    ///
-    /// # Errors
-    /// Returns an error if the folder cannot be read.
     pub fn names(&self) -> Result<Vec<String>, Error> {
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.fd).at(&self.path)? {
@@ -454,9 +421,6 @@ fn give_own(file: &File, path: &Path, owner: Option<Owner>) -> Result<(), Error>
 }
 
 /// Sets a file's mode to 0600 and gives it to `owner`.
-///
-/// # Errors
-/// Returns an error if the caller may not change the file.
 pub fn give(file: &File, owner: Option<Owner>) -> io::Result<()> {
     rustix::fs::fchmod(file, FILE_MODE)?;
     match owner {

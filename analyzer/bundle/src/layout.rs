@@ -78,9 +78,6 @@ pub fn cpu_of(name: &str) -> Option<u32> {
 }
 
 /// Returns the names of the bundle's files in `dir`, unordered.
-///
-/// # Errors
-/// Returns an error if the folder cannot be read.
 pub fn files_in(dir: &Path) -> Result<Vec<String>, Error> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(dir).at(dir)? {

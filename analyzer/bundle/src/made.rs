@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Recognises by its bytes what this program made: whatever it is called, it is no input of a command that is measured.
+//! Recognises files that this program made, by their bytes. `measure` does not copy them for its command.
 
 use std::fs::{File, Metadata};
 use std::io::{Read, Seek, SeekFrom};

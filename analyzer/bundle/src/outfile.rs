@@ -47,9 +47,6 @@ pub fn extend(path: &Path) -> io::Result<File> {
 }
 
 /// Removes the file that was opened as `path`, if it still has that name; another file in its place stays.
-///
-/// # Errors
-/// Returns an error if the system refuses.
 pub fn remove(path: &Path, file: &File) -> io::Result<()> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Ok(());

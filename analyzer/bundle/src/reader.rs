@@ -106,9 +106,6 @@ impl Bundle {
     }
 
     /// Returns the names and paths of all files of the bundle, by name.
-    ///
-    /// # Errors
-    /// Returns an error if the folder cannot be read.
     pub fn files(&self) -> Result<Vec<(String, PathBuf)>, Error> {
         let mut names = layout::files_in(&self.dir)?;
         names.sort();
@@ -132,9 +129,6 @@ impl Bundle {
 
     /// Opens a file of the bundle at the place where this segment's own records begin; the records ahead of it repeat
     /// those of the segment before. Returns its path too. None if the bundle has no file of this name.
-    ///
-    /// # Errors
-    /// Returns an error if the file cannot be opened.
     pub fn own(&self, name: &str) -> Result<Option<(PathBuf, File)>, Error> {
         let Some((path, own_from)) = self.place(name) else {
             return Ok(None);
@@ -145,9 +139,6 @@ impl Bundle {
     }
 
     /// Opens a file of the bundle as [`Bundle::own`] does, but at its begin.
-    ///
-    /// # Errors
-    /// Returns an error if the file cannot be opened.
     pub fn whole(&self, name: &str) -> Result<Option<(PathBuf, File)>, Error> {
         let Some((path, _)) = self.place(name) else {
             return Ok(None);
@@ -169,9 +160,6 @@ impl Bundle {
     }
 
     /// Returns the apps of the Android device on which the bundle was recorded; None for any other machine.
-    ///
-    /// # Errors
-    /// Returns an error if the file cannot be read.
     pub fn packages(&self) -> Result<Option<Packages>, Error> {
         let path = self.dir.join(layout::PACKAGES);
         if !path.is_file() {

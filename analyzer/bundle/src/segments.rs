@@ -56,9 +56,6 @@ pub fn recording(segment: &Path, number: u32) -> Option<PathBuf> {
 
 /// Returns the paths of the existing segments of a recording to `output`, in their order. If a segment exists both
 /// packed and not packed, the one with the ending of `output` is taken.
-///
-/// # Errors
-/// Returns an error if the folder cannot be read.
 pub fn find(output: &Path) -> io::Result<Vec<PathBuf>> {
     let folder = match output.parent() {
         Some(parent) if parent != Path::new("") => parent,

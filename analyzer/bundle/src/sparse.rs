@@ -31,9 +31,6 @@ pub struct SparseWriter<W: Write> {
 
 impl<W: Write> SparseWriter<W> {
     /// Begins the image of a device of `size` bytes.
-    ///
-    /// # Errors
-    /// Returns an error if `out` cannot be written.
     pub fn new(out: W, size: u64) -> io::Result<SparseWriter<W>> {
         let mut out = zstd::Encoder::new(out, 9)?;
         out.write_all(MAGIC)?;
@@ -67,9 +64,6 @@ impl<W: Write> SparseWriter<W> {
     }
 
     /// Ends the image.
-    ///
-    /// # Errors
-    /// Returns an error if `out` cannot be written.
     pub fn finish(mut self) -> io::Result<W> {
         self.out.write_all(&END.to_le_bytes())?;
         self.out.write_all(&0u64.to_le_bytes())?;

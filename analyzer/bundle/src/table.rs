@@ -37,17 +37,11 @@ pub struct TableWriter {
 
 impl TableWriter {
     /// Creates a file and writes the header.
-    ///
-    /// # Errors
-    /// Returns an error if the file cannot be created or written.
     pub fn create(path: &Path) -> io::Result<TableWriter> {
         TableWriter::new(File::create(path)?)
     }
 
     /// Writes the header into an empty file.
-    ///
-    /// # Errors
-    /// Returns an error if the file cannot be written.
     pub fn new(file: File) -> io::Result<TableWriter> {
         let mut out = BufWriter::with_capacity(1 << 16, file);
         out.write_all(&header())?;
@@ -55,18 +49,12 @@ impl TableWriter {
     }
 
     /// Appends one whole record as the kernel's side produced it.
-    ///
-    /// # Errors
-    /// Returns an error if the file cannot be written, for example because the disk is full.
     #[inline]
     pub fn push(&mut self, record: &[u8]) -> io::Result<()> {
         self.out.write_all(record)
     }
 
     /// Hands buffered records to the kernel, so that a killed recorder loses little.
-    ///
-    /// # Errors
-    /// Returns an error if the file cannot be written, for example because the disk is full.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }

@@ -36,9 +36,6 @@ pub struct TempFolder {
 
 impl TempFolder {
     /// Makes a folder in the environment's place for temporary files (`$TMPDIR`).
-    ///
-    /// # Errors
-    /// Returns an error if no folder can be made there.
     pub fn new() -> Result<TempFolder, Error> {
         static SWEPT: Once = Once::new();
         Self::in_swept(&std::env::temp_dir(), &SWEPT)
@@ -46,9 +43,6 @@ impl TempFolder {
 
     /// Makes a folder whose files are kept in memory (/dev/shm); where there is no such place, does the same as
     /// [`TempFolder::new`].
-    ///
-    /// # Errors
-    /// Returns an error if no folder can be made there.
     pub fn in_memory() -> Result<TempFolder, Error> {
         static SWEPT: Once = Once::new();
         match Path::new(IN_MEMORY) {
@@ -100,9 +94,6 @@ pub struct TempFile {
 
 impl TempFile {
     /// Makes an empty file.
-    ///
-    /// # Errors
-    /// Returns an error if it cannot be made.
     pub fn new() -> Result<TempFile, Error> {
         let folder = TempFolder::new()?;
         let path = folder.path().join("file");

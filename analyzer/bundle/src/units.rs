@@ -67,9 +67,6 @@ fn bytes(text: &str, bare: &[(&str, u64)]) -> Option<u64> {
 }
 
 /// Parses a time: a number of seconds, alone or with the suffix ms, s, m, h or d as its unit.
-///
-/// # Errors
-/// Returns an error if the text is not a time.
 pub fn time(text: &str) -> Result<Duration, String> {
     let (number, unit) = with_unit(text, &TIMES).unwrap_or((text, 1.0));
     let seconds: Option<f64> = number.parse().ok();

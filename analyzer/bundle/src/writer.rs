@@ -50,9 +50,6 @@ impl Writer {
     }
 
     /// Returns the names of the bundle's files, unordered.
-    ///
-    /// # Errors
-    /// Returns an error if the folder cannot be read.
     pub fn names(&self) -> Result<Vec<String>, Error> {
         let mut names = self.folder.names()?;
         names.retain(|name| layout::is_known(name));
@@ -60,9 +57,6 @@ impl Writer {
     }
 
     /// Returns the sizes in bytes of the files written so far, by name, without the manifest.
-    ///
-    /// # Errors
-    /// Returns an error if the folder cannot be read.
     pub fn sizes(&self) -> Result<BTreeMap<String, u64>, Error> {
         let names = self.names()?.into_iter();
         names
@@ -75,9 +69,6 @@ impl Writer {
     }
 
     /// Writes the manifest atomically: a reader sees the old one or the new one.
-    ///
-    /// # Errors
-    /// Returns an error if the manifest cannot be written, for example because the disk is full.
     pub fn put_manifest(&self, manifest: &Manifest) -> Result<(), Error> {
         let temporary = ".manifest.new";
         let mut file = self.folder.replace(temporary)?;

@@ -17,9 +17,6 @@ pub struct Doctor {
 }
 
 /// Examines the machine and prints the result.
-///
-/// # Errors
-/// Returns an error if stdout cannot be written.
 pub fn run(args: &Doctor) -> anyhow::Result<()> {
     use std::io::Write;
     let checks = examine(args.device.as_deref());

@@ -6,9 +6,6 @@
 pub struct Doctor {}
 
 /// Reports that this system cannot capture at all.
-///
-/// # Errors
-/// Always returns an error.
 pub fn run(_: &Doctor) -> anyhow::Result<()> {
     anyhow::bail!("doctor: only Linux can capture")
 }

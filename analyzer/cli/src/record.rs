@@ -23,9 +23,6 @@ pub struct Record {
 }
 
 /// Records; returns the exit status.
-///
-/// # Errors
-/// Returns an error if the capture could not be made.
 pub fn run(args: &Record) -> anyhow::Result<u8> {
     let mut options = args.options.clone();
     if args.quiet {

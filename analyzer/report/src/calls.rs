@@ -103,9 +103,6 @@ fn word(call: &Call) -> String {
 }
 
 /// Reads all calls that succeeded; files have their final names. `waits` says what those for durability waited for.
-///
-/// # Errors
-/// Returns an error if a table or a temporary file cannot be read.
 pub(super) fn calls<R: Read>(
     table: &mut TableReader<R>,
     mut waits: Waits<'_, R>,

@@ -46,9 +46,6 @@ pub(super) struct Data {
 }
 
 /// Reads all rows and calls of a trace. An empty trace has a span of 0.
-///
-/// # Errors
-/// Returns an error if a file cannot be read.
 pub(super) fn data(analysis: &Analysis, filesystem: &str) -> Result<Data, Error> {
     data_with(analysis, filesystem, rows::MOST)
 }

@@ -112,9 +112,6 @@ struct ColumnHead {
 }
 
 /// Packs words and tables.
-///
-/// # Errors
-/// Returns an error if the words cannot be represented in JSON.
 pub(super) fn packed<'t>(
     words: &impl Serialize,
     tables: impl Iterator<Item = &'t Table>,

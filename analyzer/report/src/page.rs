@@ -55,9 +55,6 @@ const STYLE: &str = include_str!("page/style.css");
 const TEMPLATE: &str = include_str!("page/page.html");
 
 /// Returns the page of these traces.
-///
-/// # Errors
-/// Returns an error if a figure cannot be represented in JSON.
 pub fn page(sheets: &[Sheet]) -> Result<String, Error> {
     let data = serde_json::to_string(&Data {
         compared: compared(sheets)?,
@@ -116,7 +113,7 @@ struct Data<'s> {
     compared: Vec<String>,
 }
 
-/// Returns what is said of two traces, and what does not count in any. Of more than two, the figures say it in tables.
+/// Returns what is said of two traces, and what does not count in any. For more than two, tables have the figures.
 fn compared(sheets: &[Sheet]) -> Result<Vec<String>, Error> {
     if sheets.len() < 2 {
         return Ok(Vec::new());

@@ -125,9 +125,6 @@ impl<'f> Scan<'f> {
     }
 
     /// Calls `see` with every share of every row, and adds the words that they need to the dictionary.
-    ///
-    /// # Errors
-    /// Returns an error if a temporary file cannot be read.
     pub fn each(&mut self, dictionary: &mut Dictionary, mut see: impl FnMut(Seen)) -> Result<()> {
         let columns = self.columns.clone();
         for view in self.facts.view(columns, Part::Any, None, Rows::Shares) {

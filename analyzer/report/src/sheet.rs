@@ -111,9 +111,6 @@ pub(super) struct Drawn {
 
 impl Sheet {
     /// Sums up a trace that was read with its causes and with locality. `is_compared` says whether the page has another one.
-    ///
-    /// # Errors
-    /// Returns an error if a file cannot be read.
     pub fn new(path: &Path, analysis: &Analysis, is_compared: bool) -> Result<Sheet> {
         let facts = &analysis.facts;
         let manifest = analysis.manifest();

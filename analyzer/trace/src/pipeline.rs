@@ -63,9 +63,6 @@ impl<'a, R: Read> Pipeline<'a, R> {
     }
 
     /// Returns the next completed request; None at the end.
-    ///
-    /// # Errors
-    /// Returns an error if the trace or a table cannot be read.
     #[allow(clippy::should_implement_trait)] // an Iterator cannot lend
     pub fn next(&mut self) -> Result<Option<Step<'_, 'a>>, Error> {
         if !self.completions.step()? {
@@ -101,17 +98,11 @@ impl<'a, R: Read> Pipeline<'a, R> {
     }
 
     /// Reads what the table of cgroups has become longer by, ahead of the events that it is about.
-    ///
-    /// # Errors
-    /// Returns an error if the table cannot be read.
     pub fn learn_cgroups(&mut self, table: &mut TableReader<impl Read>) -> Result<(), Error> {
         Ok(self.attributor.learn_cgroups(table)?)
     }
 
     /// Reads what the table of the names of processes has become longer by, ahead of the events that it is about.
-    ///
-    /// # Errors
-    /// Returns an error if the table cannot be read.
     pub fn learn_process_names(&mut self, table: &mut TableReader<impl Read>) -> Result<(), Error> {
         Ok(self.attributor.learn_process_names(table)?)
     }
@@ -140,9 +131,6 @@ impl<'a, R: Read> Pipeline<'a, R> {
     }
 
     /// Reads the tables to their end.
-    ///
-    /// # Errors
-    /// Returns an error if a table cannot be read.
     pub fn finish(self) -> Result<End, Error> {
         let names = self.attributor.finish(Some(self.completions.names()))?;
         let cut_short = self.causer.as_ref().map(Causer::cut_short);

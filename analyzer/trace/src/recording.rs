@@ -197,17 +197,11 @@ impl Recording {
     }
 
     /// Returns a table of entries, each entry once even over several segments. None if the trace has no table of that name.
-    ///
-    /// # Errors
-    /// Returns an error if the table cannot be opened.
     pub fn table(&self, name: &str) -> Result<Option<Table>, Error> {
         self.table_with(name, self.cut)
     }
 
     /// Returns the table of calls, even if it is cut off.
-    ///
-    /// # Errors
-    /// Returns an error if the table cannot be opened.
     pub fn calls(&self) -> Result<Option<Table>, Error> {
         self.table_with(layout::CALL, true)
     }

@@ -11,7 +11,7 @@ pub enum Contents {
     Random,
     /// Zeros.
     Zeros,
-    /// This part of every 4096 bytes, between 0 and 1, cannot be compressed; the rest is zeros.
+    /// The part of every 4096 bytes that cannot be compressed, between 0 and 1; the rest is zeros.
     Ratio(f64),
 }
 

@@ -5,8 +5,8 @@
 //! - [`Operation`] is one call. [`read_bundle`] reads those that `record --operations` put in a bundle, [`read_strace`]
 //!   those in the output of strace, [`read_mobigen`] those in a MobiGen script.
 //! - [`Start`] holds what must have existed before the first operation, as far as the operations show it.
-//! - [`Replay`] makes the start in an empty folder (a `lost+found` may be there), and then the operations. It has a thread for each thread of the application,
-//!   and makes each operation after those that it depended on.
+//! - [`Replay`] makes the start in an empty folder (a `lost+found` may be there), and then the operations. It has a thread for
+//!   each thread of the application. Each operation waits for those that it depended on.
 //! - [`Outcome`] tells which calls returned the same result as in the recording, and how long they took.
 //!
 //! [`blocks`] replays the requests of a block trace on a device instead.

@@ -104,8 +104,8 @@ impl Order {
         }
     }
 
-    /// Stores the dependencies of an operation: of the operations in `needed`, the last one of each other thread, unless the thread
-    /// has waited for it already.
+    /// Stores the dependencies of an operation: the last operation in `needed` of each other thread, unless the thread has waited
+    /// for it already.
     fn keep(&mut self, number: u32, needed: Vec<u32>) {
         let thread = self.places[number as usize].thread;
         let waited = &mut self.waited[thread as usize];

@@ -79,9 +79,6 @@ impl FillSettings {
 }
 
 /// Fills the volume and measures latency; `progress` counts written blocks.
-///
-/// # Errors
-/// Returns an error if the volume cannot be written.
 pub fn run_fill(settings: &FillSettings, progress: &Progress) -> Result<Filled> {
     settings.check()?;
     let mut chance = fastrand::Rng::with_seed(settings.seed);

@@ -179,5 +179,5 @@ else
 	echo "the calls recorded there were not replayed, because replaying needs root"
 fi
 
-# The table of docs/PHONE.md.
+# The table of docs/FIGURES.md.
 "$here/shares.sh" ./*-bpf.most ./*-tracefs.most ./*-kernel.most

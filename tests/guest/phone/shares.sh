@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Prints a line for each bundle, as in docs/PHONE.md: for how many of the written bytes the writer, the file and the
+# Prints a line for each bundle, as in docs/FIGURES.md: for how many of the written bytes the writer, the file and the
 # cause are known.
 # usage: shares.sh BUNDLE…
 # MOSTRACE is the analyser.

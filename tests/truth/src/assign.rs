@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Assigns the rows of a sector to the writes that reached it.
 //!
-//! A request's write is logged between its D and C. If several requests for a sector were in flight at once, the times alone
-//! do not tell whose write is whose. The rows are right if there is some assignment by which each of them is: so the
-//! largest such assignment is searched for (a maximum matching, by augmenting paths).
+//! A request's write is logged between its D and C. If several requests for a sector were in flight at once, the times alone do
+//! not tell whose write is whose. The rows are right if some assignment makes each of them right. So the largest assignment is
+//! searched for (a maximum matching, by augmenting paths).
 
 /// Returns for each row the index of its write, at most one row for each; None if no write is left for it.
 ///

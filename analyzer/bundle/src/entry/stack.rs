@@ -11,8 +11,8 @@
 //! - -
 //! ```
 //!
-//! A frame of the kernel is the function and the place in it, or `unknown`. A frame of a program is its file's build id, the place in the file (an offset in bytes) and the file's path. A `-`, or an
-//! empty path, is one of these that is not known.
+//! A frame of the kernel is the function and the place in it, or `unknown`. A frame of a program is its file's build id, the
+//! place in the file (an offset in bytes) and the file's path. A `-`, or an empty path, is not known.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, LE, U16, U32, U64};
 

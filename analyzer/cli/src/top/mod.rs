@@ -81,9 +81,6 @@ fn interval(text: &str) -> Result<Duration, String> {
 
 impl Top {
     /// Runs until the time is up or the user ends it.
-    ///
-    /// # Errors
-    /// Returns an error if the recording cannot be made or read.
     pub fn run(&self) -> anyhow::Result<()> {
         let device = match &self.device {
             Some(device) => device.clone(),

@@ -30,9 +30,6 @@ pub struct Screen {
 
 impl Screen {
     /// Takes over the terminal.
-    ///
-    /// # Errors
-    /// Returns an error if there is no terminal.
     pub fn new(device: String, is_over: Arc<AtomicBool>) -> anyhow::Result<Screen> {
         Ok(Screen {
             terminal: Some(ratatui::try_init()?),

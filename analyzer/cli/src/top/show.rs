@@ -8,8 +8,5 @@ use mostrace_trace::live::View;
 /// Shows views as they come.
 pub trait Show {
     /// Shows views until there are no more or the user ends it.
-    ///
-    /// # Errors
-    /// Returns an error if the terminal or the output fails.
     fn run(&mut self, views: &Receiver<View>) -> anyhow::Result<()>;
 }

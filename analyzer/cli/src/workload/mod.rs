@@ -29,9 +29,6 @@ enum Kind {
 }
 
 /// Runs the workload, and reports to `record` what was stored if it asks.
-///
-/// # Errors
-/// Returns an error if the workload cannot be run.
 pub fn run(args: &Workload) -> anyhow::Result<()> {
     match &args.kind {
         Kind::Sqlite(args) => args.run(),

@@ -163,9 +163,6 @@ impl Source {
     }
 
     /// Returns true if the recording is a bundle: a folder, or an archive, which begins with zstd's magic number.
-    ///
-    /// # Errors
-    /// Returns an error if it cannot be read.
     pub fn is_bundle(&self) -> anyhow::Result<bool> {
         let path = self.first();
         let named = || path.display().to_string();

@@ -42,9 +42,6 @@ impl<'a> Beside<'a> {
 
 impl Report {
     /// Runs a workload of `total` operations and prints the result.
-    ///
-    /// # Errors
-    /// Returns an error if the workload cannot be run or a file cannot be written.
     pub fn run(
         &self,
         total: u64,
@@ -59,9 +56,6 @@ impl Report {
     }
 
     /// Runs a workload without printing its result.
-    ///
-    /// # Errors
-    /// Fails as [`Report::run`] does.
     pub fn outcome(
         &self,
         total: u64,

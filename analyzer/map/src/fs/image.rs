@@ -111,7 +111,7 @@ impl Image {
         &self.patches
     }
 
-    /// Returns the file or the device; None if something else reads the image, or if blocks differ from what lies there.
+    /// Returns the file or the device; None if the image is read in another way, or if blocks of it were changed in memory.
     pub(super) fn file(&self) -> Option<&File> {
         match &*self.source {
             Source::File(file) if self.patches.is_empty() => Some(file),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an image is that is no filesystem with a map, by the numbers with which formats begin (as in file(1)'s database).
+//! Says what an image without a mappable filesystem is, by the magic numbers of formats (as in file(1)'s database).
 
 use crate::fs::image::Image;
 

@@ -49,9 +49,6 @@ pub fn build(image: &Image, start_sector: u64) -> Result<Map> {
 }
 
 /// Builds the map as [`build`] does, and reports progress to `watcher`: a large filesystem takes seconds.
-///
-/// # Errors
-/// Returns an error in the same cases as [`build`].
 pub fn build_with(image: &Image, start_sector: u64, watcher: &Watcher) -> Result<Map> {
     build_by(How::default(), image, start_sector, watcher)
 }
@@ -90,9 +87,6 @@ pub fn build_by(
 
 /// Returns the parts of the filesystem on an image, in the order of its blocks: one for most filesystems, none if no filesystem with
 /// a superblock that names devices is recognised.
-///
-/// # Errors
-/// Returns an error if the superblock cannot be read.
 pub fn parts(image: &Image) -> Result<Vec<DevicePart>> {
     match recognise::recognise(image)? {
         Some(Filesystem::Ext) => ext4::parts(image),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The devices that a filesystem lies on, as its superblock tells them.
 //!
-//! The blocks of an f2fs are numbered through all of its devices. Behind the blocks of an ext4 comes here the whole device of its
+//! The blocks of an f2fs are numbered through all of its devices. The blocks of an ext4 are followed by the whole device of its
 //! journal, if that is another one. The map of a filesystem on several devices is built from all of them, read as [one
 //! image](super::Joined).
 

@@ -9,9 +9,6 @@ use std::io::{Seek, SeekFrom};
 /// Random access to an image's bytes.
 pub trait ReadAt: Send + Sync {
     /// Fills `buf` from byte `offset` on; the caller has checked that the range is inside the image.
-    ///
-    /// # Errors
-    /// Returns an error if the range cannot be read.
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()>;
 
     /// Returns the offset of the first byte from `offset` on that may not be zero; the largest number if there is none.

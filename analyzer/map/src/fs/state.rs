@@ -19,8 +19,8 @@ pub enum State {
     /// now, [`State::Mounted`].
     #[default]
     NextMount,
-    /// The state that the kernel had, of metadata that were read while the filesystem was mounted: an ext4 has newer blocks in
-    /// the device's page cache than in its journal. f2fs's node blocks are on the disk, so it is rolled forward.
+    /// The kernel's state of metadata that were read while the filesystem was mounted. An ext4 has newer blocks in the device's
+    /// page cache than in its journal. f2fs's node blocks are on the disk, so it is rolled forward.
     Mounted,
     /// The blocks as they lie on the disk.
     AsIs,

@@ -36,7 +36,7 @@ pub fn words(groups: &Groups) -> Option<String> {
     })
 }
 
-/// Returns a share; what is rounded to nothing, or to all, is not said to be that.
+/// Returns a share. One that rounds to 0 or 100 % without being it says `< 1 %` or `> 99 %`.
 fn share(part: u64, whole: u64) -> String {
     match percent(part, whole) {
         0 if part > 0 => "< 1 %".into(),

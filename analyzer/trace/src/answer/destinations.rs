@@ -133,7 +133,7 @@ impl Node {
         }
     }
 
-    /// Chooses a node of which it would be said that it is the others: its name says more.
+    /// Chooses a node that would otherwise stand alone as `others`: its name says more.
     fn choose_the_last(&mut self, total: u64) {
         let left = self.parts.iter().filter(|part| !part.is_chosen).count();
         let is_last = left == 1 && left < self.parts.len();
@@ -143,8 +143,8 @@ impl Node {
         }
     }
 
-    /// Appends the chosen nodes below this one, and what is left of it, unless that is rounded to nothing in per cent of `total`.
-    /// Of a node of which nothing is chosen, nothing is shown.
+    /// Appends the chosen nodes below this one, and what is left of it, unless that rounds to 0 % of `total`. A node without
+    /// chosen children shows none.
     fn flatten(&self, depth: usize, total: u64, out: &mut Vec<Destination>) {
         let chosen: Vec<&Node> = self.parts.iter().filter(|part| part.is_chosen).collect();
         let shown: u64 = sum(chosen.iter().map(|part| part.bytes));

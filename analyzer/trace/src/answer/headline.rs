@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The first line: what each transaction wrote if transactions caused nearly all of it, else which programs wrote how much; and how
-//! many times that is what was stored, and what was passed to write().
+//! The first line: what each transaction wrote if transactions caused nearly all of it, else which programs wrote how much. It
+//! also says how many times that is what was stored, and what was passed to write().
 
 use std::collections::BTreeMap;
 
@@ -23,13 +23,12 @@ const LONGEST_BY: usize = 80;
 /// Transactions are the subject if they caused at least this share of the bytes, per cent; a program is the only one from the same
 /// share on.
 const NEARLY_ALL: u64 = 95;
-/// A workload's set-up does not belong to its operations: bytes are not divided by their number if the set-up wrote more
-/// than this, per cent.
+/// If a workload's set-up wrote more than this, per cent, bytes are not divided by the number of its operations.
 const SETTING_UP: u64 = 5;
 /// Number of programs that are named, and the least share of each, per cent.
 const MOST: usize = 3;
 const LEAST: u64 = 10;
-/// Calls for durability are told from this number on, if fewer bytes than this were written for each.
+/// The line mentions calls for durability from this number on, if fewer bytes than this were written for each.
 const MANY_CALLS: u64 = 10;
 const FEW_BYTES: u64 = 1_000_000;
 /// Reads come first if this many times as much was read as written.
@@ -287,7 +286,7 @@ impl Headline<'_> {
     }
 }
 
-/// What the line says: its beginning, and what is told as far as there is room for it.
+/// The line: its beginning, and what else fits.
 struct Clauses {
     first: String,
     /// What stands between the beginning and the rest.
@@ -296,7 +295,7 @@ struct Clauses {
 }
 
 impl Program<'_> {
-    /// Returns what it wrote of all that was written; a part that is rounded to all is all.
+    /// Returns its share of all written bytes; a share that rounds to all is all.
     fn wrote(&self, written: u64) -> String {
         let (name, all) = (self.called(), size(written as f64));
         match percent(self.bytes, written) {

@@ -125,43 +125,28 @@ impl<'a, R: Read> Attributor<'a, R> {
     }
 
     /// Reads the table of cgroups. Call it before anything that names processes.
-    ///
-    /// # Errors
-    /// Returns an error if the table cannot be read.
     pub fn with_cgroups(mut self, table: &mut TableReader<impl Read>) -> Result<Self, Error> {
         self.learn_cgroups(table)?;
         Ok(self)
     }
 
     /// Reads the entries that were added to the table of cgroups.
-    ///
-    /// # Errors
-    /// Returns an error if the table cannot be read.
     pub fn learn_cgroups(&mut self, table: &mut TableReader<impl Read>) -> Result<(), Error> {
         self.registry.processes.cgroups_mut().read(table)
     }
 
     /// Reads the table of the names of processes. Call it before anything that names processes.
-    ///
-    /// # Errors
-    /// Returns an error if the table cannot be read.
     pub fn with_process_names(mut self, table: &mut TableReader<impl Read>) -> Result<Self, Error> {
         self.learn_process_names(table)?;
         Ok(self)
     }
 
     /// Reads the entries that were added to the table of the names of processes.
-    ///
-    /// # Errors
-    /// Returns an error if the table cannot be read.
     pub fn learn_process_names(&mut self, table: &mut TableReader<impl Read>) -> Result<(), Error> {
         self.registry.processes.names_mut().read(table)
     }
 
     /// Reads the table of stacks.
-    ///
-    /// # Errors
-    /// Returns an error if the table cannot be read.
     pub fn with_stacks(mut self, table: &mut TableReader<impl Read>) -> Result<Self, Error> {
         self.registry.stacks.read(table)?;
         Ok(self)
@@ -169,9 +154,6 @@ impl<'a, R: Read> Attributor<'a, R> {
 
     /// Reads the table of names of the mounted tree. Call it after [`of_filesystem`](Self::of_filesystem) and before
     /// anything that asks for names.
-    ///
-    /// # Errors
-    /// Returns an error if the table cannot be read.
     pub fn with_tree(mut self, table: &mut TableReader<R>) -> Result<Self, Error> {
         while let Some(entry) = table.next_if(|_| true)? {
             if let EntryRef::File(entry) = entry {
@@ -182,9 +164,6 @@ impl<'a, R: Read> Attributor<'a, R> {
     }
 
     /// Reads the table of names of the files that calls are about. Call it after [`of_filesystem`](Self::of_filesystem).
-    ///
-    /// # Errors
-    /// Returns an error if the table cannot be read.
     pub fn with_called(mut self, table: &mut TableReader<R>) -> Result<Self, Error> {
         while let Some(entry) = table.next_if(|_| true)? {
             if let EntryRef::File(entry) = entry {
@@ -196,9 +175,6 @@ impl<'a, R: Read> Attributor<'a, R> {
 
     /// Reads the table of metadata blocks that were freed, with the inodes that freed them. Call it after
     /// [`of_filesystem`](Self::of_filesystem).
-    ///
-    /// # Errors
-    /// Returns an error if the table cannot be read.
     pub fn with_freed(mut self, table: &mut TableReader<R>) -> Result<Self, Error> {
         self.registry.owners = Owners::read(table, &mut self.registry.files, self.registry.map)?;
         Ok(self)
@@ -217,9 +193,6 @@ impl<'a, R: Read> Attributor<'a, R> {
     }
 
     /// Takes the next completion, in time order, and returns its rows in the order of sectors; there is at least one.
-    ///
-    /// # Errors
-    /// Returns an error if a table cannot be read.
     pub fn push(&mut self, completion: &Completion<'_>) -> Result<(Request, &[Row]), Error> {
         self.pull(completion.time_ns)?;
         let op = Op::of(completion.action, completion.bytes);

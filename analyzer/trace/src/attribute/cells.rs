@@ -54,8 +54,8 @@ pub(super) struct Cells<T> {
     runs: Vec<Run>,
     items: Vec<T>,
     free: Vec<Place>,
-    /// The first run of each chain. A cell's runs are all in one chain, along with those of other cells; there are several
-    /// times as many chains as runs, so that most are empty.
+    /// The first run of each chain. All runs of a cell are in one chain, perhaps with runs of other cells. There are several
+    /// times as many chains as runs, so most are empty.
     chains: Vec<Place>,
     /// A random odd number: no trace can be made to put all its cells into one chain.
     factor: u64,
@@ -199,8 +199,7 @@ impl<T: Copy> Cells<T> {
         (!range.is_empty()).then_some(first..=last)
     }
 
-    /// In each chain that [`overlapping`](Self::overlapping) would examine for a range, keeps only the `most` latest runs by
-    /// `order`.
+    /// Keeps only the `most` latest runs, by `order`, in each chain that [`overlapping`](Self::overlapping) examines for a range.
     pub fn thin<K: Ord>(&mut self, range: &Range<u64>, most: usize, order: impl Fn(&T) -> K) {
         for level in 0..LEVELS {
             let numbers = self.cells(level, range);

@@ -23,9 +23,6 @@ pub struct Cgroups {
 
 impl Cgroups {
     /// Reads the table to its present end.
-    ///
-    /// # Errors
-    /// Returns an error if the table cannot be read.
     pub fn read<R: Read>(&mut self, table: &mut TableReader<R>) -> Result<(), Error> {
         while let Some(entry) = table.next_if(|_| true)? {
             let EntryRef::Cgroup(entry) = entry else {

@@ -83,7 +83,7 @@ impl Empties {
         }
     }
 
-    /// Removes and returns the entry of a request that manages zones, which has no bytes either but was issued, as flushes are not.
+    /// Removes and returns the entry of a request that manages zones. It has no bytes either but, unlike a flush, it was issued.
     pub fn take_of_zones(&mut self, completion: &Completion<'_>) -> Option<Empty> {
         let last = self
             .completed

@@ -22,9 +22,6 @@ pub struct Family {
 impl Family {
     /// Reads the table of forks, which begins with the command; it is empty for a recording without a command, and then
     /// nothing is known. `is_whole` is false if entries were lost.
-    ///
-    /// # Errors
-    /// Returns an error if the table cannot be read.
     pub fn read<R: Read>(table: &mut TableReader<R>, is_whole: bool) -> Result<Family, Error> {
         let mut numbers: HashMap<u32, Vec<(u64, bool)>> = HashMap::default();
         while let Some(entry) = table.next_if(|_| true)? {

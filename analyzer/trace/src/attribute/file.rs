@@ -443,9 +443,9 @@ impl<'m> Files<'m> {
         }
     }
 
-    /// Resolves a name whose entry has only the directory's inode number. The root's number never changes. Another number is
-    /// that of the snapshot's directory if a file that was seen in it is still in it at the snapshot; otherwise the number
-    /// may have been another directory's, and the name stays bare.
+    /// Resolves a name whose entry has only the directory's inode number. The root's number never changes. Another number is the
+    /// snapshot's directory if a file that was seen in it is still there at the snapshot. Otherwise it may have been another
+    /// directory's number, and the name stays bare.
     fn alone(&self, live: &Live) -> (Option<Vec<u8>>, Provenance) {
         let parent = self.map.and_then(|map| map.inode(live.parent));
         let mut names = parent.into_iter().flat_map(|inode| &inode.names);
@@ -505,8 +505,8 @@ impl<'m> Files<'m> {
         id
     }
 
-    /// Gives each file without a name the name that the same inode and generation had at another time of the trace, live or
-    /// at the snapshot, or in the mounted tree before or after the trace.
+    /// Gives each file without a name the name of the same inode and generation at another time: live, at the snapshot, or in the
+    /// mounted tree before or after the trace.
     pub fn fill_in(&mut self) {
         self.see_snapshot();
         let key = |file: &File| (file.inode, file.generation);

@@ -59,9 +59,6 @@ pub(super) struct Owners {
 
 impl Owners {
     /// Reads the table of freed blocks to its end.
-    ///
-    /// # Errors
-    /// Returns an error if the table cannot be read.
     pub fn read<R: Read>(
         table: &mut TableReader<R>,
         files: &mut Files<'_>,
@@ -134,7 +131,7 @@ impl Owners {
         Some(end.owner)
     }
 
-    /// Returns the last time at which the block at `sector` was freed, ns, if that was over when the block was queued at `time_ns`.
+    /// Returns the last time at which the block at `sector` was freed before it was queued at `time_ns`, ns.
     pub fn freed_ns(&self, sector: u64, time_ns: u64) -> Option<u64> {
         let ends = self.ends_of(sector);
         let over = ends.take_while(|end| self.is_over(end, Moment::Queued(time_ns)));

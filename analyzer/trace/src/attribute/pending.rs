@@ -19,8 +19,8 @@ use crate::tally::Tally;
 /// The longest time from an entry to the Q of its bio, ns. Both times are CLOCK_MONOTONIC, but the fast clock that tracers
 /// read may differ a little from the exact one.
 const SLACK_NS: u64 = 50_000;
-/// The same limit for an entry that was made at Q itself: the probe may run before the tracer and be preempted in between,
-/// as may its whole CPU if that is virtual (529 ms were seen).
+/// The same limit for an entry that was made at Q itself. The probe may run before the tracer and be preempted in between; so may
+/// its whole CPU if that is virtual (529 ms were seen).
 const SLACK_AT_Q_NS: u64 = 1_000_000_000;
 /// The same limit before I or D if the trace has no Q (7.x drops the Q of FUA writes): the probe at the same event runs
 /// before the tracer, and is slow under emulation.
@@ -28,7 +28,7 @@ const SLACK_UNQUEUED_NS: u64 = 1_000_000_000;
 /// An entry that waits longer than this belongs to a request that the trace lost, ns. The kernel's own timeout for a request
 /// is 30 s.
 const HORIZON_NS: u64 = 60_000_000_000;
-/// More entries than can be in flight, or made while a table is read ahead: only a trace that lost its completions gets here.
+/// More entries than can be in flight or are read ahead. Only a trace that lost its completions has so many.
 const LIMIT: usize = 1 << 18;
 /// The most entries that are compared with each other for one completion.
 const TWINS: usize = 256;
@@ -46,7 +46,7 @@ struct Moment {
     cpu: Option<u32>,
 }
 
-/// The time range in which an entry of a part can have been made, and the events that it can have been made at.
+/// When, and at which events, an entry of a part can have been made.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
     from_ns: u64,
@@ -98,8 +98,8 @@ impl Window {
         }
     }
 
-    /// Restricts the window to the other entries of the bio whose process entries were found, unless the right Q is unknown:
-    /// then the found ones need not be the bio's.
+    /// Restricts the window to entries of the bio whose process entries were found. If the right Q is unknown, these need not be
+    /// the bio's, and the window stays as it is.
     pub fn of_bio(self, notes: &[Match<impl Sized>]) -> Window {
         if self.q.is_none() {
             return self;
@@ -365,8 +365,8 @@ impl<T: Blur> Pending<T> {
         self.dropped.tally(dropped as u64);
     }
 
-    /// Blurs those of the found entries that may each be the right one and overlap: all that were made at a Q if the right
-    /// Q is unknown, and those that lie within the twins' sectors.
+    /// Blurs overlapping entries each of which may be the right one: all that were made at a Q if the right Q is unknown, and
+    /// those within the twins' sectors.
     fn blur(&mut self, found: &[Found], window: &Window) {
         let run = |found: &Found| {
             let (sector, sectors, entry) = self.waiting.get(found.place);
@@ -405,9 +405,9 @@ impl<T: Blur> Pending<T> {
         begin(other).saturating_sub(begin(one)).saturating_mul(512)
     }
 
-    /// Takes the sectors of one entry that lie in `range` and were not taken from another entry before; its other sectors go
-    /// on waiting. Sectors that were taken from another entry go on waiting too if this one was made at Q, because then
-    /// another bio is still in flight there.
+    /// Takes the sectors of one entry that lie in `range` and were not taken from another entry before; its other sectors go on
+    /// waiting. If this entry was made at Q, sectors taken from another entry go on waiting too: another bio is still in flight
+    /// there.
     fn claim(&mut self, place: Place, range: &Range<u64>, out: &mut Vec<Match<T>>) {
         let (start, sectors, &entry) = self.waiting.get(place);
         let end = start.saturating_add(sectors.into());

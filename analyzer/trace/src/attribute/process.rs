@@ -136,7 +136,7 @@ const KERNEL_THREADS: [&str; 11] = [
 /// Prefixes that count only if a digit follows: a program's name may begin with them too.
 const NUMBERED_THREADS: [&str; 2] = ["loop", "md"];
 
-/// A thread as an entry described it, and what else was so then: its number may have had another owner before.
+/// A thread as an entry described it at one time. Its number may have had another owner before.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Told {
     task: Task,
@@ -249,8 +249,8 @@ impl Processes {
         id
     }
 
-    /// Takes new renamings: what entries said of a number before it was renamed belongs to another thread, or to the same
-    /// thread before it ran another program.
+    /// Takes new renamings. Earlier entries with a renamed number belong to another thread, or to the same thread before it ran
+    /// another program.
     #[inline]
     pub fn learn_names(&mut self, names: &Names) {
         let renamed = names.renamed();

@@ -35,9 +35,6 @@ pub struct ProcessNames {
 
 impl ProcessNames {
     /// Reads the table to its present end.
-    ///
-    /// # Errors
-    /// Returns an error if the table cannot be read.
     pub fn read<R: Read>(&mut self, table: &mut TableReader<R>) -> Result<(), Error> {
         self.are_told = true;
         while let Some(entry) = table.next_if(|_| true)? {
@@ -69,9 +66,9 @@ impl ProcessNames {
         next
     }
 
-    /// Takes the names of threads, in the order in which they were seen, if the recording has no table. A process is then called what
-    /// its main thread was called last. If that was not seen, it has the name that all its other threads have, and none if they have
-    /// several: a thread begins with the name of the one that starts it.
+    /// Takes the names of threads, in the order in which they were seen, if the recording has no table. A process is then called
+    /// what its main thread was called last. If that was not seen, it has the name that all its other threads share, and none if
+    /// they differ. A thread begins with the name of the thread that starts it.
     pub(super) fn take_seen<'p>(&mut self, seen: impl Iterator<Item = (u32, bool, &'p [u8])>) {
         if self.are_told {
             return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The processes and files of a trace, by the numbers that rows and causes refer to them with.
+//! The processes and files of a trace, by the numbers that rows and causes use.
 
 use mostrace_bundle::entry::Home;
 use mostrace_map::Map;
@@ -36,8 +36,8 @@ impl<'a> Registry<'a> {
         self.processes.len().saturating_add(self.files.len())
     }
 
-    /// Returns the last time at which the block at `sector` was freed before it was queued at `time_ns`, ns: what changed it until
-    /// then is not in it any more. None if it is not known to have been freed.
+    /// Returns the last time at which the block at `sector` was freed before it was queued at `time_ns`, ns. Earlier changes are
+    /// not in it any more. None if it is not known to have been freed.
     pub fn freed_ns(&self, sector: u64, time_ns: u64) -> Option<u64> {
         self.owners.freed_ns(sector, time_ns)
     }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The names that files have in the end, after they were renamed.
 //!
-//! A rename's call tells which file got a name and which file lost it, but not what the name is. Files that replace one another have
-//! one name in turn, and one of them tells what it is: the last one, by the map at the end, or one that was never renamed.
+//! A rename's call tells which file got a name and which file lost it, but not what the name is. Files that replace one another
+//! have the same name in turn. The name is known from one of them: the last one, by the map at the end, or one that was never
+//! renamed.
 
 use std::collections::HashSet;
 

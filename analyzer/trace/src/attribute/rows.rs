@@ -220,7 +220,7 @@ impl Names {
 #[derive(Default)]
 pub(super) struct Builder {
     rows: Vec<Row>,
-    /// The same, joined only if they were queued at the same time: what was changed between two Qs is in the second one's bio alone.
+    /// The same, joined only if they were queued at the same time. A change between two Qs is in the second bio alone.
     pieces: Vec<Row>,
     /// The operation by an entry, if the events cannot distinguish it.
     told: Option<Op>,
@@ -234,8 +234,8 @@ impl Builder {
         self.told = None;
     }
 
-    /// Sets the operation of the whole request to what an entry says of one of its bios: bios with different operations are
-    /// never merged.
+    /// Takes the operation of the whole request from the entry of one of its bios. Bios with different operations are never
+    /// merged.
     pub fn tell(&mut self, op: Op) {
         self.told = Some(op);
     }

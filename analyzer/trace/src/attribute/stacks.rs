@@ -71,9 +71,6 @@ impl Default for Stacks {
 
 impl Stacks {
     /// Reads the table to its present end.
-    ///
-    /// # Errors
-    /// Returns an error if the table cannot be read.
     pub fn read<R: Read>(&mut self, table: &mut TableReader<R>) -> Result<(), Error> {
         while let Some(entry) = table.next_if(|_| true)? {
             if let EntryRef::Stack(entry) = entry {

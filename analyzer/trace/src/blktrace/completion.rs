@@ -2,10 +2,9 @@
 //! A completion: what one C event finished, and the events of the request that led to it.
 //!
 //! A discard is a completion with bytes and without data whose action has
-//! [`BLK_TC_DISCARD`](mostrace_bundle::blk_io_trace::action::BLK_TC_DISCARD). Write zeroes are writes (v8 has a category bit
-//! for them, v7 has not). A flush is a completion of 0 bytes. It ends the flush bio itself, or a write's flush sequence
-//! (after the completion of its bytes), or, if it is neither read nor write, the flush machinery's own request, which has no
-//! bio.
+//! [`BLK_TC_DISCARD`](mostrace_bundle::blk_io_trace::action::BLK_TC_DISCARD). Write zeroes are writes (v8 has a category bit for
+//! them, v7 has not). A flush is a completion of 0 bytes. It ends a flush bio, a write's flush sequence (after the completion of
+//! its bytes), or the flush machinery's own request, which is neither read nor write and has no bio.
 
 /// One bio, or the part of one that this completion covers, as its Q event described it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -83,9 +83,6 @@ impl Completions {
     }
 
     /// Advances to the next completion; returns false at the end.
-    ///
-    /// # Errors
-    /// Fails as [`Completions::next`] does.
     pub fn step(&mut self) -> Result<bool, Error> {
         while let Some(event) = self.trace.next()? {
             self.counts.push(event.action);

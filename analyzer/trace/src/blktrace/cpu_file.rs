@@ -9,8 +9,8 @@ use std::path::PathBuf;
 /// Bytes read at once. The buffers of a few CPUs should fit into one core's cache.
 const BUFFER: usize = 1 << 17;
 
-/// The number of records by which an event may come late in its own file and still be put in order. An interrupt that traces
-/// between the moment when a record gets its time and the moment when it gets its place displaces it by one or two.
+/// The number of records by which an event may come late in its own file and still be put in order. A record gets its time, then
+/// its place. An interrupt that traces in between displaces it by one or two.
 const WINDOW: usize = 64;
 
 /// A file, or any other source of records.

@@ -9,12 +9,12 @@
 //! completed twice: with its bytes, then with 0 bytes at the same sector when the whole sequence has ended. So its first
 //! completion leaves a bio of 0 bytes waiting there.
 //!
-//! Items that match an event are looked up by device, direction and sectors. Several match if the same sectors are in flight
-//! more than once. If the events have the bio's number ([`Event::bio`]), it decides. Without it, the one that the thread of
-//! the D queued on its CPU is chosen, provided that no scheduler held it; otherwise all keep only what they have in common:
-//! an unknown thread or time is None, never a guess. If it is even unknown which bios tile the D, the wrong ones may go on
-//! waiting, and whatever is queued over these is *in doubt* too. If an event was lost (Q, D or C), its fields are None, and
-//! every completed byte is still reported.
+//! Items that match an event are looked up by device, direction and sectors. Several match if the same sectors are in flight more
+//! than once. If the events have the bio's number ([`Event::bio`]), it decides. Without it, the bio that the D's thread queued on
+//! its CPU is chosen, if no scheduler held it. Otherwise all keep only what they have in common: an unknown thread or time is
+//! None, never a guess. If it is even unknown which bios tile the D, the wrong ones may go on waiting, and whatever is queued
+//! over these is *in doubt* too. If an event was lost (Q, D or C), its fields are None, and every completed byte is still
+//! reported.
 //!
 //! A bio that the kernel encrypts itself (blk-crypto's fallback) ends after the requests of its ciphertext. The C of such a bio, like
 //! that of any bio, is not one of a request (`BLK_TC_FS`); where the disk has requests, it yields no completion.
@@ -148,7 +148,7 @@ impl LifeCycles {
         }
     }
 
-    /// Makes a bio that was queued over one in doubt doubtful too: either may be taken for the other.
+    /// If a bio was queued over one in doubt, it is in doubt too, because either may be taken for the other.
     #[cold]
     fn spread_doubt(&mut self, event: &Event<'_>) {
         // Only the bio itself waits: whatever was in doubt has been issued.
@@ -209,8 +209,8 @@ impl LifeCycles {
         }
     }
 
-    /// An X runs in the thread of the Q; it has the front's sectors and the place of the cut, and may have the numbers of the
-    /// bio that was queued, which becomes the rest, and of the front, which is a new one.
+    /// An X runs in the thread of the Q. It has the front's sectors and the place of the cut. It may have two numbers: that of
+    /// the queued bio, which becomes the rest, and that of the front, a new bio.
     fn split(&mut self, event: &Event<'_>) {
         let lane = lane(event);
         let cut = event.split_at().unwrap_or(end(event.sector, event.bytes));
@@ -390,8 +390,8 @@ impl LifeCycles {
         Some(self.waiting.take(lane, sector, now, same, Bio::blur)?.value)
     }
 
-    /// Takes the bio that starts at the sector, or else the only one that reaches over it; its parts outside of the `left`
-    /// bytes from `sector` on go on waiting.
+    /// Takes the bio that starts at the sector, or else the only one that reaches over it. Its parts outside of the `left` bytes
+    /// from `sector` go on waiting.
     fn take_waiting(&mut self, lane: Lane, sector: u64, left: u32, now: u64) -> Option<Item<Bio>> {
         let whole = |item: &Item<Bio>| (1..=left).contains(&item.bytes);
         // If bios of several lengths fit, it is unknown where the next one begins, and which it is.
@@ -507,8 +507,8 @@ impl LifeCycles {
         true
     }
 
-    /// Returns true for the end of a bio whose requests have ended. A bio that fails before it has a request still waits, so if one
-    /// waits for these sectors, a failure is taken for its.
+    /// Returns true for the end of a bio whose requests have ended. A bio that fails before it has a request still waits. So if a
+    /// bio waits for these sectors, the failure is its own.
     fn is_second_end(&mut self, event: &Event<'_>) -> bool {
         event.bytes > 0
             && !is_of_request(event)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An index of items by sector that is sorted only when it is asked: most items are gone by then.
+//! An index of items by sector, sorted only when needed: most items are gone by then.
 
 use super::lane::Lane;
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files that `blkparse -d` wrote: the times of events count from the first event, those of notes do not.
+//! Files that `blkparse -d` wrote. The times of events count from the first event; those of notes do not.
 //!
 //! The kernel notes a thread's name right before the thread's first event, so the difference between the two is the time that was
 //! taken away, to within the microseconds between note and event.

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An index of what is in flight, by the sectors that it covers.
 //!
-//! Nearly every lookup is for an item that begins at the very sector of an event, so items are found by a hash of it.
-//! Neighbouring sectors matter only if something was lost or cut: for that, and only then, the items are put into an
-//! [`Order`].
+//! Nearly every lookup is for an item that begins at the event's sector, so a hash of the sector finds it. Neighbouring sectors
+//! matter only if something was lost or cut: for that, and only then, the items are put into an [`Order`].
 
 use super::lane::Lane;
 use super::order::Order;
@@ -237,8 +236,8 @@ impl<T: Default> Spans<T> {
         }
     }
 
-    /// Takes the item that starts at the sector and fits. Stale items are dropped first, except the last one. If several
-    /// fit, the oldest is taken, and `blur` makes all of them alike, so that none claims to be the right one.
+    /// Takes the item that starts at the sector and fits. Stale items are dropped first, except the last one. If several fit, the
+    /// oldest is taken. `blur` keeps only what all of them have in common.
     #[inline]
     pub fn take(
         &mut self,

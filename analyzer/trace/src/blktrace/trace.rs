@@ -107,9 +107,6 @@ impl Trace {
     }
 
     /// Opens the files with a choice about incomplete ones.
-    ///
-    /// # Errors
-    /// Returns an error if a file cannot be opened.
     pub fn open_with(paths: &[PathBuf], partial: Partial) -> Result<Self, Error> {
         let mut sources: Vec<(PathBuf, Box<dyn Read + Send>)> = Vec::new();
         let mut bytes_total: u64 = 0;
@@ -199,9 +196,6 @@ impl Trace {
     }
 
     /// Returns the next event; None at the end.
-    ///
-    /// # Errors
-    /// Returns an error if a file cannot be read further.
     #[allow(clippy::should_implement_trait)] // an Iterator cannot lend
     #[inline(always)] // with what it calls: having several callers it would not be, a seventh of the work of reading a bare trace
     pub fn next(&mut self) -> Result<Option<Event<'_>>, Error> {

@@ -26,7 +26,7 @@ pub(super) enum Blame {
     Set(Rc<[CauseId]>, Others),
 }
 
-/// The causers that may have changed a block beside those that are known to have.
+/// Causers that may have changed the block, in addition to the known ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Others {
     /// Nobody else changed the block.
@@ -73,7 +73,7 @@ impl Blame {
         Blame::combined(causers, |causers| Blame::Set(causers, Others::None))
     }
 
-    /// Combines causers each of which made a change, in the order of these, if there are no other changes.
+    /// Every causer changed the block, and nobody else did. Keeps their order.
     pub fn all(causers: impl IntoIterator<Item = CauseId>) -> Blame {
         Blame::combined(causers, Blame::Shared)
     }
@@ -102,7 +102,7 @@ impl Blame {
         }
     }
 
-    /// Combines what is known of one change after the other of a block that was written after all of them.
+    /// Combines the blames for successive changes of a block that was written after the last of them.
     pub fn joined(changes: &[Blame]) -> Blame {
         match changes {
             [] => Blame::Unknown,
@@ -226,8 +226,8 @@ impl Weights {
         }
     }
 
-    /// Declares that there are no other blocks and that the causer of each is certain: if there is a single causer, its
-    /// share is then exact rather than proportional.
+    /// Declares that there are no other blocks, and that the causer of each is certain. A single causer is then exact rather than
+    /// proportional.
     pub fn are_all(&mut self) {
         self.are_all = true;
     }

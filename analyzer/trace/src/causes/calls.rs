@@ -108,8 +108,8 @@ impl Calls {
         calls.min_by_key(|call| call.end_ns)
     }
 
-    /// Among the calls for durability that lasted from `from_ns` to `to_ns` or longer and are `wanted`, returns the one that
-    /// began first; None if it may have been dropped, or if there are too many to look at.
+    /// Returns the first call for durability that is `wanted` and lasted at least from `from_ns` to `to_ns`. None if it may have
+    /// been dropped, or if there are too many to look at.
     pub fn first_sync(
         &self,
         from_ns: u64,

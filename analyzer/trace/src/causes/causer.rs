@@ -118,9 +118,6 @@ impl<'a, R: Read> Causer<'a, R> {
     }
 
     /// Reads the tables as far as a completion at `time_ns` needs them.
-    ///
-    /// # Errors
-    /// Returns an error if a table cannot be read.
     pub fn pull(&mut self, time_ns: u64, registry: &mut Registry<'_>) -> Result<(), Error> {
         if let Some(bytes) = registry.block_size().and_then(|b| u32::try_from(b).ok()) {
             self.block = bytes.clamp(512, LARGEST_BLOCK);

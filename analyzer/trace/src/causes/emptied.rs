@@ -3,8 +3,8 @@
 
 use mostrace_bundle::entry::{CallKind, NONE, RawCall, call_flags};
 
-/// `FALLOC_FL_…` (uapi/linux/falloc.h): the one mode beside 0 in which no contents are changed, and those that move all that is
-/// behind the range.
+/// `FALLOC_FL_…` (uapi/linux/falloc.h): the one mode beside 0 that changes no contents, and the modes that move everything behind
+/// the range.
 const KEEP_SIZE: u32 = 0x01;
 const COLLAPSE_RANGE: u32 = 0x08;
 const INSERT_RANGE: u32 = 0x20;
@@ -72,7 +72,7 @@ impl Emptied {
     }
 }
 
-/// Returns true if nothing tells when the call began and ended in which the filesystem did this.
+/// Returns true if the beginning and the end of the call in which the filesystem did this are unknown.
 fn is_timeless(raw: &RawCall) -> bool {
     let flags = raw.head.flags;
     flags.has(call_flags::PART) || flags.has(call_flags::OPEN_END)

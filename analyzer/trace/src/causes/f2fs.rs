@@ -11,7 +11,7 @@ use super::{Caller, Reason};
 use crate::attribute::{FileId, HashMap, ProcessId, StackId};
 use crate::tally::Tally;
 
-/// Spans that ended this long before the latest step are forgotten: the rows that were queued in them are completed by then, ns.
+/// Spans that ended this long before the latest step are forgotten, ns: their rows are completed by then.
 const KEPT_NS: u64 = 60_000_000_000;
 /// Number of spans that are remembered, and of inodes whose commits have begun; beyond it, all are forgotten.
 const LIMIT: usize = 1 << 18;
@@ -372,7 +372,7 @@ mod tests {
         }
     }
 
-    /// Takes steps in time order and these calls; returns who requested the checkpoint at `at_ns`, and its reason.
+    /// Returns who requested the checkpoint at `at_ns`, and its reason, after steps in time order and these calls.
     fn wanted(steps: &[(Step, u32, u64)], of: &[Call], at_ns: u64) -> Option<(Vec<u32>, Reason)> {
         let mut calls = Calls::default();
         of.iter().for_each(|call| calls.push(*call, 0));

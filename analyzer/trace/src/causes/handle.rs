@@ -113,8 +113,8 @@ impl Handle {
         }
     }
 
-    /// Returns true if no process can have taken part in the transaction through this thread without an entry: threads of
-    /// programs have one at least, but a kernel thread works for many.
+    /// Returns true if every process that took part in the transaction through this thread has an entry. A program's thread has
+    /// at least one; a kernel thread works for many.
     pub fn tells_all(&self) -> bool {
         self.tells_causes || !self.is_kernels
     }
@@ -128,8 +128,8 @@ impl Handle {
         self.dirtied > 0 || !self.knows_dirtied
     }
 
-    /// Returns true if this handle may have dirtied what `other` is said to have dirtied: both were open at the same time,
-    /// and this one was the first to modify a block, or may have been.
+    /// Returns true if this handle may have dirtied the blocks that `other` is said to have dirtied: both were open at the same
+    /// time, and this one may have been the first to modify a block.
     pub fn may_be_meant_for(&self, other: &Handle) -> bool {
         self.may_have_dirtied() && self.start_ns <= other.end_ns && other.start_ns <= self.end_ns
     }

@@ -17,7 +17,7 @@ const MOST: usize = 1 << 16;
 const JOURNALS: usize = 64;
 /// Number of handles whose blocks wait for them; beyond it, all are forgotten.
 const WAITING: usize = 1 << 16;
-/// A block belongs to the one of several journals that has blocks this near, sectors.
+/// If there are several journals, a block belongs to the one with blocks within this distance, sectors.
 const NEAR: u64 = 1 << 16;
 
 /// A block of a journal.
@@ -139,8 +139,9 @@ impl Journals {
         taken
     }
 
-    /// Removes and returns the transactions that were committed by `time_ns` for certain, although no commit block was seen: it is on
-    /// another disk, or was lost. jbd2 commits one transaction while the next one is running, so that those before are committed.
+    /// Removes and returns the transactions that were certainly committed by `time_ns`, although their commit block was not seen:
+    /// it is on another disk, or was lost. jbd2 commits one transaction while the next one is running, so all earlier ones are
+    /// committed.
     pub fn outdated(&mut self, time_ns: u64) -> Vec<Transaction> {
         let mut taken = Vec::new();
         for journal in &mut self.journals {

@@ -28,7 +28,7 @@ struct Run {
 #[derive(Default)]
 pub(super) struct Pages {
     runs: HashMap<Inode, VecDeque<Run>>,
-    /// Inodes of which runs were forgotten, and the last completion of these, ns.
+    /// Inodes with forgotten runs, and the last completion among those runs, ns.
     forgotten: HashMap<Inode, u64>,
     cut_short: usize,
 }
@@ -69,8 +69,8 @@ impl Pages {
         self.cut_short
     }
 
-    /// Returns the writers of the pages that were submitted from `from_ns` to `to_ns`, and of the next ones: ext4 submits the
-    /// last pages for which a handle allocated blocks right after the handle's end (`ext4_writepages`).
+    /// Returns the writers of the pages that were submitted from `from_ns` to `to_ns`, and of the next ones. ext4 submits the
+    /// last pages of a handle right after the handle's end (`ext4_writepages`).
     pub fn submitted(
         &self,
         inode: Inode,

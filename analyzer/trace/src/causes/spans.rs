@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What lasted from one moment to another, in an order in which those in progress at a moment are found.
+//! Finds the spans of time that were in progress at a moment.
 
 use std::collections::BTreeMap;
 
@@ -15,9 +15,9 @@ pub(super) trait Lasting {
     fn end_ns(&self) -> u64;
 }
 
-/// Spans by their length and end. A class has those whose length has the same number of bits, so that the ends of those in progress
-/// at a moment lie close behind it in each class, however long a span of another class is: a question looks at about as many spans
-/// as were in progress.
+/// Spans by their length and end. The spans of a class have lengths with the same number of bits. In each class, the spans in
+/// progress at a moment end shortly after it, so a lookup visits about as many spans as were in progress, however long the others
+/// are.
 #[derive(Debug)]
 pub(super) struct Spans<T> {
     /// By the end and the order of arrival.
@@ -73,7 +73,7 @@ impl<T: Lasting> Spans<T> {
         near.filter(move |span| span.start_ns() <= from_ns)
     }
 
-    /// Returns true if more than may be looked at may have lasted from `from_ns` to `to_ns`.
+    /// Returns true if too many spans to look at may have lasted from `from_ns` to `to_ns`.
     pub fn are_too_many(&self, from_ns: u64, to_ns: u64) -> bool {
         self.near(from_ns, to_ns).nth(SEARCHED).is_some()
     }
@@ -105,7 +105,7 @@ impl<T: Lasting> Spans<T> {
         self.len = self.classes.iter().map(BTreeMap::len).sum();
     }
 
-    /// Returns those of each class among which all are that lasted from `from_ns` to `to_ns`.
+    /// Returns the spans of each class that may have lasted from `from_ns` to `to_ns`, and at least all that did.
     fn near(&self, from_ns: u64, to_ns: u64) -> impl Iterator<Item = &T> {
         let classes = self.classes.iter().zip(0..);
         classes.flat_map(move |(class, bits)| {

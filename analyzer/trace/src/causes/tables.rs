@@ -12,10 +12,10 @@ use super::ahead::{LONG_NS, is_long};
 
 /// The largest deviation of entries from time order in their table, ns.
 pub(super) const DISORDER_NS: u64 = 20_000_000;
-/// How far calls are read ahead, ns: those that do not last long, wherever among the entries they are.
+/// How far the entries of short calls are read ahead, ns.
 const CALLS_NS: u64 = LONG_NS + 500_000_000;
 
-/// The manifest's names of the losses that may include entries of these tables.
+/// The losses in the manifest that may include entries of these tables.
 const LOSSES: [&str; 2] = ["causes_ring", "causes_tasks"];
 
 /// The runs of these tables' probes that the kernel skipped. Recordings by earlier versions count those of all probes together.

@@ -164,8 +164,8 @@ impl Writes {
         from_ns.all(|from_ns| time_ns < from_ns)
     }
 
-    /// Returns the tasks that had changed bytes `from..to` by `q_ns`, in runs of blocks of `block` bytes with the same
-    /// answer: the end of each run, and the tasks. False if there may be more: too many calls were made at that time.
+    /// Returns the tasks that had changed bytes `from..to` by `q_ns`, as runs of blocks with the same answer: the end of each
+    /// run, and its tasks. A block has `block` bytes. False if there may be more: too many calls were made at that time.
     pub fn changers(
         &mut self,
         inode: Inode,
@@ -235,8 +235,8 @@ fn behind_block(at: u64, block: u64) -> u64 {
     at.saturating_sub(within).saturating_add(block.max(1))
 }
 
-/// Returns the end of the blocks from byte `at` on in which the same of these calls meet: where one of them begins or ends,
-/// the next block may have another answer.
+/// Returns the end of the blocks from byte `at` on that the same calls touch. Where a call begins or ends, the next block may
+/// have another answer.
 fn same_until(calls: &[Change], at: u64, block: u64) -> u64 {
     let first = behind_block(at, block);
     let edges = calls.iter().flat_map(|call| [call.from, call.to]);
@@ -454,7 +454,8 @@ mod tests {
         assert!(runs[0].1.has(ProcessId::UNKNOWN) && writes.cut_short() > 0);
     }
 
-    /// A call that was in progress when its first half was written out changed that half before, and the second half later.
+    /// A call may be in progress when its first half is written out: it changed that half before, and changes the second half
+    /// later.
     #[test]
     fn a_call_is_cut_where_it_was_written_out() {
         let mut writes = Writes::default();

@@ -17,9 +17,6 @@ pub struct Joined {
 impl Joined {
     /// Joins these files in this order. The first one is opened at once, so that a missing file is noticed before anything
     /// is read.
-    ///
-    /// # Errors
-    /// Returns an error if the first file cannot be opened.
     pub fn open(files: impl IntoIterator<Item = (PathBuf, u64)>) -> io::Result<Joined> {
         let mut joined = Joined {
             waiting: files.into_iter().collect(),

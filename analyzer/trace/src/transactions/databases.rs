@@ -82,9 +82,6 @@ pub(super) fn together(databases: &[Database]) -> Count {
 
 /// Reads the calls from first to last. Files have their final names, so call it after the rows were read. Those with the
 /// most transactions come first, then those with the most bytes.
-///
-/// # Errors
-/// Returns an error if the table cannot be read.
 pub fn read<R: Read>(
     calls: &mut TableReader<R>,
     names: &Names,

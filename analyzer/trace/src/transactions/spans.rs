@@ -64,9 +64,6 @@ struct State {
 }
 
 /// Returns all transactions in the order of their commits.
-///
-/// # Errors
-/// Returns an error if the table cannot be read.
 pub fn spans<R: Read>(calls: &mut TableReader<R>, files: &[File]) -> Result<Vec<Span>, Error> {
     let mut reader = Reader::new(files);
     let mut spans: Vec<(usize, Span)> = Vec::new();
@@ -158,9 +155,6 @@ fn begins(role: Role, kind: CallKind, state: &State) -> bool {
 }
 
 /// Returns for each transaction what its process called meanwhile, at most `most` calls, and the number of all its calls.
-///
-/// # Errors
-/// Returns an error if the table cannot be read.
 pub fn called<R: Read>(
     calls: &mut TableReader<R>,
     files: &[File],

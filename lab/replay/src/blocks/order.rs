@@ -30,7 +30,7 @@ pub(super) struct Order {
     pub starts: Vec<usize>,
     /// The place of each request in the lanes that it belongs to.
     pub places: Vec<Vec<LanePlace>>,
-    /// The lanes of which each request waits for some requests, and the number of these requests.
+    /// The lanes that each request waits for, and for how many of their requests.
     pub waits: Vec<[LanePlace; 3]>,
     /// The number of requests in each lane.
     pub lanes: Vec<usize>,

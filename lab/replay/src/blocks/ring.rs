@@ -141,9 +141,6 @@ impl Ring {
     }
 
     /// Waits until a request is completed, or until `timeout`, and returns what was completed.
-    ///
-    /// # Errors
-    /// Returns an error if waiting for the ring fails.
     pub fn wait(
         &mut self,
         requests: &[Request],

@@ -274,7 +274,7 @@ impl<'t> Builder<'t> {
     }
 }
 
-/// Which thread a line is of if it names none, as those do that strace wrote while it followed one process only.
+/// The thread of lines that name none: strace writes these while it follows a single process.
 struct Threads {
     first: u32,
     live: BTreeSet<u32>,

@@ -60,17 +60,11 @@ impl fmt::Display for Latency {
 }
 
 /// Writes one latency per line, in ns: those of the first thread in order, then those of the second, and so on.
-///
-/// # Errors
-/// Returns an error if the file cannot be written.
 pub fn write_latencies(file: File, operations: &[Operation]) -> std::io::Result<()> {
     write_lines(file, operations.iter().map(|o| o.took_ns))
 }
 
 /// Writes a line for each second, with the number of operations of all threads that ended in it.
-///
-/// # Errors
-/// Returns an error if the file cannot be written.
 pub fn write_iops(file: File, operations: &[Operation]) -> std::io::Result<()> {
     write_lines(file, per_second(operations))
 }

@@ -28,9 +28,6 @@ struct Table {
 
 impl Files {
     /// Starts with no open file; `root` must be an existing folder.
-    ///
-    /// # Errors
-    /// Returns an error if the folder cannot be opened.
     pub fn new(root: &Path) -> Result<Self> {
         // read(2), write(2) and fsync(2) fail with EBADF on a descriptor that was opened with O_PATH.
         let flags = OFlags::PATH | OFlags::CLOEXEC;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # What the kernel charges to an application (/proc/PID/io, which Android's uid_io sums by user), beside what the device wrote for it: 200
 # transactions of SQLite in each journal mode on each filesystem. `tests/guest/run.sh` with GUEST_SCRIPTS=tests/guest/uid-io/tests prints the table of
-# docs/LEDGER.md.
+# docs/FIGURES.md.
 
 # measured FILESYSTEM JOURNAL: measures it, and prints a line of the table.
 measured() {

@@ -28,7 +28,7 @@ pub struct BlockList {
     pub complaints: Notices,
     /// Number of entries in the tree, including its upper nodes. One entry may hold several runs, or only part of one.
     pub entries: u64,
-    /// What lies behind the end at which the next mount will cut the file: first block and number of blocks.
+    /// The blocks behind the end at which the next mount will cut the file: the first one and their number.
     pub freed: Vec<(FsBlock, u64)>,
 }
 

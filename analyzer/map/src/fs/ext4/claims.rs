@@ -57,7 +57,7 @@ impl<'a> Claims<'a> {
         self.extents.len()
     }
 
-    /// Moves all claims made since `count` behind the others: they hold only where there is no other claim.
+    /// Moves all claims made since `count` behind the others, so that they hold only where there is no other claim.
     pub fn doubt(&mut self, count: usize) {
         self.doubtful
             .extend(self.extents.drain(count.min(self.extents.len())..));

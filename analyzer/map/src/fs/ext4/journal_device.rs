@@ -83,9 +83,6 @@ fn named(sb: &SuperBlock) -> Option<ExternalJournal> {
 }
 
 /// Returns the parts of the filesystem on an image: its own, and its journal's if that has a device.
-///
-/// # Errors
-/// Returns an error if the superblock cannot be read.
 pub fn parts(image: &Image) -> Result<Vec<DevicePart>> {
     let sb = SuperBlock::read_any(image, 0)?;
     if sb.incompat(incompat::JOURNAL_DEV) {
@@ -102,7 +99,7 @@ pub fn parts(image: &Image) -> Result<Vec<DevicePart>> {
     Ok([own].into_iter().chain(journal).collect())
 }
 
-/// Returns the number of the journal that an image's device is made for; None if it is something else.
+/// Returns the journal's UUID if the image is a journal's own device; None if it is something else.
 pub fn uuid(image: &Image) -> Option<[u8; 16]> {
     let sb = SuperBlock::read_any(image, 0).ok()?;
     let uuid = image.read(UUID, 16, "superblock").ok()?;
@@ -161,9 +158,6 @@ impl Behind {
 }
 
 /// Builds the map of a device that is all journal; None if the image is something else.
-///
-/// # Errors
-/// Returns an error if the superblock cannot be read.
 pub fn map(image: &Image, start_sector: u64) -> Result<Option<Map>> {
     let sb = SuperBlock::read_any(image, 0)?;
     if !sb.incompat(incompat::JOURNAL_DEV) {

@@ -26,9 +26,6 @@ pub struct Metadata {
 }
 
 /// Finds the metadata of an ext4, ext3 or ext2 filesystem.
-///
-/// # Errors
-/// Returns an error if the superblock or the group descriptors cannot be read.
 pub fn metadata(image: &Image) -> Result<Metadata> {
     let sb = &SuperBlock::read(image)?;
     let groups = group_desc::read_all(image, sb)?;

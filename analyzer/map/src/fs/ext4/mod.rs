@@ -67,9 +67,6 @@ use walk::Walker;
 /// Builds the map of a filesystem on a raw image, a block device, or the sparse snapshot of `e2image -r`. `start_sector` is the
 /// filesystem's first sector on its disk; all sectors of the map count from the start of the disk. What could not be resolved is
 /// listed in [`Map::notices`], and those of its blocks that the block bitmap marks as allocated are `unmapped`.
-///
-/// # Errors
-/// Returns an error if the superblock or the group descriptors cannot be read.
 pub fn build(image: &Path, start_sector: u64) -> Result<Map> {
     build_by(How::default(), &Image::open(image)?, start_sector, &|_| {})
 }

@@ -9,9 +9,6 @@ use crate::fs::notices::Notices;
 use crate::fs::progress::PartProgress;
 
 /// Reports that there is no debugfs.
-///
-/// # Errors
-/// Always returns an error.
 pub fn list(
     _image: &Image,
     _records: &[InodeRecord],

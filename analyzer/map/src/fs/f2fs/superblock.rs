@@ -322,7 +322,7 @@ impl SuperBlock {
     }
 }
 
-/// Reads the second copy if the first one does not tell the size of a block: it has to be where its own size puts it.
+/// Reads the second copy if the first one does not tell the size of a block. It must lie where its own block size puts it.
 fn second_of_any_size(image: &Image, bytes: u64) -> Result<SuperBlock> {
     let copies = BlockSize::ALL.map(|size| {
         let copy = read_copy(image, bytes, size.bytes().into());

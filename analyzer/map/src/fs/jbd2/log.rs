@@ -25,9 +25,6 @@ pub struct Log<'a> {
 impl<'a> Log<'a> {
     /// Opens the log whose file lies in `runs`; the image begins at `start_sector` of its disk. None if there is no superblock that
     /// describes a log.
-    ///
-    /// # Errors
-    /// Returns an error if the superblock cannot be read.
     pub fn open(
         image: &'a Image,
         mut runs: Vec<Extent>,

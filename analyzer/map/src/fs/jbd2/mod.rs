@@ -51,9 +51,6 @@ pub struct Journal {
 impl Journal {
     /// Reads the journal that a map has located in an image; the image begins at `start_sector` of its disk. The result
     /// is empty if there is no journal, or none that can be read.
-    ///
-    /// # Errors
-    /// Returns an error if the image cannot be read.
     pub fn read(image: &Image, map: &Map, start_sector: u64) -> Result<Journal> {
         let is_journal =
             |extent: &&Extent| matches!(extent.kind, Kind::Jbd2Superblock | Kind::JournalBlock);

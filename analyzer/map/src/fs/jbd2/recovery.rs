@@ -32,7 +32,7 @@ pub struct Recovery {
     pub copies: BTreeMap<u64, Copied>,
     /// The number of transactions.
     pub transactions: u32,
-    /// Why the kernel would not replay all of the log, if it would not: damage, and features that are not known.
+    /// Why the kernel would not replay the whole log, such as damage or unknown features.
     pub fault: Option<String>,
     /// The number that fast commits must have to be replayed.
     pub next_tid: u32,
@@ -40,10 +40,7 @@ pub struct Recovery {
     pub fast_commits: Vec<u64>,
 }
 
-/// Reads what the next mount replays of the log whose file lies in `runs`, which count from the image's beginning.
-///
-/// # Errors
-/// Returns an error if the image cannot be read.
+/// Reads the part of the log that the next mount replays. The log's file lies in `runs`, which count from the image's beginning.
 pub fn recover(image: &Image, runs: Vec<Extent>) -> Result<Recovery> {
     let mut recovery = Recovery::default();
     let Some(mut log) = Log::open(image, runs, 0)? else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Judges what the filesystem writes for no change that was seen: by what its submitter was doing.
+//! Judges writes of the filesystem for which no change was seen, by what their submitter was doing.
 
 use super::{Causer, user};
 use crate::attribute::{ProcessId, Registry, Row};
@@ -34,8 +34,8 @@ impl<R> Causer<'_, R> {
         since.share(row.bytes, self.is_whole, &mut self.verdicts);
     }
 
-    /// Returns who took part in the transaction that the journal's thread is about to commit: it writes the superblock ahead
-    /// of the first commit in an empty journal, while the transaction is still running.
+    /// Returns who took part in the transaction that the journal's thread is about to commit. In an empty journal it writes the
+    /// superblock ahead of the first commit, while the transaction is still running.
     fn begun(&mut self, row: &Row, registry: &Registry<'_>) -> Weights {
         let mut weights = Weights::default();
         let Causer {

@@ -92,8 +92,9 @@ impl<R> Causer<'_, R> {
         checkpoint.map(Checkpoint::begun_ns)
     }
 
-    /// Judges a block of f2fs's quota files, into which a checkpoint writes what all tasks have allocated and freed since the last
-    /// one: those whose nodes were written since then have their proportions. The nodes that the checkpoint itself writes come later.
+    /// Judges a block of f2fs's quota files. A checkpoint writes into them what all tasks have allocated and freed since the last
+    /// one, so the tasks whose nodes were written since then share the block. The nodes that the checkpoint itself writes come
+    /// later.
     pub(super) fn account(&mut self, row: &Row) {
         let Found { f2fs, .. } = &self.found;
         let seen = row.q_ns.and_then(|q_ns| f2fs.checkpoint(q_ns));

@@ -26,7 +26,7 @@ struct Contents {
 }
 
 impl<R> Causer<'_, R> {
-    /// Judges contents of a file: the causers are the tasks whose calls changed them since they were last written, or the
+    /// Judges the contents of a file. The causers are the tasks whose calls changed them since they were last written, else the
     /// task that made the pages dirty, or the submitter of direct IO.
     pub(super) fn contents(&mut self, request: &Request, row: &Row, registry: &Registry<'_>) {
         if let Some(collector) = self.collector(row, registry) {
@@ -54,7 +54,7 @@ impl<R> Causer<'_, R> {
         }
     }
 
-    /// Returns what is known of a row whose file and place in it are known by an entry.
+    /// Judges a row whose entry names the file and the place in it.
     fn buffered(&mut self, row: &Row, registry: &Registry<'_>) -> Option<Contents> {
         let (inode, range, q_ns) = place(row, registry)?;
         let is_of_file = row.origin == Some(Origin::FILE) && row.kind == Some(Kind::Regular);
@@ -132,7 +132,7 @@ impl<R> Causer<'_, R> {
         Blame::of(dirtier.into_iter().chain(all)).first(&Others::Unknown)
     }
 
-    /// Takes note of a row that no entry describes: what it wrote must not be taken for unwritten.
+    /// Notes a row without an entry: the changes that it wrote must not count as unwritten.
     fn written_unseen(&mut self, request: &Request, row: &Row) {
         self.found.writes.written_unseen(request.time_ns);
         let end = row.sector.saturating_add(u64::from(row.bytes / 512));
@@ -183,8 +183,8 @@ impl<R> Causer<'_, R> {
         }
     }
 
-    /// Returns the task that moved the blocks to collect garbage: it dirtied their pages meanwhile, or wrote blocks that it
-    /// could not decode (encrypted, compressed) unchanged. f2fs's own thread is a causer only here.
+    /// Returns the task that moved the blocks to collect garbage. It dirtied their pages meanwhile, or wrote blocks unchanged
+    /// because it could not decode them (encrypted, compressed). f2fs's own thread is a causer only here.
     pub(super) fn collector(&self, row: &Row, registry: &Registry<'_>) -> Option<ProcessId> {
         if row.collects {
             return Some(row.dirtier);

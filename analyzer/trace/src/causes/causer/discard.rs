@@ -11,8 +11,8 @@ use super::background::is_kernels;
 /// The beginning of the name of the thread by which f2fs discards what was freed before (`issue_discard_thread`).
 const F2FS_DISCARD: &[u8] = b"f2fs_discard";
 
-/// The causers that freed blocks in the transactions since the last discard, by the number of blocks of metadata that each changed for it. ext4
-/// discards them when the transaction is committed, by jbd2's thread or by a worker.
+/// The causers that freed blocks in the transactions since the last discard, with the number of metadata blocks that each changed
+/// for it. ext4 discards the freed blocks when the transaction is committed, in jbd2's thread or a worker.
 #[derive(Default)]
 pub(super) struct Freed {
     weights: Weights,

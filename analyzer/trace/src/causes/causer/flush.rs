@@ -102,8 +102,8 @@ impl<R> Causer<'_, R> {
         asked.map(|asked| request.time_ns.saturating_sub(asked.start_ns))
     }
 
-    /// Returns the call that a flush is for: the one that its thread is in or, if another thread works for the caller, that of the
-    /// only process that syncs the file meanwhile.
+    /// Returns the call that a flush is for: the call that its thread is in. If another thread works for the caller, it is the
+    /// call of the only process that syncs the file meanwhile.
     fn call_of_flush(
         &self,
         process: Option<ProcessId>,

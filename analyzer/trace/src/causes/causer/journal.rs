@@ -93,7 +93,7 @@ impl<R> Causer<'_, R> {
         forced.map(|asked| request.time_ns.saturating_sub(asked.start_ns))
     }
 
-    /// Notes what a transaction that is committed leaves to be written home and to be discarded.
+    /// Notes the blocks that a committed transaction leaves to be written home or discarded.
     pub(super) fn committed(&mut self, mut transaction: Transaction) {
         let Causer {
             found,
@@ -111,9 +111,9 @@ impl<R> Causer<'_, R> {
         }
     }
 
-    /// Returns what a commit was made for: the first call that waited for it all along, of a process that took part in the
-    /// transaction or that a kernel thread did work for; or else the first handle that asked for it. None if the timer or a lack of
-    /// room caused the commit.
+    /// Returns the reason for a commit: the first call that waited for all of it, if its process took part in the transaction or
+    /// a kernel thread did work for it. Otherwise it is the first handle that asked for the commit. None if the timer or a lack
+    /// of room caused the commit.
     fn forced_by(&mut self, row: &Row, place: Place, registry: &Registry<'_>) -> Option<Asked> {
         let Found { calls, list, .. } = &self.found;
         let transaction = self.journals.get(place)?;

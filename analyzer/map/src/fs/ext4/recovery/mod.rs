@@ -80,10 +80,7 @@ impl Changes {
     }
 }
 
-/// Finds what the map is to show of the filesystem on an image. What is done is told in `notices`.
-///
-/// # Errors
-/// Returns an error if the superblock or the group descriptors cannot be read.
+/// Finds what the map is to show of the filesystem on an image. `notices` say what was done.
 pub fn recover(state: State, image: &Image, notices: &mut Notices) -> Result<Recovered> {
     let sb = SuperBlock::read(image)?;
     let groups = group_desc::read_all(image, &sb)?;
