@@ -15,6 +15,7 @@ use mostrace_replay::{
     Call, Contents, Error, FileId, Opened, Range, Replay, Settings, Start, StartFile, Target,
     Timing, replay,
 };
+use test_support::wait;
 
 const FILE: FileId = FileId(1);
 const ALL: Range = Range {
@@ -386,7 +387,6 @@ fn the_start_is_what_the_operations_found() {
 
 #[test]
 fn kept_time_is_the_applications() {
-    let root = tempfile::tempdir_in("/dev/shm").unwrap();
     let mut script = Script::default();
     for nth in 0..50 {
         let path = name(&format!("f{nth}"));
@@ -397,23 +397,26 @@ fn kept_time_is_the_applications() {
         operation.begin_ns = 1000 + nth * 4_000_000;
         operation.end_ns = operation.begin_ns + 1000;
     }
-    let timing = Timing::Kept;
-    let kept = Settings {
-        timing,
-        ..settings(root.path())
+    let replayed = |timing| {
+        let root = tempfile::tempdir_in("/dev/shm").unwrap();
+        let settings = Settings {
+            timing,
+            ..settings(root.path())
+        };
+        let begin = Instant::now();
+        let outcome = replay(&recorded, &settings, |_| {}).unwrap();
+        (outcome, begin.elapsed())
     };
-    let begin = Instant::now();
-    let outcome = replay(&recorded, &kept, |_| {}).unwrap();
-    assert_same(&outcome);
-    assert!(begin.elapsed() >= Duration::from_millis(196), "{outcome}");
-    assert!(
-        outcome.start_error.unwrap().mean_percent < 20.0,
-        "{outcome}"
-    );
-    let other = tempfile::tempdir_in("/dev/shm").unwrap();
-    let begin = Instant::now();
-    replay(&recorded, &settings(other.path()), |_| {}).unwrap();
-    assert!(begin.elapsed() < Duration::from_millis(150));
+    // A busy machine starts calls late: there is a time when it does not.
+    wait::until("calls start when they did", || {
+        let (outcome, elapsed) = replayed(Timing::Kept);
+        assert_same(&outcome);
+        assert!(elapsed >= Duration::from_millis(196), "{outcome}");
+        outcome.start_error.unwrap().mean_percent < 20.0
+    });
+    wait::until("calls follow each other", || {
+        replayed(Timing::Fast).1 < Duration::from_millis(150)
+    });
 }
 
 #[test]
