@@ -178,7 +178,6 @@ bench-events: build
 	tests/guest/able.sh "$(GUEST_PACKAGES) $(KERNEL_PACKAGES)" env GUEST_SCRIPTS=kernel-patches/upstream/overhead \
 		GUEST_QEMU="-smp 1 -icount shift=0,sleep=off" GUEST_SILENCE=7200 tests/guest/run.sh $(MOSTRACE) events
 
-TEST_FILES = $(wildcard */tests/*.rs */*/tests/*.rs)
 CLIPPY = $(CARGO) clippy $(PROFILE) --all-targets --workspace
 lint: setup-test
 	@$(STEP) "format" $(CARGO) fmt --all --check
@@ -188,12 +187,7 @@ lint: setup-test
 	@$(STEP) "licences, versions, advisories" scripts/deny.sh
 	@$(STEP) "clippy" $(CLIPPY) -- -D warnings
 	@$(STEP) "without tables" $(CARGO) check $(PROFILE) --package mostrace --no-default-features
-	@# In a file with a main of its own, cargo passes over them without a word.
-	@! grep -n '#\[test\]' $$(grep -l '^fn main()' $(TEST_FILES)) || { echo "lint: these tests do not run" >&2; exit 1; }
-	@# Without `harness = false` such a file's own main is passed over as silently.
-	@for file in $$(grep -l '^fn main()' $(TEST_FILES)); do \
-		grep -A1 "^name = \"$$(basename $$file .rs)\"" $${file%/tests/*}/Cargo.toml | grep -q '^harness = false' || \
-			{ echo "lint: $$file does not run: its Cargo.toml lacks harness = false" >&2; exit 1; }; done
+	@$(STEP) "tests that would not run" scripts/check-tests.sh
 	@$(STEP) "analyser for macOS" scripts/check-macos.sh $(CARGO) $(PROFILE)
 	@$(STEP) "series" kernel-patches/series/generate.sh --check
 

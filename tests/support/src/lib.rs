@@ -2,19 +2,26 @@
 //! Support for mostrace's tests: their requirements and what happens where these are not met ([`need`]), loop devices
 //! ([`loopdev`]), programs ([`tool`]), waiting ([`wait`]), and the seeds of property tests ([`property`]).
 //!
-//! A test file with requirements has `harness = false`, and a `main` that lists its tests:
+//! Tests without requirements are modules of a crate's `tests/it`, tests with requirements are modules of its
+//! `tests/needs`, which has `harness = false` and a `main` that lists the modules. A module lists its tests:
 //!
 //! ```no_run
-//! use test_support::{Need, run, tests};
+//! mod volumes {
+//!     use test_support::{Need, Suite, at_once, tests};
 //!
-//! fn a_fresh_volume_has_a_root() {
-//!     assert!(test_support::tool::run(test_support::tool::command("mkfs.vfat").arg("--help")).is_empty());
+//!     pub fn suite() -> Suite {
+//!         at_once(tests![
+//!             a_fresh_volume_has_a_root needs [Need::Tool("mkfs.vfat", "dosfstools")],
+//!         ])
+//!     }
+//!
+//!     fn a_fresh_volume_has_a_root() {
+//!         assert!(test_support::tool::run(test_support::tool::command("mkfs.vfat").arg("--help")).is_empty());
+//!     }
 //! }
 //!
 //! fn main() -> std::process::ExitCode {
-//!     run(tests![
-//!         a_fresh_volume_has_a_root needs [Need::Tool("mkfs.vfat", "dosfstools")],
-//!     ])
+//!     test_support::run(test_support::suites![volumes])
 //! }
 //! ```
 #![forbid(unsafe_code)]
@@ -27,4 +34,4 @@ pub mod tool;
 pub mod wait;
 
 pub use need::Need;
-pub use suite::{Test, run, run_one_by_one};
+pub use suite::{Suite, Test, at_once, one_by_one, run};

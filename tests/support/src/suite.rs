@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tests of a file with `harness = false`, each with its requirements.
+//! The tests of a binary with `harness = false`, each with its requirements.
 
 use std::process::ExitCode;
 
@@ -28,9 +28,9 @@ impl Test {
         }
     }
 
-    fn into_trial(self) -> Trial {
+    fn into_trial(self, module: &str) -> Trial {
         let Self { name, needs, body } = self;
-        Trial::ignorable_test(name, move || {
+        Trial::ignorable_test(format!("{module}::{name}"), move || {
             if let Some(reason) = left_out(&needs, need::is_set("MOSTRACE_NO_SKIP"))? {
                 return Ok(Completion::ignored_with(reason));
             }
@@ -66,23 +66,62 @@ macro_rules! tests {
     (@needs $needs:expr) => { $needs };
 }
 
-/// Runs tests as `cargo test` does, several at once, with its arguments.
-pub fn run(tests: Vec<Test>) -> ExitCode {
-    start(Arguments::from_args(), tests)
+/// The tests of a module.
+pub struct Suite {
+    tests: Vec<Test>,
+    at_once: bool,
 }
 
-/// Runs tests one after the other: each makes its own load, or uses things of which a machine or a process has only one.
-pub fn run_one_by_one(tests: Vec<Test>) -> ExitCode {
-    let arguments = Arguments {
-        test_threads: Some(1),
-        ..Arguments::from_args()
+/// Makes a suite of tests of which several run at once, as those of `cargo test` do.
+pub fn at_once(tests: Vec<Test>) -> Suite {
+    Suite {
+        tests,
+        at_once: true,
+    }
+}
+
+/// Makes a suite of tests that run one after the other: each makes its own load, or uses things of which a machine or a
+/// process has only one. Tests of other suites do not run meanwhile either.
+pub fn one_by_one(tests: Vec<Test>) -> Suite {
+    Suite {
+        tests,
+        at_once: false,
+    }
+}
+
+/// Lists the suites of modules: each has a function `suite`.
+#[macro_export]
+macro_rules! suites {
+    ($($module:ident),* $(,)?) => {
+        vec![$((stringify!($module), $module::suite())),*]
     };
-    start(arguments, tests)
 }
 
-fn start(arguments: Arguments, tests: Vec<Test>) -> ExitCode {
-    let trials = tests.into_iter().map(Test::into_trial).collect();
-    libtest_mimic::run(&arguments, trials).exit_code()
+/// Runs the suites of modules with the arguments of `cargo test`. A test's name is `MODULE::NAME`.
+pub fn run(suites: Vec<(&str, Suite)>) -> ExitCode {
+    let (mut at_once, mut one_by_one) = (Vec::new(), Vec::new());
+    for (module, suite) in suites {
+        let trials = suite.tests.into_iter().map(|test| test.into_trial(module));
+        match suite.at_once {
+            true => at_once.extend(trials),
+            false => one_by_one.extend(trials),
+        }
+    }
+    let arguments = Arguments::from_args();
+    let alone = Arguments {
+        test_threads: Some(1),
+        ..arguments.clone()
+    };
+    // Both run, whatever the first says.
+    let conclusions = [(at_once, arguments), (one_by_one, alone)]
+        .into_iter()
+        .filter(|(trials, _)| !trials.is_empty())
+        .map(|(trials, arguments)| libtest_mimic::run(&arguments, trials))
+        .collect::<Vec<_>>();
+    match conclusions.iter().any(|conclusion| conclusion.has_failed()) {
+        true => ExitCode::from(101),
+        false => ExitCode::SUCCESS,
+    }
 }
 
 #[cfg(test)]

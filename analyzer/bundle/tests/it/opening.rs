@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Opening bundles: sound, unfinished, foreign and newer ones.
+
+use crate::common;
+
+use std::fs;
+use std::path::Path;
+
+use mostrace_bundle::manifest::{Payload, State};
+use mostrace_bundle::{Bundle, Manifest, Writer, layout};
+
+fn error(path: &Path) -> String {
+    let text = Bundle::open(path).expect_err("an error").to_string();
+    assert!(!text.contains('\n'), "{text}");
+    text
+}
+
+#[test]
+fn what_is_no_bundle_says_so() {
+    let tmp = tempfile::tempdir().unwrap();
+    assert!(error(&tmp.path().join("none.tar.zst")).contains("none.tar.zst: "));
+    assert!(error(tmp.path()).contains("no manifest.json in it: not a mostrace bundle"));
+    let folder = common::bundle(tmp.path());
+    let manifest = folder.join(layout::MANIFEST);
+    for (text, says) in [
+        ("", "EOF while parsing"),
+        ("{", "EOF while parsing"),
+        ("[]", "no schema version"),
+        (r#"{"schema": "1"}"#, "no schema version"),
+        (
+            r#"{"schema": 2, "state": {"new": "shape"}}"#,
+            "a newer mostrace is needed",
+        ),
+        (r#"{"schema": 1, "state": "complete"}"#, "missing field"),
+        (r#"{"schema": 1, "tool": 3}"#, "invalid type"),
+    ] {
+        fs::write(&manifest, text).unwrap();
+        let error = error(&folder);
+        assert!(
+            error.contains("manifest.json: ") && error.contains(says),
+            "{text}: {error}"
+        );
+    }
+}
+
+#[test]
+fn a_field_of_a_later_program_is_ignored() {
+    let tmp = tempfile::tempdir().unwrap();
+    let folder = common::bundle(tmp.path());
+    let path = folder.join(layout::MANIFEST);
+    let mut manifest: serde_json::Value =
+        serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    manifest["later"] = "x".into();
+    fs::write(&path, manifest.to_string()).unwrap();
+    Bundle::open(&folder).unwrap();
+}
+
+#[test]
+fn a_manifest_comes_back_as_it_was() {
+    let tmp = tempfile::tempdir().unwrap();
+    let writer = Writer::create(&tmp.path().join("y.most")).unwrap();
+    let mut manifest = Manifest {
+        schema: 1,
+        tool: "a \"b\" ü".into(),
+        ..Manifest::default()
+    };
+    writer.put_manifest(&manifest).unwrap();
+    let opened = Bundle::open(writer.dir()).unwrap();
+    assert!(opened.is_cut());
+    assert_eq!(opened.manifest(), &manifest);
+
+    manifest.state = State::Complete;
+    manifest.losses.insert("entries_ring".into(), u64::MAX);
+    manifest.payload = Some(Payload {
+        payload_bytes: 1 << 60,
+        ..Payload::default()
+    });
+    writer.put_manifest(&manifest).unwrap();
+    let opened = Bundle::open(writer.dir()).unwrap();
+    assert!(!opened.is_cut());
+    assert_eq!(opened.manifest(), &manifest);
+    assert!(
+        Writer::create(writer.dir()).is_err(),
+        "an existing folder is not written into"
+    );
+}
+
+#[test]
+fn parts_may_be_missing_or_damaged() {
+    let tmp = tempfile::tempdir().unwrap();
+    let folder = common::bundle(tmp.path());
+    fs::remove_file(folder.join(layout::FILE)).unwrap();
+    fs::write(folder.join(layout::SNAPSHOT), "no snapshot").unwrap();
+    let bundle = Bundle::open(&folder).unwrap();
+    assert!(bundle.table(layout::FILE, false).unwrap().is_none());
+    let error = bundle.snapshot().expect_err("damaged").to_string();
+    assert!(error.contains(layout::SNAPSHOT), "{error}");
+    fs::remove_file(folder.join(layout::SNAPSHOT)).unwrap();
+    assert!(bundle.snapshot().unwrap().is_none());
+}

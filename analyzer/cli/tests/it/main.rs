@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tests of the program that need nothing of the machine.
+
+#[path = "../run/mod.rs"]
+mod run;
+#[path = "../scene/mod.rs"]
+mod scene;
+#[path = "../support/mod.rs"]
+mod support;
+
+mod blktrace_files;
+mod blktrace_real;
+mod blktrace_synthetic;
+mod blktrace_twins;
+mod bounds;
+mod brought;
+mod causes;
+mod cli_errors;
+mod cli_map;
+mod cli_tables;
+mod diff;
+mod exports;
+mod f2fs_16k;
+mod floors;
+mod intervals;
+mod pages;
+mod readme;
+mod report;

@@ -1,0 +1,722 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `mostrace ledger`: its sums are those of a full recording of the same time, and an hour is there as a whole or not at all.
+
+use crate::run;
+
+use std::collections::BTreeMap;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use mostrace_bundle::health::{DATA_UNITS_WRITTEN, PERCENTAGE_USED};
+use mostrace_bundle::{Bundle, Total};
+use mostrace_tables::ledger::{Days, Figures, Gap, Hour, Key, Reading, Watched};
+use run::{program, say, succeeds};
+use rustix::process::{Pid, Signal, kill_process};
+use test_support::loopdev::{LoopExt4, LoopOptions};
+use test_support::{Need, Suite, one_by_one, tests, wait};
+
+const LIVE: [Need; 2] = [Need::Loop, Need::Btf];
+
+pub fn suite() -> Suite {
+    one_by_one(tests![
+        its_sums_are_those_of_a_recording needs LIVE,
+        an_hour_is_there_as_a_whole_or_not_at_all needs LIVE,
+        limits_are_held_against_it needs LIVE,
+        cgroups_are_told_apart needs LIVE,
+        what_is_no_ledger_is_one_line needs [],
+        a_damaged_day_prevents_no_start needs LIVE,
+        nothing_of_others_is_followed_or_signalled needs [],
+        others_cannot_prevent_a_start needs LIVE,
+        what_cannot_be_recorded_leaves_no_folder needs [],
+        damage_is_one_line needs [],
+        the_page_has_the_sums_of_the_tables needs [],
+    ])
+}
+
+/// A disk to which nothing but the workload writes.
+fn disk() -> LoopExt4 {
+    LoopExt4::new(&LoopOptions {
+        mount_options: "noinit_itable,noatime".into(),
+        ..LoopOptions::default()
+    })
+    .unwrap()
+}
+
+/// Begins a ledger.
+fn start(folder: &Path, disk: &LoopExt4, every: &str) -> Child {
+    let mut ledger = program();
+    ledger.args(["ledger", "start"]).arg(folder).arg("-d");
+    let ledger = ledger.arg(disk.mount_point());
+    let ledger = ledger.args(["--every", every, "--segment", "0.3"]);
+    ledger.stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn end(ledger: Child) {
+    kill_process(Pid::from_child(&ledger), Signal::TERM).unwrap();
+    let ended = ledger.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "{said}");
+}
+
+fn sqlite(database: &Path, transactions: &str) {
+    let workload = ["workload", "sqlite", "--transactions", transactions];
+    succeeds(program().args(workload).arg(database));
+}
+
+/// Returns the rows of a table in CSV, without those that are all zeros: the figures by the first columns.
+fn rows(csv: &str, labels: usize, figures: &[&str]) -> BTreeMap<Vec<String>, Vec<u64>> {
+    let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let names = lines.next().unwrap();
+    let places = figures.iter().map(|figure| {
+        let place = names.iter().position(|name| name == figure);
+        place.unwrap_or_else(|| panic!("no {figure} in {names:?}"))
+    });
+    let places: Vec<usize> = places.collect();
+    let row = |line: Vec<&str>| {
+        let key = line[..labels]
+            .iter()
+            .map(|&label| label.to_owned())
+            .collect();
+        let figures = places.iter().map(|&place| line[place].parse().unwrap());
+        (key, figures.collect::<Vec<u64>>())
+    };
+    let rows = lines.map(row);
+    rows.filter(|(_, figures)| figures.iter().any(|&n| n > 0))
+        .collect()
+}
+
+fn shown(folder: &Path, by: &str) -> String {
+    let mut show = program();
+    let show = show.args(["ledger", "show"]).arg(folder);
+    let shown = succeeds(show.args(["--format", "csv", "--by", by]));
+    shown.out
+}
+
+/// Returns the files of the days.
+fn days(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths
+        .filter(|path| path.extension().is_some_and(|e| e == "parquet"))
+        .collect()
+}
+
+/// Waits until the recorder has added some hours to those that there are.
+fn await_hours(folder: &Path, more: usize) {
+    let hours = || match days(folder).is_empty() {
+        true => 0,
+        false => hours(folder).lines().count() - 1,
+    };
+    let before = hours();
+    wait::until("hours are added", || hours() >= before + more);
+}
+
+fn hours(folder: &Path) -> String {
+    let args = ["ledger", "show", "--hours", "--format", "csv"];
+    let table = succeeds(program().args(args).arg(folder));
+    table.out
+}
+
+/// Number of times that a comparison is tried. If this machine's kernel keeps the probes from seeing a completion, both recorders
+/// report it as lost, and cannot be compared.
+const TRIES: usize = 5;
+
+fn its_sums_are_those_of_a_recording() {
+    let is_compared = (0..TRIES).any(|_| sums_are_equal_if_nothing_is_lost());
+    assert!(is_compared, "something was lost {TRIES} times");
+}
+
+/// Both record at the same time, and nothing else is written before and after. Returns false if the ledger or the recording says that
+/// it lost something.
+fn sums_are_equal_if_nothing_is_lost() -> bool {
+    let disk = disk();
+    let dir = tempfile::tempdir().unwrap();
+    let (folder, recording) = (dir.path().join("ledger"), dir.path().join("full.most"));
+    let ledger = start(&folder, &disk, "2");
+    // What the mount began is written, and forgotten, before the other recording begins.
+    await_hours(&folder, 1);
+    let synced = Command::new("sync")
+        .arg("-f")
+        .arg(disk.mount_point())
+        .status();
+    assert!(synced.unwrap().success());
+    await_hours(&folder, 2);
+    days(&folder)
+        .iter()
+        .for_each(|day| fs::remove_file(day).unwrap());
+    let script = format!(
+        "m={}; d={}; $m workload sqlite --transactions 200 $d/a.db; $m workload sqlite --journal wal --transactions 200 $d/b.db; \
+         dd if=/dev/zero of=$d/big bs=64k count=50; sync -f $d; rm $d/big; cp $d/a.db $d/c.db; cat $d/b.db >/dev/null; sync -f $d",
+        env!("CARGO_BIN_EXE_mostrace"),
+        disk.mount_point().display()
+    );
+    let mut record = program();
+    let record = record.args(["record", "-q", "--no-snapshot", "--entries", "bpf", "-d"]);
+    let record = record.arg(disk.mount_point()).arg("-o").arg(&recording);
+    succeeds(record.args(["--", "sh", "-c", &script]));
+    std::thread::sleep(Duration::from_secs(1));
+    end(ledger);
+
+    let counted = rows(&hours(&folder), 1, &["kernel_write_bytes", "lost"]);
+    let lost: u64 = counted.values().map(|row| row[1]).sum();
+    let losses = Bundle::open(&recording).unwrap().manifest().losses.clone();
+    let missing = losses["completions"];
+    assert_eq!(missing, losses.values().sum::<u64>(), "{losses:?}");
+    if lost + missing > 0 {
+        println!("once more: the ledger lost {lost}, the recording {missing} completions");
+        return false;
+    }
+    let recording = recording.to_str().unwrap();
+    for (theirs, ours) in [
+        (
+            "cause_uid,cause_comm,cause_op,class",
+            "uid,command,operation,class",
+        ),
+        ("role", "role"),
+    ] {
+        let labels = ours.split(',').count();
+        let full = run::mostrace(&["analyze", recording, "--by", theirs, "--format", "csv"]);
+        let figures = ["write_bytes", "read_bytes"];
+        let full = rows(&full, labels, &figures);
+        let ours = rows(&shown(&folder, ours), labels, &figures);
+        assert!(full.len() >= 4, "{full:?}");
+        assert_eq!(ours, full);
+    }
+    // Nothing that the kernel counted is missing in any hour.
+    let written = rows(&shown(&folder, "hour"), 1, &["write_bytes", "zeroed_bytes"]);
+    let counted_bytes: u64 = counted.values().map(|row| row[0]).sum();
+    let written_bytes: u64 = written.values().flatten().sum();
+    assert!(
+        counted_bytes <= written_bytes && counted_bytes > 1 << 20,
+        "{counted:?} {written:?}"
+    );
+    true
+}
+
+fn an_hour_is_there_as_a_whole_or_not_at_all() {
+    let disk = disk();
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("ledger");
+    let mut outlived = 0;
+    for round in 0..4_u64 {
+        let mut ledger = start(&folder, &disk, "1");
+        for n in 0..3 {
+            sqlite(&disk.mount_point().join(format!("{round}.{n}.db")), "60");
+            std::thread::sleep(Duration::from_millis(300 + 170 * round));
+        }
+        ledger.kill().unwrap();
+        ledger.wait().unwrap();
+        if days(&folder).is_empty() {
+            continue;
+        }
+        let now = hours(&folder).lines().count() - 1;
+        assert!(now >= outlived, "{now} after {outlived}");
+        outlived = now;
+    }
+    assert!(outlived > 0, "no hour outlived its recorder");
+    let counted = rows(&hours(&folder), 1, &["kernel_write_bytes"]);
+    let written = rows(&shown(&folder, "hour"), 1, &["write_bytes"]);
+    // The kernel's count of a segment may lack a request that was in flight at its end, and the next one have it.
+    for (hour, bytes) in &written {
+        assert!(bytes[0] > 0, "{hour:?}");
+    }
+    let sum = |rows: &BTreeMap<_, Vec<u64>>| rows.values().map(|row| row[0]).sum::<u64>();
+    assert!(sum(&counted) <= sum(&written), "{counted:?} {written:?}");
+}
+
+fn limits_are_held_against_it() {
+    let disk = disk();
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("ledger");
+    let ledger = start(&folder, &disk, "60");
+    wait::until("the ledger's lock", || folder.join("lock").exists());
+    let second = start(&folder, &disk, "60").wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&second.stderr);
+    assert_eq!(second.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("another process keeps a ledger here"),
+        "{said}"
+    );
+    std::thread::sleep(Duration::from_secs(2));
+    sqlite(&disk.mount_point().join("x.db"), "100");
+    end(ledger);
+    let limits = dir.path().join("limits.toml");
+    for (limit, status) in [("1K", 3), ("1G", 0)] {
+        let text = format!("[[limit]]\nof = \"mostrace\"\nmax_write_bytes = \"{limit}\"\n");
+        fs::write(&limits, text).unwrap();
+        let checked = say(program()
+            .args(["ledger", "check"])
+            .arg(&folder)
+            .arg(&limits));
+        assert_eq!(checked.status, Some(status), "{}", checked.err);
+        assert_eq!(
+            checked.out.contains("mostrace wrote "),
+            status == 3,
+            "{}",
+            checked.out
+        );
+    }
+}
+
+fn what_is_no_ledger_is_one_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    let missing = format!("{path}/missing");
+    let limits = format!("{path}/limits.toml");
+    let other = format!("{path}/other");
+    fs::create_dir(&other).unwrap();
+    fs::write(dir.path().join("other/2026-11-25.txt"), "a note").unwrap();
+    fs::write(dir.path().join("2026-11-25.parquet"), "PAR1, or not").unwrap();
+    for (text, args, what) in [
+        ("", vec!["show", &missing], "missing"),
+        ("", vec!["show", path], "2026-11-25.parquet"),
+        ("", vec!["show", &other], "is no ledger"),
+        ("", vec!["show", &other, "--hours"], "is no ledger"),
+        ("", vec!["status", &other], "is no ledger"),
+        ("", vec!["stop", &other], "is no ledger"),
+        (
+            "[[limit]]\nmax_flushes = 1\n",
+            vec!["check", &other, &limits],
+            "is no ledger",
+        ),
+        ("", vec!["check", path, &limits], "no [[limit]]"),
+        (
+            "[[limit]]\nby = \"colour\"",
+            vec!["check", path, &limits],
+            "colour",
+        ),
+        (
+            "[[limit]]\nmax_write_bytes = \"much\"",
+            vec!["check", path, &limits],
+            "much",
+        ),
+        ("[[limit]]\nmost = 1", vec!["check", path, &limits], "most"),
+    ] {
+        fs::write(&limits, text).unwrap();
+        let refused = say(program().arg("ledger").args(&args)).ended(1);
+        refused.complains(what);
+        assert_eq!(refused.err.lines().count(), 1, "{}", refused.err);
+    }
+
+    say(program().args(["ledger", "start", path, "-d", path, "--every", "7h"])).ended(2);
+}
+
+/// Starts a ledger that ends by itself; returns what it says.
+fn start_briefly(folder: &Path, disk: &LoopExt4) -> run::Said {
+    let mut ledger = program();
+    let ledger = ledger.args(["ledger", "start"]).arg(folder).arg("-d");
+    let ledger = ledger.arg(disk.mount_point());
+    say(ledger.args(["--every", "1", "--segment", "0.3", "-w", "1"]))
+}
+
+fn a_damaged_day_prevents_no_start() {
+    let disk = disk();
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    fs::write(at("2026-09-01.parquet"), "").unwrap();
+    fs::write(at("2026-09-02.parquet"), "PAR1, or not").unwrap();
+    fs::create_dir(at("2026-09-03.parquet")).unwrap();
+    fs::write(at("2026-09-01.damaged"), "of an earlier time").unwrap();
+    let said = start_briefly(dir.path(), &disk).ended(0);
+    for aside in [
+        "2026-09-01.damaged-2",
+        "2026-09-02.damaged",
+        "2026-09-03.damaged",
+    ] {
+        said.complains(&format!("set aside as {aside}"));
+        assert!(at(aside).exists(), "{aside}");
+    }
+    let earlier = fs::read_to_string(at("2026-09-01.damaged")).unwrap();
+    assert_eq!(earlier, "of an earlier time");
+    assert!(hours(dir.path()).lines().count() > 1);
+}
+
+/// A user who owns the folder puts there what leads elsewhere, or keeps whoever opens it waiting.
+fn nothing_of_others_is_followed_or_signalled() {
+    let dir = tempfile::tempdir().unwrap();
+    let (folder, aim) = (dir.path().join("ledger"), dir.path().join("aim"));
+    fs::create_dir(&folder).unwrap();
+    let (lock, day) = (folder.join("lock"), folder.join("2026-11-20.parquet"));
+    let refused = |verb: &str| {
+        let said = say(program().args(["ledger", verb]).arg(&folder)).ended(1);
+        assert_eq!(said.err.lines().count(), 1, "{}", said.err);
+    };
+    // The file is a stranger's, who has locked it.
+    let stranger = fs::File::create(&aim).unwrap();
+    stranger.lock().unwrap();
+    std::os::unix::fs::symlink(&aim, &lock).unwrap();
+    for verb in ["status", "stop"] {
+        refused(verb);
+    }
+    fs::remove_file(&lock).unwrap();
+    for at in [&lock, &day] {
+        let made = Command::new("mkfifo").arg(at).status();
+        assert!(made.unwrap().success());
+    }
+    for verb in ["status", "stop", "show"] {
+        refused(verb);
+    }
+    fs::remove_file(&day).unwrap();
+    std::os::unix::fs::symlink(&aim, &day).unwrap();
+    refused("show");
+}
+
+fn open_to_all(path: &Path) {
+    fs::set_permissions(path, Permissions::from_mode(0o777)).unwrap();
+}
+
+/// A lock with a mode as earlier versions made it can be locked by anybody.
+fn others_cannot_prevent_a_start() {
+    const NOBODY: &str = "65534";
+    let disk = disk();
+    let dir = tempfile::tempdir().unwrap();
+    open_to_all(dir.path());
+    let lock = dir.path().join("lock");
+    fs::write(&lock, "").unwrap();
+    open_to_all(&lock);
+    let mut holder = Command::new("setpriv");
+    let holder = holder.args([
+        "--reuid",
+        NOBODY,
+        "--regid",
+        NOBODY,
+        "--clear-groups",
+        "flock",
+    ]);
+    let holder = holder
+        .arg(&lock)
+        .args(["sh", "-c", "echo locked; exec sleep 1000"]);
+    let mut holder = holder.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    let out = holder.stdout.take().unwrap();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line).unwrap();
+    assert_eq!(line, "locked\n");
+    start_briefly(dir.path(), &disk).ended(0);
+    let is_there = holder.try_wait().unwrap().is_none();
+    assert!(is_there, "the stranger got a signal");
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    let mode = fs::metadata(&lock).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    // A ledger that is kept prevents another one, and its own end is waited for.
+    let mut kept = start(dir.path(), &disk, "1");
+    await_hours(dir.path(), 1);
+    start_briefly(dir.path(), &disk)
+        .ended(1)
+        .complains("another process keeps a ledger here");
+    let status = succeeds(program().args(["ledger", "status"]).arg(dir.path()));
+    assert!(
+        status.out.contains(&format!("process {} keeps", kept.id())),
+        "{}",
+        status.out
+    );
+    succeeds(program().args(["ledger", "stop"]).arg(dir.path()));
+    assert!(kept.wait().unwrap().success());
+}
+
+fn what_cannot_be_recorded_leaves_no_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("ledger");
+    let mut ledger = program();
+    let ledger = ledger.args(["ledger", "start"]).arg(&folder);
+    say(ledger.args(["-d", "/no/such/device"])).ended(1);
+    assert!(!folder.exists());
+}
+
+/// Each byte of a day's end is changed in turn: what the library that reads it makes of that is the file's fault, in one line.
+fn damage_is_one_line() {
+    let dir = tempfile::tempdir().unwrap();
+    made(dir.path());
+    let path = days(dir.path()).remove(0);
+    for day in days(dir.path()) {
+        if day != path {
+            fs::remove_file(day).unwrap();
+        }
+    }
+    let sound = fs::read(&path).unwrap();
+    let mut refused = 0;
+    for at in (sound.len() - 600..sound.len()).step_by(7) {
+        let mut bytes = sound.clone();
+        bytes[at] ^= 0xff;
+        fs::write(&path, &bytes).unwrap();
+        let shown = say(program().args(["ledger", "show"]).arg(dir.path()));
+        if shown.status != Some(0) {
+            let shown = shown.ended(1);
+            assert_eq!(shown.err.lines().count(), 1, "{at}: {}", shown.err);
+            shown.complains(".parquet: ");
+            refused += 1;
+        }
+    }
+    assert!(refused > 0);
+}
+
+/// The unified hierarchy, mounted for this test alone, with two cgroups in it.
+struct Cgroups(PathBuf);
+
+impl Cgroups {
+    const NAMES: [&str; 2] = ["mostrace-test-one", "mostrace-test-two"];
+
+    fn new(folder: &Path) -> Cgroups {
+        let root = folder.join("cgroups");
+        fs::create_dir(&root).unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "cgroup2", "none"])
+            .arg(&root)
+            .status();
+        assert!(mounted.unwrap().success(), "cgroups (v2) cannot be mounted");
+        let cgroups = Cgroups(root);
+        for name in Cgroups::NAMES {
+            fs::create_dir(cgroups.0.join(name)).unwrap();
+        }
+        cgroups
+    }
+
+    /// Runs a shell in a cgroup.
+    fn run(&self, name: &str, script: &str) {
+        let procs = self.0.join(name).join("cgroup.procs");
+        let script = format!("echo $$ >{}; {script}", procs.display());
+        let ran = Command::new("sh").args(["-c", &script]).status();
+        assert!(ran.unwrap().success());
+    }
+}
+
+impl Drop for Cgroups {
+    fn drop(&mut self) {
+        for name in Cgroups::NAMES {
+            let _ = fs::remove_dir(self.0.join(name));
+        }
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
+/// The table has rows of its own for what each of two cgroups writes and asks for.
+fn cgroups_are_told_apart() {
+    let disk = disk();
+    let dir = tempfile::tempdir().unwrap();
+    let cgroups = Cgroups::new(dir.path());
+    let folder = dir.path().join("ledger");
+    let ledger = start(&folder, &disk, "2");
+    await_hours(&folder, 1);
+    let mount = disk.mount_point().display().to_string();
+    for (name, blocks) in Cgroups::NAMES.into_iter().zip([300, 100]) {
+        let file = format!("{mount}/{name}");
+        cgroups.run(
+            name,
+            &format!("exec dd if=/dev/zero of={file} bs=4k count={blocks} conv=fsync 2>/dev/null"),
+        );
+    }
+    end(ledger);
+    let data = shown(&folder, "cgroup,class");
+    let data = rows(&data, 2, &["write_bytes"]);
+    let asked = rows(&shown(&folder, "cgroup"), 1, &["asked_bytes"]);
+    for (name, blocks) in Cgroups::NAMES.into_iter().zip([300, 100]) {
+        let path = format!("/{name}");
+        assert_eq!(
+            data[&vec![path.clone(), "data".into()]],
+            [blocks * 4096],
+            "{data:?}"
+        );
+        assert_eq!(asked[&vec![path]], [blocks * 4096], "{asked:?}");
+    }
+}
+
+/// The names of applications come from strangers.
+const HOSTILE: &str = "</script><b>&";
+/// 2026-11-26, in hours since 1970.
+const FIRST: u64 = 498_792;
+
+/// Makes a ledger of a week by nine applications: the device was not watched for some hours, records were lost in one, and another cannot
+/// be compared.
+fn made(folder: &Path) {
+    let days = Days::create(folder).unwrap();
+    let mut total = 0;
+    for n in (0..168_u64).filter(|n| !(50..60).contains(n)) {
+        let mut hour = Hour {
+            begin: (FIRST + n) * 3_600,
+            device: "259:0".into(),
+            ..Hour::default()
+        };
+        let is_day = (8..20).contains(&(n % 24));
+        for app in 0..9_u64 {
+            let write_bytes =
+                4_096 * (1 + (n * 7 + app * 13) % 50) * if is_day { 40 } else { 1 } / (app + 1);
+            total += write_bytes;
+            let key = Key {
+                uid: Some(10_000 + app as u32),
+                command: match app {
+                    0 => Some(HOSTILE.into()),
+                    1 => None,
+                    app => Some(format!("app{app}")),
+                },
+                ..Key::default()
+            };
+            hour.add(
+                key,
+                Figures {
+                    write_bytes,
+                    writes: write_bytes / 4_096,
+                    ..Figures::default()
+                },
+            );
+        }
+        let written: u64 = hour.rows.values().map(|figures| figures.write_bytes).sum();
+        let kernel = |write_bytes| Total {
+            write_bytes,
+            read_bytes: 0,
+        };
+        hour.watched = Watched {
+            ns: 3_600_000_000_000,
+            kernel: (n != 100).then(|| kernel(written + if n == 30 { 1 << 20 } else { 0 })),
+            lost: if n == 30 { 17 } else { 0 },
+            summed_up: 0,
+            end: Reading {
+                unix_ms: (FIRST + n + 1) * 3_600_000,
+                total: Some(kernel(total)),
+                epoch: Some("a".into()),
+            },
+            gap: (n == 60).then(|| Gap {
+                ms: 36_000_000,
+                kernel: Some(kernel(5 << 20)),
+                is_new_epoch: false,
+            }),
+            drive: [
+                (DATA_UNITS_WRITTEN, 1_000 + total / 512_000),
+                (PERCENTAGE_USED, 3),
+            ]
+            .map(|(gauge, value)| (gauge.name.to_owned(), value))
+            .into(),
+        };
+        days.add(&hour, &mut |said| panic!("{said}")).unwrap();
+    }
+}
+
+/// Returns the values of a column of a page's table, as in CSV.
+fn column(grid: &serde_json::Value, name: &str) -> Vec<String> {
+    let columns = grid["columns"].as_array().unwrap();
+    let place = columns
+        .iter()
+        .position(|column| column["name"] == name.replace('_', " "));
+    let place = place.unwrap_or_else(|| panic!("no {name} in {columns:?}"));
+    let rows = grid["rows"].as_array().unwrap().iter();
+    let text = |value: &serde_json::Value| match value {
+        serde_json::Value::Null => String::new(),
+        serde_json::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    rows.map(|row| text(&row[place])).collect()
+}
+
+/// Returns the values of a column of CSV. No value of this ledger has a comma.
+fn in_csv(csv: &str, name: &str) -> Vec<String> {
+    let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let names = lines.next().unwrap();
+    let place = names.iter().position(|of| *of == name).unwrap();
+    lines.map(|line| line[place].to_owned()).collect()
+}
+
+fn the_page_has_the_sums_of_the_tables() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("ledger");
+    made(&folder);
+    let path = dir.path().join("page.html");
+    let mut show = program();
+    let show = show
+        .args(["ledger", "show", "--by", "command"])
+        .arg(&folder);
+    succeeds(show.arg("--page").arg(&path));
+    let page = fs::read_to_string(&path).unwrap();
+    // For scripts/report-check.cjs, or to look at.
+    if let Some(kept) = std::env::var_os("MOSTRACE_KEEP_PAGE") {
+        fs::write(kept, &page).unwrap();
+    }
+    // It is one file that asks for nothing else, and no name is markup in it.
+    for outside in ["src=", "href=\"http", "@import", "<b>&"] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    let from = r#"<script type="application/json" id="data">"#;
+    let data = page.split_once(from).unwrap().1;
+    let data = data.split_once("</script>").unwrap().0;
+    let data: serde_json::Value = serde_json::from_str(data).unwrap();
+    let [groups, hours] = [&data["grids"][0], &data["grids"][1]];
+
+    let csv = shown(&folder, "command");
+    for name in ["command", "write_bytes", "writes"] {
+        assert_eq!(column(groups, name), in_csv(&csv, name), "{name}");
+    }
+    assert_eq!(column(groups, "command").len(), 9);
+    let csv = self::hours(&folder);
+    let names = [
+        "watched_ms",
+        "kernel_write_bytes",
+        "lost",
+        "gap_ms",
+        "gap_write_bytes",
+        "drive_data_units_written",
+        "drive_percentage_used",
+    ];
+    for name in names {
+        assert_eq!(column(hours, name), in_csv(&csv, name), "{name}");
+    }
+
+    // The chart has an hour in each column, and its groups have the bytes of the table.
+    let chart = &data["chart"];
+    assert_eq!(
+        (&chart["seconds"], &chart["begin"]),
+        (&3_600.into(), &(FIRST * 3_600).into())
+    );
+    let mut drawn: BTreeMap<u64, u64> = BTreeMap::new();
+    let numbers = |of: &serde_json::Value| -> Vec<u64> {
+        of.as_array()
+            .unwrap()
+            .iter()
+            .map(|n| n.as_u64().unwrap())
+            .collect()
+    };
+    let all = chart["groups"].as_array().unwrap();
+    assert_eq!((all.len(), &all[6]["name"]), (7, &"3 others".into()));
+    for group in all {
+        for (at, bytes) in numbers(&group["bytes"]).into_iter().enumerate() {
+            *drawn.entry(at as u64).or_default() += bytes;
+        }
+    }
+    let by_hour = rows(&shown(&folder, "hour"), 1, &["write_bytes"]);
+    let by_hour: Vec<u64> = by_hour.into_values().map(|row| row[0]).collect();
+    let drawn: Vec<u64> = drawn.into_values().filter(|&bytes| bytes > 0).collect();
+    assert_eq!(drawn, by_hour);
+
+    // What was not watched, lost or not compared is in its column.
+    let columns = chart["columns"].as_array().unwrap();
+    let places = |is: &dyn Fn(&serde_json::Value) -> bool| -> Vec<usize> {
+        let places = columns.iter().enumerate().filter(|(_, column)| is(column));
+        places.map(|(at, _)| at).collect()
+    };
+    assert_eq!(columns.len(), 168);
+    assert_eq!(
+        places(&|c| c["watched_ms"] == 0),
+        (50..60).collect::<Vec<_>>()
+    );
+    assert_eq!(places(&|c| c["lost"] == 17), [30]);
+    assert_eq!(places(&|c| c["gap_write_bytes"] == 5 << 20), [60]);
+    assert_eq!(
+        places(&|c| c["watched_ms"] != 0 && c["kernel"].is_null()),
+        [100]
+    );
+    for said in [
+        "17 records lost",
+        "1 gaps",
+        "1.0 MB that the kernel counted are missing",
+        "3 % of its life used",
+    ] {
+        assert!(page.contains(said), "{said}");
+    }
+    let status = program()
+        .args(["ledger", "show", "--page", "-", "--hours"])
+        .arg(&folder)
+        .output();
+    assert_eq!(status.unwrap().status.code(), Some(2));
+}

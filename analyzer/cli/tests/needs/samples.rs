@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The sample traces, compared with blkparse and with themselves.
+
+use crate::run;
+
+use std::collections::{BTreeMap, HashMap};
+use std::process::Command;
+
+use run::{json, sample, succeeds};
+use test_support::{Need, Suite, at_once, tests};
+
+pub fn suite() -> Suite {
+    at_once(tests![
+        completions_equal_blkparse needs [Need::Tool("blkparse", "blktrace")],
+        every_table_has_the_same_bytes,
+        a_deleted_journal_is_named_and_never_metadata,
+        nothing_is_without_a_process,
+        the_kinds_are_those_of_the_filesystem,
+        homes_in_the_journal_are_those_that_were_seen,
+        nearly_all_has_a_cause,
+        a_bundle_of_before_is_read_as_before,
+    ])
+}
+
+const SAMPLES: [&str; 7] = [
+    "delete",
+    "truncate",
+    "persist",
+    "wal",
+    "f2fs-delete",
+    "f2fs-wal",
+    "fat32-delete",
+];
+/// The samples in DELETE mode.
+const DELETE: [&str; 3] = ["delete", "f2fs-delete", "fat32-delete"];
+
+/// Returns a table as rows of column → value.
+fn table(verb: &[&str], bundle: &str) -> Vec<HashMap<String, String>> {
+    let rows = json(&[verb, &[bundle, "--format", "json"]].concat());
+    let rows: Vec<serde_json::Map<String, serde_json::Value>> =
+        serde_json::from_value(rows).unwrap();
+    let text = |v: serde_json::Value| match v {
+        serde_json::Value::String(s) => s,
+        serde_json::Value::Null => String::new(),
+        other => other.to_string(),
+    };
+    rows.into_iter()
+        .map(|row| row.into_iter().map(|(k, v)| (k, text(v))).collect())
+        .collect()
+}
+
+fn number(row: &HashMap<String, String>, column: &str) -> u64 {
+    row[column]
+        .parse()
+        .unwrap_or_else(|_| panic!("{column}: `{}`", row[column]))
+}
+
+/// Returns blkparse's C lines of the same files: how often each (rwbs, sector, bytes) completed.
+fn blkparse(bundle: &str) -> BTreeMap<(String, u64, u64), u32> {
+    let dir = tempfile::tempdir().unwrap();
+    let mut tar = Command::new("tar");
+    succeeds(tar.args(["--zstd", "-xf", bundle, "-C"]).arg(dir.path()));
+    let mut blkparse = Command::new("blkparse");
+    blkparse.args(["-q", "-i", "trace", "-f", "%a %d %S %N\n"]);
+    let out = succeeds(blkparse.current_dir(dir.path())).out;
+    let mut counts = BTreeMap::new();
+    for line in out.lines() {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        if let ["C", rwbs, sector, bytes] = fields[..] {
+            let key = (
+                rwbs.to_owned(),
+                sector.parse().unwrap(),
+                bytes.parse().unwrap(),
+            );
+            *counts.entry(key).or_insert(0) += 1;
+        }
+    }
+    counts
+}
+
+fn completions_equal_blkparse() {
+    for name in SAMPLES {
+        let path = sample(name);
+        let truth = blkparse(&path);
+        assert!(truth.values().sum::<u32>() > 3000, "{name}");
+        let mut completions: BTreeMap<u64, (String, u64, u64)> = BTreeMap::new();
+        for row in table(&["events"], &path) {
+            let (sector, bytes) = (number(&row, "sector"), number(&row, "bytes"));
+            let c = completions
+                .entry(number(&row, "completion"))
+                .or_insert_with(|| (row["rwbs"].clone(), sector, 0));
+            assert_eq!(
+                c.1 + c.2 / 512,
+                sector,
+                "{name}: the parts of a completion follow one another"
+            );
+            c.2 += bytes;
+        }
+        let mut ours = BTreeMap::new();
+        for c in completions.into_values() {
+            *ours.entry(c).or_insert(0) += 1;
+        }
+        assert_eq!(ours, truth, "{name}");
+    }
+}
+
+fn every_table_has_the_same_bytes() {
+    for name in SAMPLES {
+        let path = sample(name);
+        let bytes: u64 = table(&["events"], &path)
+            .iter()
+            .map(|row| number(row, "bytes"))
+            .sum();
+        assert!(bytes > 10_000_000);
+        for by in [
+            "class",
+            "kind",
+            "role",
+            "process",
+            "file",
+            "provenance",
+            "pid",
+            "rwbs",
+            "cause_process",
+            "cause_op",
+            "cause_file",
+            "cause_known",
+        ] {
+            let rows = table(&["analyze", "--by", by], &path);
+            let sum: u64 = rows.iter().map(|row| number(row, "bytes")).sum();
+            assert_eq!(sum, bytes, "{name} by {by}");
+            let parts: u64 = rows
+                .iter()
+                .map(|row| number(row, "write_bytes") + number(row, "read_bytes"))
+                .sum();
+            assert_eq!(parts, bytes, "{name} by {by}: writes and reads");
+        }
+    }
+}
+
+/// The truth: 1,000 autocommitted inserts write the journal twice each (strace: its pages, then its header), so there are at
+/// least 2,000 writes of a file that is gone at the snapshot.
+fn a_deleted_journal_is_named_and_never_metadata() {
+    for name in DELETE {
+        the_journal_of(name);
+    }
+}
+
+fn the_journal_of(name: &str) {
+    let rows = table(&["events"], &sample(name));
+    let journal: Vec<_> = rows
+        .iter()
+        .filter(|r| r["path"].ends_with("-journal") && !r["kind"].ends_with("_node"))
+        // Flushes have an owner, but no class.
+        .filter(|r| number(r, "bytes") > 0)
+        .collect();
+    let completions: std::collections::HashSet<_> =
+        journal.iter().map(|r| &r["completion"]).collect();
+    assert!(completions.len() >= 2000, "{name}: {}", completions.len());
+    for row in &journal {
+        let found = (&*row["path"], &*row["provenance"]);
+        assert_eq!(found, ("/app/test.db-journal", "live"), "{name}");
+        assert_eq!(
+            (&*row["class"], &*row["role"]),
+            ("data", "rollback_journal")
+        );
+    }
+    // All writes of regular files are the database's or the journal's: none is misattributed.
+    let data = rows.iter().filter(|r| r["kind"] == "regular");
+    assert!(
+        data.clone()
+            .all(|r| ["db", "rollback_journal"].contains(&&*r["role"]))
+    );
+    // No page of a file appears as anything else.
+    assert!(
+        rows.iter()
+            .filter(|r| r["origin"] == "file")
+            .all(|r| r["class"] == "data")
+    );
+}
+
+fn nothing_is_without_a_process() {
+    for name in SAMPLES {
+        let rows = table(&["events"], &sample(name));
+        for row in rows.iter().filter(|r| number(r, "bytes") > 0) {
+            assert_eq!(row["stage"], "queue", "{name}: {row:?}");
+            assert!(!row["pid"].is_empty() && !row["comm"].is_empty());
+            assert_ne!(row["class"], "unknown", "{name}: {row:?}");
+        }
+    }
+}
+
+/// Each filesystem's other writes: f2fs unlinks the journal with a checkpoint and syncs each file with a node; FAT has its
+/// table and its directories.
+fn the_kinds_are_those_of_the_filesystem() {
+    for (name, kinds) in [
+        (
+            "f2fs-delete",
+            &["checkpoint", "nat", "sit", "ssa", "hot_node", "fsync_node"][..],
+        ),
+        ("f2fs-wal", &["checkpoint", "fsync_node"]),
+        ("fat32-delete", &["fat", "fsinfo", "directory"]),
+    ] {
+        let rows = table(&["analyze", "--by", "kind"], &sample(name));
+        for kind in kinds {
+            let row = rows.iter().find(|row| row["kind"] == *kind);
+            let row = row.unwrap_or_else(|| panic!("{name}: no {kind}"));
+            assert!(number(row, "write_bytes") > 0, "{name}: {kind}");
+        }
+    }
+    let rows = table(&["events"], &sample("f2fs-delete"));
+    let synced = rows
+        .iter()
+        .filter(|r| r["kind"] == "fsync_node" && r["path"] == "/app/test.db-journal");
+    // There is one for each transaction: its journal was synced and then deleted.
+    assert!(synced.count() >= 1000);
+}
+
+/// Compares the snapshot's journal with the probes: every copy that is still there has the home that was seen.
+fn homes_in_the_journal_are_those_that_were_seen() {
+    for name in ["delete", "truncate", "persist", "wal"] {
+        let path = sample(name);
+        let bundle = mostrace_bundle::Bundle::open(path.as_ref()).unwrap();
+        let snapshot = bundle.snapshot().unwrap().unwrap();
+        let image = mostrace_map::fs::Image::open(snapshot.path()).unwrap();
+        let start = bundle.manifest().snapshot.as_ref().unwrap().start_sector;
+        let state = mostrace_map::fs::State::Mounted;
+        let map = mostrace_map::fs::build_by(state, &image, start, &|_| {}).unwrap();
+        let journal = mostrace_map::fs::jbd2::Journal::read(&image, &map, start).unwrap();
+        let copies: Vec<_> = table(&["events"], &path)
+            .into_iter()
+            .filter(|row| row["kind"] == "metadata_copy")
+            .collect();
+        let saved = |row: &HashMap<String, String>| {
+            let copy = journal.copy(number(row, "sector"))?;
+            (u64::from(copy.tid) == number(row, "jbd2_tid")).then_some(copy.home_sector)
+        };
+        let mut there = 0;
+        for row in &copies {
+            if let Some(home) = saved(row) {
+                there += 1;
+                assert_eq!(number(row, "home_sector"), home, "{name}: {row:?}");
+            }
+        }
+        assert!(
+            there * 3 > copies.len(),
+            "{name}: {there} of {}",
+            copies.len()
+        );
+    }
+}
+
+/// One process did everything, so the journals, the checkpoints and FAT's tables were caused by it. FAT writes a directory's
+/// buffer by itself and leaves its page dirty: the next dirtier of that page is not seen.
+fn nearly_all_has_a_cause() {
+    for name in SAMPLES {
+        let least = if name.starts_with("fat32") { 940 } else { 990 };
+        let rows = table(&["analyze", "--by", "cause_process"], &sample(name));
+        let bytes = |is: &dyn Fn(&str) -> bool| -> u64 {
+            let of = rows.iter().filter(|row| is(&row["cause_process"]));
+            of.map(|row| number(row, "write_bytes")).sum()
+        };
+        let all = bytes(&|_| true);
+        let known = bytes(&|process| process.starts_with("mostrace:"));
+        assert!(known * 1000 >= all * least, "{name}: {known} of {all}");
+    }
+    let rows = table(
+        &["analyze", "--by", "kind,cause_op"],
+        &sample("f2fs-delete"),
+    );
+    for (kind, operation) in [
+        ("regular", "write"),
+        ("checkpoint", "checkpoint"),
+        ("fsync_node", "fsync"),
+    ] {
+        let of = rows.iter().filter(|row| row["kind"] == kind);
+        let most = of.max_by_key(|row| number(row, "write_bytes")).unwrap();
+        assert_eq!(most["cause_op"], operation, "{kind}");
+    }
+}
+
+/// This sample is older: entries were made at insertion, and there were no dirtiers and causes. The expected figures are of
+/// that time.
+fn a_bundle_of_before_is_read_as_before() {
+    let before = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/before/wal.most.tar.zst");
+    let written = |by: &str| -> BTreeMap<String, u64> {
+        let rows = table(&["analyze", "--by", by], before);
+        let some = rows
+            .iter()
+            .map(|row| (row[by].clone(), number(row, "write_bytes")));
+        some.filter(|(_, bytes)| *bytes > 0).collect()
+    };
+    let expect = |figures: &[(&str, u64)]| -> BTreeMap<String, u64> {
+        let owned = figures
+            .iter()
+            .map(|(name, bytes)| ((*name).to_owned(), *bytes));
+        owned.collect()
+    };
+    let classes = [
+        ("journal", 19_046_400),
+        ("data", 8_765_440),
+        ("metadata", 32_768),
+    ];
+    assert_eq!(written("class"), expect(&classes));
+    let roles = [
+        ("", 19_091_456),
+        ("wal", 8_577_024),
+        ("db", 155_648),
+        ("rollback_journal", 20_480),
+    ];
+    assert_eq!(written("role"), expect(&roles));
+    assert_eq!(written("cause_known"), expect(&[("unknown", 27_844_608)]));
+}
