@@ -225,7 +225,7 @@ fn make_map(folder: &Path) -> Result<usize, Box<dyn Error>> {
     sh(&["umount", &mount.display().to_string()])?;
     filled?;
     let image = mostrace_map::fs::Image::open(&image)?;
-    let map = mostrace_tables::analysis::map_of(&image, 0, Default::default(), &|_| {})?;
+    let map = mostrace_trace::reading::map_of(&image, 0, Default::default(), &|_| {})?;
     Ok(map.extents().len())
 }
 

@@ -2,19 +2,23 @@
 //! The mostrace command: a file for each verb, and a folder for those that need tables. Data goes to stdout, messages to stderr.
 #![forbid(unsafe_code)]
 
+mod bar;
+mod brief;
 #[cfg_attr(not(target_os = "linux"), path = "no_doctor.rs")]
 mod doctor;
 #[cfg(all(test, target_os = "linux"))]
 mod examples;
 mod help;
+mod names;
 mod phone;
 #[cfg(target_os = "linux")]
 mod record;
 #[cfg(target_os = "linux")]
 mod segments;
 mod shell;
+mod source;
 mod steps;
-#[cfg(feature = "tables")]
+#[cfg_attr(not(feature = "tables"), path = "no_tables.rs")]
 mod tables;
 #[cfg(target_os = "linux")]
 mod top;
@@ -53,7 +57,6 @@ enum Command {
     #[cfg(target_os = "linux")]
     Top(top::Top),
     Phone(phone::Phone),
-    #[cfg(feature = "tables")]
     #[command(flatten)]
     Tables(Box<tables::Verb>),
     /// Generate the IO to be measured
@@ -83,7 +86,6 @@ impl Command {
             #[cfg(target_os = "linux")]
             Command::Top(args) => args.run()?,
             Command::Phone(args) => return Ok(ExitCode::from(phone::run(&args)?)),
-            #[cfg(feature = "tables")]
             Command::Tables(verb) => return verb.run(),
             #[cfg(target_os = "linux")]
             Command::Workload(args) => workload::run(&args)?,
@@ -160,6 +162,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
     let verb = std::env::args_os()
         .skip(1)
         .find(|word| !word.as_encoded_bytes().starts_with(b"-"));
+    let is_analyze = verb.as_ref().is_some_and(|verb| verb == "analyze");
     let example = match verb.as_ref().and_then(|verb| verb.to_str()) {
         Some("record") => Some("mostrace record -d DEV"),
         Some("measure") => Some("mostrace measure"),
@@ -171,10 +174,13 @@ fn refuse(error: &clap::Error) -> ExitCode {
                 "{stray}: the command comes after --, as in: {example} -- {stray}"
             ));
         }
-        _ => {
-            // If stderr is closed, nothing can be done.
-            let _ = error.print();
-        }
+        _ => match tables::LACKING.filter(|_| is_analyze && stray.starts_with("--")) {
+            Some(lacking) => say(&format!("{stray}: unknown, or {lacking}")),
+            None => {
+                // If stderr is closed, nothing can be done.
+                let _ = error.print();
+            }
+        },
     }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }

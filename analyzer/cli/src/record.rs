@@ -80,17 +80,14 @@ pub(super) fn report(outcome: &Outcome) {
     if let Some(counters) = counters {
         super::say(&counters.to_string());
     }
-    #[cfg(feature = "tables")]
-    {
-        // Segments are suggested by their recording's name.
-        let output = &outcome.output;
-        let of_all = segment
-            .as_ref()
-            .and_then(|s| mostrace_bundle::segments::recording(output, s.number));
-        let path = of_all.as_ref().unwrap_or(output).to_string_lossy();
-        super::say(&format!(
-            "next: mostrace analyze {}",
-            super::shell::plain(&path)
-        ));
-    }
+    // Segments are suggested by their recording's name.
+    let output = &outcome.output;
+    let of_all = segment
+        .as_ref()
+        .and_then(|s| mostrace_bundle::segments::recording(output, s.number));
+    let path = of_all.as_ref().unwrap_or(output).to_string_lossy();
+    super::say(&format!(
+        "next: mostrace analyze {}",
+        super::shell::plain(&path)
+    ));
 }

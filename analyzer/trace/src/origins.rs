@@ -2,11 +2,13 @@
 //! The recordings that rows come from. Processes, files and causes of all recordings are numbered together: each recording's
 //! numbers follow those of the one before. The unknown process, no file and the unknown cause are shared by all.
 
+use std::borrow::Cow;
+
 use mostrace_bundle::{Manifest, Packages};
 
 use crate::attribute::{FileId, Loops, Names, ProcessId, ProcessNames, StackId};
 use crate::causes::{Cause, CauseId};
-use crate::tally::Tally;
+use crate::tally::{Tally, sum};
 
 /// The properties of one recording.
 #[derive(Debug, Default)]
@@ -128,8 +130,21 @@ impl Origins {
         self.list.push(origin);
     }
 
-    /// Returns the names of one of several recordings, by its own numbers.
-    pub fn names_of(&self, nth: usize) -> Names {
+    /// Returns the time from the first completion to the last, ns; for several recordings, the sum.
+    pub fn duration_ns(&self) -> u64 {
+        let spans = self.list.iter().filter_map(|origin| origin.span);
+        sum(spans.map(|(first, last)| last.saturating_sub(first)))
+    }
+
+    /// Returns the names of a recording, by its own numbers.
+    pub fn names_of(&self, nth: usize) -> Cow<'_, Names> {
+        match &self.list[..] {
+            [_] => Cow::Borrowed(&self.names),
+            _ => Cow::Owned(self.own_names(nth)),
+        }
+    }
+
+    fn own_names(&self, nth: usize) -> Names {
         let bases = [nth, nth.saturating_add(1)].map(|nth| self.list.get(nth).map(|o| o.base));
         fn part<T: Clone>(all: &[T], bases: [Option<Base>; 2], of: fn(Base) -> u32) -> Vec<T> {
             let place = |base: Base| (of(base) as usize).saturating_add(1).min(all.len());

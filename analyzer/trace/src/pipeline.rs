@@ -3,11 +3,11 @@
 //!
 //! ```text
 //! Completions ─ Attributor ─ rows ─┐
-//!                   │              ├─ Step, one for each completed request
+//!                   │              ├─ Step, one for each completed request ─ Fold
 //! tables of causes ─┴─ Causer ─────┘
 //! ```
 
-use std::io::Read;
+use std::io::{self, Read};
 
 use mostrace_bundle::Manifest;
 use mostrace_bundle::table::TableReader;
@@ -15,6 +15,7 @@ use mostrace_bundle::table::TableReader;
 use crate::attribute::{Attributor, Names, Registry, Request, Row};
 use crate::blktrace::{Completions, Trace};
 use crate::causes::{Cause, CauseId, Causer, Verdicts, are_whole};
+use crate::origins::Base;
 use crate::recording::Error;
 
 /// Reads completions with the tables that belong to them.
@@ -34,6 +35,27 @@ pub struct Step<'p, 'a> {
     pub verdicts: Option<&'p Verdicts>,
     /// The processes and files that the rows refer to, as far as they are known.
     pub registry: &'p Registry<'a>,
+}
+
+/// What is made of completed requests while they are read, such as rows or sums. The requests of several recordings follow one
+/// another. What names they refer to is known at the end.
+pub trait Fold {
+    /// Begins a recording, whose numbers of processes, files and causes begin at `base`.
+    fn begin(&mut self, base: Base);
+
+    /// Takes a completed request.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be kept.
+    fn step(&mut self, step: &Step<'_, '_>) -> io::Result<()>;
+
+    /// Ends the recording.
+    ///
+    /// # Errors
+    /// Returns an error if what is left cannot be kept.
+    fn end(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// The result of a trace that has been read to its end.

@@ -161,11 +161,13 @@ impl Analyze {
             return self.tree(filter, format, &mut out);
         }
         if !self.full && format != Format::Json {
-            let analysis = self.source.read(false, true)?;
-            let text = brief::text(&analysis, filter, out.width(), &self.next())?;
-            return Ok(out.text(&text)?);
+            let brief = match filter {
+                Some(_) => brief::of(&self.source.analyze(false, true)?, filter)?,
+                None => self.source.brief()?,
+            };
+            return Ok(out.text(&brief.text(out.width(), &self.next()))?);
         }
-        let analysis = self.source.read(true, true)?;
+        let analysis = self.source.analyze(true, true)?;
         let trace = Trace {
             databases: analysis.databases()?,
             ..analysis.trace()
@@ -201,7 +203,7 @@ impl Analyze {
             usage!("--waits --by {name}: it goes by {known}");
         }
         let mut out = self.out.create()?;
-        let analysis = self.source.read(false, false)?;
+        let analysis = self.source.analyze(false, false)?;
         let mut sums = waits::Sums::new(names);
         let mut has_calls = false;
         for (nth, recording) in analysis.recordings().iter().enumerate() {
@@ -234,7 +236,7 @@ impl Analyze {
         format: Format,
         out: &mut Output,
     ) -> anyhow::Result<()> {
-        let analysis = self.source.read(false, true)?;
+        let analysis = self.source.analyze(false, true)?;
         let tree = tree::of(&analysis, filter)?;
         match format {
             Format::Json => {

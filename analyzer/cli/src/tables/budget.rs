@@ -12,8 +12,8 @@ use mostrace_trace::causes::Sharing;
 use mostrace_trace::recording::Recording;
 use serde_json::json;
 
-use super::bar::Bar;
-use super::names;
+use crate::bar::Bar;
+use crate::names;
 use crate::usage;
 
 /// The exit status if a limit was exceeded.

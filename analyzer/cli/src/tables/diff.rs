@@ -11,7 +11,8 @@ use mostrace_trace::causes::Sharing;
 use mostrace_trace::text::escape;
 use serde_json::{Map, Value, json};
 
-use super::{budget, names};
+use super::budget;
+use crate::names;
 
 /// Show what changed from one recording to others: bytes, writes and flushes, by layer, class, role and cause
 ///

@@ -206,7 +206,7 @@ impl Export {
     }
 
     fn read(&self, locality: bool, causes: bool, key: Option<&Key>) -> anyhow::Result<Analysis> {
-        Ok(hidden(self.source.read(locality, causes)?, key))
+        Ok(hidden(self.source.analyze(locality, causes)?, key))
     }
 
     fn warn(&self, left_out: &[String]) {

@@ -8,16 +8,16 @@ use mostrace_bundle::Bundle;
 use mostrace_map::Extent;
 use mostrace_map::fs::ext4::By;
 use mostrace_map::fs::{How, Image, State, Wanted};
-use mostrace_tables::analysis::{Source, map_of, on_the_disk, opened};
 use mostrace_tables::facts::Filter;
 use mostrace_tables::tables;
+use mostrace_trace::reading::{Source, map_of, on_the_disk, opened};
 use mostrace_trace::recording::Recording;
 
-use super::bar::Bar;
-use super::names;
 use super::out::OutArgs;
 use super::source::{several, state};
 use crate::UsageError;
+use crate::bar::Bar;
+use crate::names;
 
 /// Show what each sector belongs to: class, kind, inode, offset in the file, path
 ///

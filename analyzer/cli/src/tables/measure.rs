@@ -215,7 +215,7 @@ impl Told {
     fn text(&mut self, args: &Measure, analysis: &Analysis) -> anyhow::Result<()> {
         let width = Output::create(None)?.width();
         if !args.full {
-            self.text += &brief::text(analysis, None, width, &args.next())?;
+            self.text += &brief::of(analysis, None)?.text(width, &args.next());
             return Ok(());
         }
         let warnings = analysis.warnings.iter().cloned();
@@ -271,8 +271,8 @@ impl Told {
 fn answer(analysis: &Analysis) -> anyhow::Result<Answer> {
     let manifest = analysis.manifest();
     let databases = analysis.databases()?;
-    let groups = for_the_answer(&analysis.facts, None)?;
-    Ok(Answer::of(&groups, manifest, &databases))
+    let sums = for_the_answer(&analysis.facts, None)?;
+    Ok(Answer::of(&sums, manifest, &databases))
 }
 
 /// Records CMD on the chosen filesystem; returns its exit status.

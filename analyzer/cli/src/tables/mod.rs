@@ -2,7 +2,6 @@
 //! The verbs that need tables.
 
 mod analyze;
-mod bar;
 mod brief;
 mod budget;
 mod diff;
@@ -18,7 +17,6 @@ mod ledger;
 mod map;
 #[cfg(target_os = "linux")]
 mod measure;
-mod names;
 mod out;
 mod query;
 #[cfg(target_os = "linux")]
@@ -30,6 +28,9 @@ mod tree_json;
 
 use std::io::Write as _;
 use std::process::ExitCode;
+
+/// What an argument that this program lacks is told: it lacks none.
+pub const LACKING: Option<&str> = None;
 
 /// A verb and its arguments.
 #[derive(clap::Subcommand)]

@@ -54,7 +54,7 @@ impl Query {
         let asked = Asked::by(&sql);
         let mut analysis = self
             .source
-            .read(asked.needs_locality(), asked.needs_causes())?;
+            .analyze(asked.needs_locality(), asked.needs_causes())?;
         if asked.needs_transactions() {
             analysis.find_transactions()?;
         }

@@ -8,9 +8,9 @@ use mostrace_tables::analysis::{Analysis, Options, shown};
 use mostrace_tables::export::Output;
 use mostrace_trace::causes::Sharing;
 
-use super::bar::Bar;
 use super::hide::HideArgs;
-use super::names;
+use crate::bar::Bar;
+use crate::names;
 use crate::{say, usage};
 
 /// Endings of formats that people may expect of a report.

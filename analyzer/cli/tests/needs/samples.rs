@@ -6,6 +6,13 @@ use crate::run;
 use std::collections::{BTreeMap, HashMap};
 use std::process::Command;
 
+use mostrace_tables::analysis::{Analysis, Options};
+use mostrace_tables::tables::for_the_answer;
+use mostrace_tables::tables::summary::notices;
+use mostrace_trace::answer::Summing;
+use mostrace_trace::causes::Sharing;
+use mostrace_trace::reading;
+use mostrace_trace::recording::Recording;
 use run::{json, sample, succeeds};
 use test_support::{Need, Suite, at_once, tests};
 
@@ -13,6 +20,7 @@ pub fn suite() -> Suite {
     at_once(tests![
         completions_equal_blkparse needs [Need::Tool("blkparse", "blktrace")],
         every_table_has_the_same_bytes,
+        the_answer_sums_up_what_the_tables_do,
         a_deleted_journal_is_named_and_never_metadata,
         nothing_is_without_a_process,
         the_kinds_are_those_of_the_filesystem,
@@ -33,6 +41,33 @@ const SAMPLES: [&str; 7] = [
 ];
 /// The samples in DELETE mode.
 const DELETE: [&str; 3] = ["delete", "f2fs-delete", "fat32-delete"];
+
+/// The answer is summed up while a trace is read, without the rows that tables are made of.
+fn the_answer_sums_up_what_the_tables_do() {
+    let each = SAMPLES.iter().map(|name| vec![sample(name).into()]);
+    let several = vec![sample("f2fs-wal").into(), sample("wal").into()];
+    for paths in each.chain([several]) {
+        for sharing in [Sharing::Equal, Sharing::First] {
+            let options = Options {
+                causes: Some(sharing),
+                ..Options::default()
+            };
+            let rows = Analysis::open_with(&paths, &options, &|_| {}).unwrap();
+            let recordings = Recording::open_all(&paths, false).unwrap();
+            let mut summing = Summing::default();
+            let read = reading::read(recordings, &options, &|_| {}, &mut summing).unwrap();
+            let sums = summing.finish(&read.origins);
+            assert!(sums.layers.total.write_bytes > 0 && sums.who.groups.len() > 1);
+            assert_eq!(
+                sums,
+                for_the_answer(&rows.facts, None).unwrap(),
+                "{paths:?}"
+            );
+            assert_eq!(read.databases().unwrap(), rows.databases().unwrap());
+            assert_eq!(read.all_notices(), notices(&rows.facts, &rows.trace()));
+        }
+    }
+}
 
 /// Returns a table as rows of column → value.
 fn table(verb: &[&str], bundle: &str) -> Vec<HashMap<String, String>> {

@@ -15,8 +15,7 @@ use mostrace_bundle::{Counters, Manifest};
 
 use super::Analysis;
 use crate::facts::{Key, hashed};
-use crate::tables::about;
-use crate::tables::summary::Summary;
+use mostrace_trace::{about, reading};
 
 /// Words of the kernel, of filesystems and of the recorder, which do not reveal whose recording it is.
 const WORDS: &str = "\
@@ -45,7 +44,10 @@ impl Analysis {
         let left_out = self.notices.len() + manifest.map_or(0, |manifest| manifest.notes.len());
         let manifest = manifest.map(|manifest| Hidden { key }.manifest(manifest));
         let lacks = self.warnings.iter().any(|w| w.starts_with("INCOMPLETE"));
-        self.warnings = Summary::warnings(manifest.as_ref());
+        self.warnings = manifest
+            .as_ref()
+            .map(reading::warnings_of)
+            .unwrap_or_default();
         if lacks {
             let what = "INCOMPLETE: parts of the recording are missing (which ones is left out)";
             self.warnings.push(what.into());

@@ -15,9 +15,9 @@ use std::io::{self, BufWriter, Write};
 use mostrace_bundle::blk_io_trace::action::{BLK_TA_CGROUP, BLK_TC_PC, letter, ta, tn};
 
 use super::foreign::{Error, counted};
-use super::output::Output;
 use crate::facts::{Key, hashed};
 use mostrace_trace::blktrace::{Event, Names, Trace, rwbs};
+use mostrace_trace::output::Output;
 use mostrace_trace::recording::{self, Recording};
 use mostrace_trace::tally::Tally;
 use mostrace_trace::text::escape;
@@ -39,9 +39,9 @@ pub fn write(
     let printed = print(&mut trace, &comms, key.is_some(), out, &mut left_out);
     match printed {
         // The output knows which file it was.
-        Err(Error::Io(error)) => out.end(Err(error.into()))?,
+        Err(Error::Io(error)) => out.end(Err(error))?,
         Err(other) => return Err(other),
-        Ok(()) => out.end(Ok(()))?,
+        Ok(()) => out.end(Ok::<(), io::Error>(()))?,
     }
     let [missing, told] = recording.told(trace.notices());
     Ok([missing, told, left_out.words()].concat())

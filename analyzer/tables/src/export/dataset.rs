@@ -26,11 +26,11 @@ use polars::prelude::{ChunkFull, IntoColumn, PolarsResult, StringChunked};
 
 use super::Format;
 use super::identity::{self, identity};
-use super::output::{Output, WriteError};
 use crate::facts::{Column, Facts, Key, catalogue};
 use crate::tables::relations::Relation;
 use crate::tables::waits::Waits;
 use crate::tables::{Table, calls, query};
+use mostrace_trace::output::{Output, WriteError};
 use mostrace_trace::recording::{self, Joined, Recording};
 
 /// What stands for an unknown day in a folder's name; Spark, DuckDB and Delta read it as null.

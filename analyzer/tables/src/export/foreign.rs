@@ -16,13 +16,13 @@ use polars::prelude::PolarsError;
 
 use super::iolog;
 use super::oracle::{Access, next_accesses};
-use super::output::{Output, WriteError};
 use super::perfetto;
 use super::requests::{self, Request};
 use crate::analysis::Analysis;
 use crate::facts::Facts;
 use crate::tables::{Grouping, summed};
 use mostrace_trace::attribute::Op;
+use mostrace_trace::output::{Output, WriteError};
 use mostrace_trace::recording;
 use mostrace_trace::sums::Label;
 use mostrace_trace::tally::Tally;
@@ -128,9 +128,9 @@ impl Foreign {
         };
         match written {
             // The output knows which file it was.
-            Err(Error::Io(error)) => out.end(Err(error.into()))?,
+            Err(Error::Io(error)) => out.end(Err(error))?,
             Err(other) => return Err(other),
-            Ok(()) => out.end(Ok(()))?,
+            Ok(()) => out.end(Ok::<(), io::Error>(()))?,
         }
         Ok(left_out.words())
     }

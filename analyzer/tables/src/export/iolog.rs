@@ -13,10 +13,10 @@ use std::collections::HashSet;
 use std::io::{BufWriter, Write};
 
 use super::foreign::{LeftOut, Result, SECTOR};
-use super::output::Output;
 use super::requests::{self, Request};
 use crate::facts::Facts;
 use mostrace_trace::attribute::Op;
+use mostrace_trace::output::Output;
 use mostrace_trace::tally::Tally;
 
 /// Writes the log; `target` is the file or device that fio is to write to.

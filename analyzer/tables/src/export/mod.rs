@@ -15,7 +15,6 @@ mod iolog;
 mod json;
 mod operations;
 mod oracle;
-mod output;
 mod parquet;
 mod perfetto;
 mod requests;
@@ -30,8 +29,8 @@ pub use dataset::{Dataset, day_of};
 pub use foreign::{Error as ForeignError, Foreign};
 pub use identity::identity;
 pub use json::to_value;
+pub use mostrace_trace::output::{Output, WriteError};
 pub use operations::{Error as OperationsError, write as operations};
-pub use output::{Output, WriteError};
 pub use table::to_text;
 
 /// The format in which a table is written.

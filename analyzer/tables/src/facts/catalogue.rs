@@ -414,11 +414,11 @@ mod tests {
             let verdicts = causes.then_some(&verdicts);
             builder.push(&request, &[row], verdicts).unwrap();
         }
-        let builder = match causes {
-            true => builder.with_causes(vec![Cause::default(), cause()]),
-            false => builder,
+        let causes = match causes {
+            true => vec![Cause::default(), cause()],
+            false => Vec::new(),
         };
-        builder.finish(names(), None).unwrap()
+        builder.finish(names(), causes)
     }
 
     fn cause() -> Cause {

@@ -1,27 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Labels of processes and files, and words for the kernel's and the bundle's codes.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use mostrace_bundle::entry::{Origin, Stage};
-use mostrace_map::class::{Kind, Provenance, Role};
+use mostrace_map::class::{Provenance, Role};
 use polars::prelude::Expr;
 use strum::VariantArray;
 
 use super::Facts;
 use super::field::Field;
 use super::packages::package;
-use super::row::{Text, flag_if_known, number};
-use super::stored::{LETTERS, bits, column as at, found_code, kind_code};
-use mostrace_trace::attribute::{self, File, Process, SUBMITTER, Stack, called};
+use super::row::{Text, code, flag_if_known, number};
+use super::stored::{LETTERS, bits, column as at, found_code};
+use mostrace_trace::attribute::{File, Process, Stack};
 use mostrace_trace::blktrace;
 use mostrace_trace::causes::{Cause, Known, Operation, Reason};
+pub use mostrace_trace::labels::file_label;
+use mostrace_trace::labels::{self, By};
 use mostrace_trace::symbols::Symbols;
 use mostrace_trace::text::escape;
-
-/// The role of a regular file whose name is unknown.
-const UNKNOWN_ROLE: &str = "unknown";
 
 /// Returns the names of an enum's values in their order.
 pub(super) fn words_of<T>() -> impl Iterator<Item = Option<String>>
@@ -32,19 +30,21 @@ where
     T::VARIANTS.iter().map(name)
 }
 
-/// Returns a value for each process that the stored column `from` counts: each one, or that of each cause, which are at least
-/// one.
+/// Returns what a stored column counts.
+fn by(from: &str) -> By {
+    match from == at::cause {
+        true => By::Cause,
+        false => By::Own,
+    }
+}
+
+/// Returns a value for each process that the stored column `from` counts: each one, or that of each cause.
 fn of_processes<T>(
     facts: &Facts,
     from: &str,
     value: impl Fn(usize, &Process) -> Option<T>,
 ) -> Vec<Option<T>> {
-    let processes = &facts.names().processes;
-    let value = |at: usize| value(at, processes.get(at)?);
-    match from == at::cause {
-        true => of_causes(facts, |cause| value(cause.process.0 as usize)),
-        false => (0..processes.len()).map(value).collect(),
-    }
+    labels::of_processes(&facts.origins, by(from), value)
 }
 
 /// Returns a value for each file that the stored column `from` counts: each one, or that of each cause.
@@ -53,19 +53,12 @@ fn of_files<T>(
     from: &str,
     value: impl Fn(usize, &File) -> Option<T>,
 ) -> Vec<Option<T>> {
-    let files = &facts.names().files;
-    let value = |at: usize| value(at, files.get(at)?);
-    match from == at::cause {
-        true => of_causes(facts, |cause| value(cause.file.0 as usize)),
-        false => (0..files.len()).map(value).collect(),
-    }
+    labels::of_files(&facts.origins, by(from), value)
 }
 
 /// Returns a value for each cause; there is at least one.
 fn of_causes<T>(facts: &Facts, value: impl Fn(&Cause) -> Option<T>) -> Vec<Option<T>> {
-    let causes = &facts.origins.causes;
-    let unknown = causes.is_empty().then_some(None);
-    causes.iter().map(value).chain(unknown).collect()
+    labels::of_causes(&facts.origins, value)
 }
 
 /// Looks up the number that a stored column refers to.
@@ -129,70 +122,17 @@ pub(super) fn final_paths(facts: &Facts, from: &'static str) -> Text {
     worded(from, of_files(facts, from, path))
 }
 
-/// Returns the labels of files under the names that they have in the end, with the number of files that were renamed to it.
-fn final_labels(facts: &Facts, from: &str) -> Vec<Option<String>> {
-    let origin = |at: usize| facts.origins.of_file(at);
-    let mut renamed: HashMap<&[u8], HashSet<_>> = HashMap::new();
-    for (at, file) in facts.names().files.iter().enumerate() {
-        if let Some(path) = file.renamed_to() {
-            let id = (origin(at), file.inode, file.generation);
-            renamed.entry(path).or_default().insert(id);
-        }
-    }
-    of_files(facts, from, |at, file| {
-        let path = file.final_path.as_deref();
-        match path.and_then(|path| Some((path, renamed.get(path)?.len()))) {
-            Some((path, 1)) => Some(format!("{} (1 file renamed to it)", escape(path))),
-            Some((path, n)) => Some(format!("{} ({n} files renamed to it)", escape(path))),
-            None => file_label_of(facts, at, file),
-        }
-    })
-}
-
 pub(super) fn files(facts: &Facts, from: &'static str) -> Text {
-    worded(from, file_labels(facts, from))
-}
-
-fn file_labels(facts: &Facts, from: &str) -> Vec<Option<String>> {
-    of_files(facts, from, |at, file| file_label_of(facts, at, file))
-}
-
-/// Returns the label of the file at index `at`. If there are several recordings, an inode number gets its recording's name;
-/// a path does not need it.
-fn file_label_of(facts: &Facts, at: usize, file: &File) -> Option<String> {
-    let label = file_label(file)?;
-    if file.path.is_some() {
-        return Some(label);
-    }
-    Some(label + &facts.origins.suffix(facts.origins.of_file(at)))
-}
-
-/// Returns a file's label: its path, or else its inode with the generation, because an inode number alone may have been
-/// reused.
-pub fn file_label(file: &File) -> Option<String> {
-    match (&file.path, file.inode?, file.generation) {
-        (Some(path), ..) => Some(escape(path)),
-        (None, inode, Some(generation)) => {
-            Some(format!("(inode {inode}, generation {generation})"))
-        }
-        (None, inode, None) => Some(format!("(inode {inode})")),
-    }
+    worded(from, labels::file_labels(&facts.origins, by(from)))
 }
 
 /// Returns the labels `name:tgid`.
 pub(super) fn processes(facts: &Facts, from: &'static str) -> Text {
+    let labels = process_labels(facts);
     worded(
         from,
-        labels_of_processes(facts, from, &process_labels(facts)),
+        of_processes(facts, from, |at, _| labels.get(at)?.clone()),
     )
-}
-
-fn labels_of_processes(
-    facts: &Facts,
-    from: &str,
-    labels: &[Option<String>],
-) -> Vec<Option<String>> {
-    of_processes(facts, from, |at, _| labels.get(at)?.clone())
 }
 
 /// Returns the cgroup of each process.
@@ -203,14 +143,7 @@ pub(super) fn cgroups(facts: &Facts, from: &'static str) -> Text {
 
 /// Returns the label of each process by its number; if there are several recordings, with the recording's name.
 pub(crate) fn process_labels(facts: &Facts) -> Vec<Option<String>> {
-    let processes = facts.origins.names.processes.iter().enumerate();
-    let label = |(at, process): (usize, &Process)| {
-        let origin = facts.origins.of_process(at);
-        let tgid = process.tgid.or(process.pid)?;
-        let name = called(process.process_comm.as_deref());
-        Some(format!("{name}:{tgid}{}", facts.origins.suffix(origin)))
-    };
-    processes.map(label).collect()
+    labels::process_labels(&facts.origins)
 }
 
 /// Returns the Android package of each process; empty on other machines.
@@ -269,72 +202,22 @@ fn folded(stack: &Stack, symbols: &mut Symbols) -> String {
 
 /// Returns the process that caused the row, or else its submitter, marked as such.
 pub(super) fn causes_or_submitters(facts: &Facts) -> Text {
-    let labels = process_labels(facts);
-    let causers = labels_of_processes(facts, at::cause, &labels);
-    let processes = &facts.names().processes;
-    let submitter = |(process, label): (&Process, &Option<String>)| {
-        attribute::submitter(process, None, || label.clone().unwrap_or_default())
-    };
-    let alone = processes.iter().zip(&labels).map(submitter);
-    let is_kernels: Vec<bool> = processes
-        .iter()
-        .map(Process::is_called_like_the_kernels)
-        .collect();
-    let device = |(at, file): (usize, &File)| {
-        let origin = facts.origins.list.get(facts.origins.of_file(at))?;
-        origin.loops.of(file)
-    };
-    let files = facts.names().files.iter().enumerate();
-    let devices: Vec<Option<&str>> = files.map(device).collect();
-    let words = causers.iter().cloned().chain(alone);
-    let first_submitter = causers.len();
-    let first_device = first_submitter.saturating_add(processes.len());
-    let of_devices = devices
-        .iter()
-        .map(|device| Some(format!("{}{SUBMITTER}", (*device)?)));
-    let words: Vec<Option<String>> = words.chain(of_devices).collect();
-    let is_device: Vec<bool> = devices.iter().map(Option::is_some).collect();
-    let is_known: Vec<bool> = causers.iter().map(Option::is_some).collect();
-    let at = |places: &[bool], place: u64| places.get(place as usize).copied().unwrap_or(false);
-    Text::new(
-        [at::cause, at::process, at::file],
-        words,
-        move |[cause, process, file]| {
-            if at(&is_known, cause) {
-                cause
-            } else if at(&is_kernels, process) && at(&is_device, file) {
-                (first_device as u64).saturating_add(file)
-            } else {
-                (first_submitter as u64).saturating_add(process)
-            }
-        },
-    )
+    let words = labels::causes_or_submitters(&facts.origins);
+    Text::of([at::cause, at::process, at::file], words)
 }
 
 /// Returns the file of the cause, or else the file that is written or read.
 pub(super) fn cause_or_files(facts: &Facts) -> Text {
-    cause_or(facts, file_labels)
+    Text::of(
+        [at::cause, at::file],
+        labels::cause_or_files(&facts.origins),
+    )
 }
 
 /// The same under the names that files have in the end.
 pub(super) fn cause_or_final_files(facts: &Facts) -> Text {
-    cause_or(facts, final_labels)
-}
-
-fn cause_or(facts: &Facts, labels: fn(&Facts, &str) -> Vec<Option<String>>) -> Text {
-    let causers = labels_of_processes(facts, at::cause, &process_labels(facts));
-    let mut words = labels(facts, at::cause);
-    words.extend(labels(facts, at::file));
-    let is_known: Vec<bool> = causers.iter().map(Option::is_some).collect();
-    let first_file = causers.len() as u64;
-    Text::new(
-        [at::cause, at::file],
-        words,
-        move |[cause, file]| match is_known.get(cause as usize) {
-            Some(true) => cause,
-            _ => first_file.saturating_add(file),
-        },
-    )
+    let words = labels::cause_or_final_files(&facts.origins);
+    Text::of([at::cause, at::file], words)
 }
 
 pub(super) fn cause_databases(facts: &Facts) -> Text {
@@ -389,29 +272,13 @@ pub(crate) fn device_name(device: u32) -> String {
 
 /// Returns roles, which only regular files and their flushes have.
 pub(super) fn roles(facts: &Facts) -> Text {
-    // The first word is the empty one.
-    let number = |at: usize| at.saturating_add(1) as u64;
-    let unknown = number(Role::all().count());
-    let words = Role::all().map(Role::as_str);
-    let words = words
-        .chain([UNKNOWN_ROLE])
-        .map(|word| Some(word.to_owned()));
-    let role = |file: &File| file.role.map_or(unknown, |role| number(role.number()));
-    let roles: Arc<[u64]> = facts.names().files.iter().map(role).collect();
-    Text::new(
-        [at::bits, at::file],
-        std::iter::once(None).chain(words),
-        move |[word, file]| {
-            let of_file = || roles.get(file as usize).copied().unwrap_or(unknown);
-            let is_regular = bits::KIND.of(word) == kind_code(Kind::Regular);
-            let is_flush_of_file = bits::KIND.of(word) == 0 && file != 0;
-            match file {
-                0 if is_regular => unknown,
-                _ if is_regular || is_flush_of_file => of_file(),
-                _ => 0,
-            }
-        },
-    )
+    let roles = labels::roles(&facts.origins);
+    Text {
+        words: roles.words(),
+        code: code([at::bits, at::file], move |[word, file]| {
+            roles.code([bits::KIND.of(word), file])
+        }),
+    }
 }
 
 /// Returns how names are known: by the file, or by the row itself if its blocks belong to no file.

@@ -45,7 +45,6 @@ pub(crate) use committed::Committed;
 pub use filter::{Filter, FilterError};
 use mostrace_trace::attribute::{Names, ProcessNames, Task, called};
 use mostrace_trace::origins::{Origin, Origins};
-use mostrace_trace::tally::sum;
 pub(crate) use packages::package;
 pub use rewrites::Hot;
 pub use stored::{NONE, NONE_32, bits, column as stored_column};
@@ -71,8 +70,7 @@ pub struct Facts {
 impl Facts {
     /// Returns the time from the first completion to the last, ns; for several recordings, the sum.
     pub fn duration_ns(&self) -> u64 {
-        let spans = self.origins.list.iter().filter_map(|origin| origin.span);
-        sum(spans.map(|(first, last)| last.saturating_sub(first)))
+        self.origins.duration_ns()
     }
 
     /// Returns the times of the first and the last completion, in ns of the trace's clock. None for several recordings,
@@ -94,6 +92,11 @@ impl Facts {
         origin.map_or("", |origin| &origin.name)
     }
 
+    /// Returns all recordings with the names and causes of their rows.
+    pub(crate) fn all_origins(&self) -> &Origins {
+        &self.origins
+    }
+
     /// Returns the properties of all recordings.
     pub(crate) fn origins(&self) -> &[Origin] {
         &self.origins.list
@@ -109,10 +112,7 @@ impl Facts {
 
     /// Returns the names that the rows of the recording at index `nth` refer to, by its own numbers.
     pub(crate) fn names_of(&self, nth: usize) -> Cow<'_, Names> {
-        match self.only() {
-            Some(_) => Cow::Borrowed(&self.origins.names),
-            None => Cow::Owned(self.origins.names_of(nth)),
-        }
+        self.origins.names_of(nth)
     }
 
     /// Returns what the processes of the recording at index `nth` were called.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Expressions that compute one value for each row out of stored columns.
 
-use std::collections::HashMap;
 use std::sync::Arc;
+
+use mostrace_trace::labels::Lookup;
 
 use polars::prelude::{
     BooleanChunked, Column, DataType, Expr, Field, Int64Chunked, IntoColumn, NewChunkedArray,
@@ -128,21 +129,17 @@ impl Text {
         words: impl IntoIterator<Item = Option<String>>,
         number: impl Fn([u64; N]) -> u64 + Send + Sync + 'static,
     ) -> Text {
-        let mut known: HashMap<Option<String>, u32, foldhash::fast::RandomState> =
-            HashMap::default();
-        let mut distinct = Vec::new();
-        let mut numbered = |word: Option<String>| {
-            *known.entry(word).or_insert_with_key(|word| {
-                let code = distinct.len() as u32;
-                distinct.push(word.clone());
-                code
-            })
-        };
-        let code_of: Vec<u32> = words.into_iter().map(&mut numbered).collect();
-        let value = move |row| code_of.get(number(row) as usize).copied().unwrap_or(0);
+        Text::of(from, Lookup::new(words, number))
+    }
+
+    /// Makes a column of the words that are looked up by these stored columns.
+    pub fn of<const N: usize>(
+        from: [&'static str; N],
+        words: Lookup<impl Fn([u64; N]) -> u64 + Send + Sync + 'static>,
+    ) -> Text {
         Text {
-            code: code(from, value),
-            words: distinct.into(),
+            words: words.words(),
+            code: code(from, move |row| words.code(row)),
         }
     }
 

@@ -5,7 +5,7 @@
 use polars::prelude::{Column, DataFrame, PolarsResult};
 
 use mostrace_map::ELSEWHERE;
-use mostrace_map::class::{Kind, Provenance};
+use mostrace_map::class::Provenance;
 
 use super::field::Field;
 use super::rewrites::Rewrites;
@@ -14,6 +14,7 @@ use super::values::Values;
 use mostrace_trace::attribute::{FileId, Request, Row};
 use mostrace_trace::blktrace::action;
 use mostrace_trace::causes::{CauseId, Known, Verdicts};
+use mostrace_trace::labels::kind_code;
 use mostrace_trace::origins::Base;
 use mostrace_trace::tally::Tally;
 
@@ -31,7 +32,7 @@ pub mod bits {
     pub const OP: Field = Field::first(4);
     /// [`Part`](super::Part)'s own code.
     pub const PART: Field = OP.then(2);
-    /// The [`Kind`](mostrace_map::class::Kind) of block.
+    /// The [`Kind`](mostrace_map::class::Kind) of block: its [`kind_code`](mostrace_trace::labels::kind_code).
     pub const KIND: Field = PART.then(6);
     /// When the entry was made, see `entry_stage`.
     pub const STAGE: Field = KIND.then(3);
@@ -289,11 +290,6 @@ impl Builder {
         });
         at as u32
     }
-}
-
-/// Returns the code of a kind in [`bits::KIND`].
-pub(super) const fn kind_code(kind: Kind) -> u64 {
-    (kind as u64).saturating_add(1)
 }
 
 /// Returns the code of a provenance in [`bits::FOUND`].

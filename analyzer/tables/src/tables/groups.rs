@@ -110,8 +110,9 @@ pub fn all_summed(
 ///
 /// # Errors
 /// Fails as [`summed`] does.
-pub fn for_the_answer(facts: &Facts, filter: Option<&Filter>) -> Result<Vec<Groups>> {
-    all_summed(facts, &answer::GROUPINGS.map(Grouping::of), filter)
+pub fn for_the_answer(facts: &Facts, filter: Option<&Filter>) -> Result<answer::Sums> {
+    let all = all_summed(facts, &answer::GROUPINGS.map(Grouping::of), filter)?;
+    Ok(all.try_into().map(answer::Sums::new).unwrap_or_default())
 }
 
 /// Returns the groups as a table, whose last row is the total.

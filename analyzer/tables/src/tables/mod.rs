@@ -3,7 +3,6 @@
 // A recording may come from anybody: no number in it may make this panic.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-pub mod about;
 pub mod amplification;
 pub mod calls;
 pub mod charged;
@@ -33,6 +32,7 @@ use polars::prelude::{
 
 use crate::facts::Column as Known;
 use crate::facts::catalogue::Type;
+pub use mostrace_trace::about;
 pub(crate) use mostrace_trace::sums::ratio;
 
 /// Columns of equal length.

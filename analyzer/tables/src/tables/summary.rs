@@ -2,21 +2,18 @@
 //! The summary that `analyze` prints when it is not asked for a single table.
 
 use mostrace_bundle::Manifest;
-use mostrace_bundle::manifest::State;
 
 use super::charged::Charged;
 use super::groups::{Grouping, all_summed, table_of};
 use super::sizes::{self, Sizes};
 use super::{Result, Table, amplification, locality, percent, percentiles, reals};
 use crate::facts::{Column, Facts, Filter};
-use mostrace_trace::answer::{self, Answer};
-use mostrace_trace::attribute::Leftovers;
+use mostrace_trace::answer::{self, Answer, Sums};
+use mostrace_trace::reading::{self, Remarked};
 use mostrace_trace::sums::Totals;
 use mostrace_trace::sums::{Groups, Label};
 use mostrace_trace::transactions::{Database, Transactions};
 
-/// The notice for a trace without a snapshot that could be mapped.
-pub const NO_MAP: &str = "no map of the filesystem: what no probe saw is unmapped";
 /// Number of processes and files that are shown one by one.
 const TOP: usize = 20;
 
@@ -82,7 +79,9 @@ impl Summary {
     pub fn new(facts: &Facts, filter: Option<&Filter>, trace: Trace<'_>) -> Result<Summary> {
         let groupings = GROUPINGS.into_iter().chain(answer::GROUPINGS);
         let groupings: Vec<Grouping> = groupings.map(Grouping::of).collect();
-        let groups = all_summed(facts, &groupings, filter)?;
+        let mut groups = all_summed(facts, &groupings, filter)?;
+        let of_the_answer = groups.split_off(GROUPINGS.len()).try_into();
+        let of_the_answer = of_the_answer.map(Sums::new).unwrap_or_default();
         let sizes = Sizes::new(facts, filter)?;
         let mut sections = vec![
             section("by_class", "Classes", Some(SPANS), traffic(&groups[CLASS])?),
@@ -175,7 +174,7 @@ impl Summary {
                 ),
             ]);
         }
-        let of_all = || Answer::of(&groups[GROUPINGS.len()..], trace.manifest, &trace.databases);
+        let of_all = || Answer::of(&of_the_answer, trace.manifest, &trace.databases);
         let answer = filter.is_none().then(of_all);
         Ok(Summary {
             answer,
@@ -185,48 +184,6 @@ impl Summary {
             total: groups[CLASS].total,
             sections,
         })
-    }
-
-    /// Returns what makes the figures of a bundle incomplete: losses, a capture without an end, interference of others, and
-    /// differences from the kernel's counters.
-    pub fn warnings(manifest: Option<&Manifest>) -> Vec<String> {
-        let Some(manifest) = manifest else {
-            return Vec::new();
-        };
-        let mut warnings = Vec::new();
-        if manifest.state == State::Recording {
-            warnings.push(
-                "CUT SHORT: the recorder did not come to its end; its last records may be missing"
-                    .into(),
-            );
-        }
-        let lost: Vec<String> = manifest
-            .losses
-            .iter()
-            .filter(|(_, count)| **count > 0)
-            .map(|(stage, count)| {
-                format!("{} {count}", mostrace_trace::text::escape(stage.as_bytes()))
-            })
-            .collect();
-        if !lost.is_empty() {
-            let lost = lost.join(", ");
-            warnings.push(format!(
-                "LOSSY: records were lost during the capture ({lost})"
-            ));
-        }
-        if !manifest.interference.is_empty() {
-            let what = mostrace_trace::text::escape(manifest.interference.join("; ").as_bytes());
-            warnings.push(format!(
-                "INTERFERED: others changed the tracing while it ran ({what})"
-            ));
-        }
-        if let Some(counters) = &manifest.counters
-            && counters.differences().next().is_some()
-        {
-            let what = mostrace_trace::text::escape(counters.to_string().as_bytes());
-            warnings.push(format!("DIFFERS: {what}"));
-        }
-        warnings
     }
 }
 
@@ -308,29 +265,16 @@ fn homes(groups: &Groups) -> Result<Table> {
     Ok(homes.select(["kind", "home_kind", "write_bytes"])?.into())
 }
 
-/// Returns further notices: those of the readers and the recorder, and of entries without a completion.
+/// Returns further notices: those of the readers and the recorder, of entries without a completion, and of writes that were not
+/// tracked.
 pub fn notices(facts: &Facts, trace: &Trace<'_>) -> Vec<String> {
-    let mut notices = trace.notices.clone();
-    if let Some(manifest) = trace.manifest {
-        let text = |note: &String| mostrace_trace::text::escape(note.as_bytes());
-        notices.extend(manifest.notes.iter().map(text));
-    }
-    if !trace.mapped {
-        notices.push(NO_MAP.into());
-    }
-    // At the ends of a complete trace some requests are in flight, whose entries have no completion in it.
-    let left = match trace.warnings.is_empty() {
-        true => Leftovers::default(),
-        false => facts.names().leftovers,
-    };
-    let left = [
-        ("process", left.process_entries),
-        ("file", left.file_entries),
-        ("dirtier", left.dirtier_entries),
-    ];
-    for (table, entries) in left.into_iter().filter(|(_, entries)| *entries > 0) {
-        notices.push(format!("{entries} {table} entries found no completion"));
-    }
+    let mut notices = reading::notices(Remarked {
+        manifest: trace.manifest,
+        warnings: &trace.warnings,
+        notices: &trace.notices,
+        mapped: trace.mapped,
+        leftovers: facts.names().leftovers,
+    });
     if let Some(missed) = facts
         .locality()
         .map(|l| l.missed)

@@ -7,8 +7,9 @@ use mostrace_bundle::entry::{Jbd2, Origin, Stage};
 use mostrace_map::class::{Kind, Provenance, Role};
 use proptest::prelude::*;
 
-use super::{Grouping, all_summed, percentiles, summed};
+use super::{Grouping, all_summed, for_the_answer, percentiles, summed};
 use crate::facts::{Builder, Column, Facts, Filter};
+use mostrace_trace::answer::Summing;
 use mostrace_trace::attribute::{
     File, FileId, JournalBlock, Leftovers, Names, Op, Process, ProcessId, Request, Row,
 };
@@ -150,7 +151,7 @@ fn facts(trace: &Attributed, batch: usize) -> Facts {
     for (request, rows) in &trace.requests {
         builder.push(request, rows, None).unwrap();
     }
-    builder.finish(trace.names.clone(), None).unwrap()
+    builder.finish(trace.names.clone(), Vec::new())
 }
 
 fn word(word: Option<impl ToString>) -> Label {
@@ -262,6 +263,17 @@ proptest! {
             let found: BTreeMap<_, _> = groups.groups.into_iter().collect();
             prop_assert_eq!(found, expected, "{:?}", by);
         }
+    }
+
+    #[test]
+    fn the_answer_sums_up_what_the_tables_do(trace in trace(), batch in 1usize..40) {
+        let mut summing = Summing::default();
+        for (request, rows) in &trace.requests {
+            summing.push(request, rows, None);
+        }
+        let facts = facts(&trace, batch);
+        let sums = summing.finish(facts.all_origins());
+        prop_assert_eq!(sums, for_the_answer(&facts, None).unwrap());
     }
 
     #[test]

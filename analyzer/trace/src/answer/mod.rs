@@ -21,17 +21,19 @@ mod destinations;
 mod headline;
 mod layers;
 mod reason;
+mod sums;
 mod words;
 
 use mostrace_bundle::Manifest;
 use serde::Serialize;
 
 pub use destinations::{Destination, Destinations};
+pub use sums::{Summing, Sums};
 pub use words::is_part;
 pub use words::{percent, size};
 
 use self::headline::Headline;
-use crate::sums::{Groups, layer};
+use crate::sums::layer;
 use crate::transactions::{Database, Transactions};
 
 /// Number of layers that are named, and the least share of each, per cent.
@@ -97,23 +99,14 @@ pub struct Part {
 }
 
 impl Answer {
-    /// Returns the destinations of most bytes, given the sums by [`GROUPINGS`]: at most `most` of them.
-    pub fn destinations(
-        groups: &[Groups],
-        manifest: Option<&Manifest>,
-        most: usize,
-    ) -> Destinations {
-        match groups {
-            [_, who, _] => Destinations::of(who, &filesystem(manifest), most),
-            _ => Destinations::default(),
-        }
+    /// Returns the destinations of most bytes: at most `most` of them.
+    pub fn destinations(sums: &Sums, manifest: Option<&Manifest>, most: usize) -> Destinations {
+        Destinations::of(&sums.who, &filesystem(manifest), most)
     }
 
-    /// Returns the answer, given the sums by [`GROUPINGS`].
-    pub fn of(groups: &[Groups], manifest: Option<&Manifest>, databases: &[Database]) -> Answer {
-        let [layers, who, known] = groups else {
-            return Answer::default();
-        };
+    /// Returns the answer.
+    pub fn of(sums: &Sums, manifest: Option<&Manifest>, databases: &[Database]) -> Answer {
+        let Sums { layers, who, known } = sums;
         let headline = Headline {
             transactions: Transactions::new(manifest, databases),
             payload: manifest.and_then(|m| m.payload.as_ref()),

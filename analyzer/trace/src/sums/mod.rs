@@ -40,7 +40,7 @@ impl Label {
 }
 
 /// Rows summed by one or more columns; the group with the most bytes comes first.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Groups {
     /// The names of the columns.
     pub by: Vec<&'static str>,

@@ -43,7 +43,7 @@ pub struct Totals {
 }
 
 /// The properties that decide where a request is counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sort {
     /// The operation.
     pub op: Op,
@@ -71,6 +71,19 @@ impl Totals {
     /// Returns the bytes written and read.
     pub fn bytes(&self) -> u64 {
         self.write_bytes.saturating_add(self.read_bytes)
+    }
+
+    /// Returns the sums of bytes alone.
+    #[must_use]
+    pub fn only_bytes(&self) -> Totals {
+        Totals {
+            write_bytes: self.write_bytes,
+            read_bytes: self.read_bytes,
+            discard_bytes: self.discard_bytes,
+            write_zeroes_bytes: self.write_zeroes_bytes,
+            other_bytes: self.other_bytes,
+            ..Totals::default()
+        }
     }
 
     /// Returns every sum with its name, in the order in which they are printed.

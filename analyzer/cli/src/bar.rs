@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use mostrace_tables::analysis::Progress;
+use mostrace_trace::reading::Progress;
 
 /// Shorter work shows no bar.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The destination of tables: a file or the standard output.
+//! The destination of an answer or a table: a file or the standard output.
 
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use mostrace_bundle::outfile;
+use rustix::termios::tcgetwinsize;
 use serde_json::Value;
 
-use mostrace_trace::text;
+use crate::text;
 
 /// An output could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -96,12 +98,9 @@ impl Output {
 
     /// Returns the characters in a line of the terminal; None for other outputs.
     pub fn width(&self) -> Option<usize> {
-        // This is the width of stdout, as comfy-table determines it.
-        let table = comfy_table::Table::new();
-        self.terminal
-            .then(|| table.width())
-            .flatten()
-            .map(usize::from)
+        let size = self.terminal.then(|| tcgetwinsize(io::stdout()).ok());
+        size.flatten()
+            .map(|size| usize::from(size.ws_col))
             // A terminal without a size, such as a pseudo-terminal of a program, has no limit.
             .filter(|width| *width > 0)
     }
@@ -132,11 +131,14 @@ impl Output {
 
     fn whole(&mut self, text: &str) -> Result<(), WriteError> {
         let written = self.write_all(text.as_bytes());
-        self.end(written.map_err(Into::into))
+        self.end(written)
     }
 
     /// Flushes, and turns a writer's error into one that names the file.
-    pub(super) fn end(&mut self, result: super::Result) -> Result<(), WriteError> {
+    ///
+    /// # Errors
+    /// Returns an error if the output could not be written.
+    pub fn end(&mut self, result: Result<(), impl Display>) -> Result<(), WriteError> {
         let flushed = match &result {
             Ok(()) => self.flush(),
             Err(_) => Ok(()),

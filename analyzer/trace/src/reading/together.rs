@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use mostrace_bundle::Manifest;
 use mostrace_bundle::manifest::{Command, Filesystem, State};
 
-use mostrace_trace::tally::Tally;
+use crate::tally::Tally;
 
 /// Returns the manifest of several recordings. Fields that differ are left empty. None if there is no recording.
 pub(super) fn of(all: &[&Manifest], names: &[String]) -> Option<Manifest> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Turns one recording into rows.
+//! Reads one recording with its map and its tables.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,12 +13,13 @@ use mostrace_map::fs::{self, How, Image, State, Wanted};
 use super::maps::{Source, journal_of, map_of, on_the_disk, opened};
 use super::remarks::Remarks;
 use super::{Error, Options, Progress, Result};
-use crate::facts;
-use mostrace_trace::attribute::{Attributor, Family, Loops, Renames};
-use mostrace_trace::blktrace::{Completions, WallClock};
-use mostrace_trace::causes::{self, Causer};
-use mostrace_trace::pipeline::Pipeline;
-use mostrace_trace::recording::{Joined, Recording, Table};
+use crate::attribute::{Attributor, Family, Loops, Names, Renames};
+use crate::blktrace::{Completions, WallClock};
+use crate::causes::{self, Cause, Causer};
+use crate::origins::{Base, Origin};
+use crate::pipeline::{Fold, Pipeline};
+use crate::recording::{Joined, Recording, Table};
+use crate::tally::Tally;
 
 /// The manifest's name of lost entries, which may include those of the command's processes.
 const FORKS_LOST: &str = "causes_ring";
@@ -27,7 +28,7 @@ const FORKS_LOST: &str = "causes_ring";
 const MOST_DISKS: usize = 16;
 
 /// Requests between two reports of progress.
-const TELL: u64 = 1 << 14;
+const TELL: u32 = 1 << 14;
 
 pub(super) struct Reader<'a> {
     pub options: &'a Options,
@@ -35,20 +36,47 @@ pub(super) struct Reader<'a> {
     pub watcher: &'a dyn Fn(Progress),
 }
 
+/// What a recording that was read to its end leaves beside its rows.
+pub(super) struct Ended {
+    /// Its properties, without its name.
+    pub origin: Origin,
+    pub names: Names,
+    pub causes: Vec<Cause>,
+    /// The number of completed requests.
+    pub requests: u32,
+}
+
+/// What the completed requests show of the recording as a whole.
+#[derive(Default)]
+struct Seen {
+    requests: u32,
+    disks: BTreeSet<u32>,
+    /// The times of the first and the last completion, ns.
+    span: Option<(u64, u64)>,
+}
+
+impl Seen {
+    fn see(&mut self, device: u32, time_ns: u64) {
+        self.requests.tally(1);
+        if self.disks.len() < MOST_DISKS {
+            self.disks.insert(device);
+        }
+        let (first, last) = self.span.unwrap_or((time_ns, time_ns));
+        self.span = Some((first.min(time_ns), last.max(time_ns)));
+    }
+}
+
 impl Reader<'_> {
-    /// Adds the recording's rows to the facts.
-    pub fn attribute(
+    /// Passes the completed requests to the fold. `base` is where the recording's numbers begin.
+    pub fn fold(
         &self,
-        mut facts: facts::Builder,
+        fold: &mut impl Fold,
+        base: Base,
         map: Option<&Map>,
         journal: Option<&Journal>,
         remarks: &mut Remarks,
-    ) -> Result<facts::Builder> {
+    ) -> Result<Ended> {
         let manifest = self.recording.manifest();
-        let packages = self.recording.last().map_or(Ok(None), Bundle::packages)?;
-        let loops = manifest.map_or(&[][..], |manifest| &manifest.loops);
-        facts = facts.with_packages(packages).with_loops(Loops::new(loops));
-        facts = facts.with_manifest(manifest);
         let mut tables = Vec::new();
         for name in layout::TABLES {
             tables.extend(self.recording.table(name)?.map(|table| (name, table)));
@@ -64,13 +92,12 @@ impl Reader<'_> {
             self.attributor(of_bios, map, journal)?,
             self.causer(&mut of_causes, &mut all_calls),
         );
-        let mut disks = BTreeSet::new();
+        let mut seen = Seen::default();
+        fold.begin(base);
         while let Some(step) = pipeline.next()? {
-            if disks.len() < MOST_DISKS {
-                disks.insert(step.request.device);
-            }
-            facts.push(&step.request, step.rows, step.verdicts)?;
-            if facts.requests().is_multiple_of(TELL) {
+            seen.see(step.request.device, step.request.time_ns);
+            fold.step(&step)?;
+            if seen.requests.is_multiple_of(TELL) {
                 (self.watcher)(Progress {
                     step: "reading events",
                     done: pipeline.completions().bytes_read(),
@@ -78,16 +105,14 @@ impl Reader<'_> {
                 });
             }
         }
+        fold.end()?;
         let mut end = pipeline.finish()?;
         self.renames()?.fill_in(&mut end.names.files, map);
-        if let Some(causes) = end.causes {
-            facts = facts.with_causes(causes);
-        }
         let [missing, others] = self.recording.told(end.completions.notices());
         remarks.warnings.extend(missing);
         // A bundle is of one disk.
-        if disks.len() > 1 && manifest.is_none() {
-            remarks.notices.push(several_disks(&disks));
+        if seen.disks.len() > 1 && manifest.is_none() {
+            remarks.notices.push(several_disks(&seen.disks));
         }
         remarks.notices.extend(others);
         for (name, table) in &tables {
@@ -108,8 +133,21 @@ impl Reader<'_> {
                 "stacks: {missing} calls and handles have one that the recording lost, which is unknown"
             ));
         }
-        let clock = self.clock().or(end.completions.wall_clock().map(moment));
-        Ok(facts.end(end.names, clock)?)
+        let loops = manifest.map_or(&[][..], |manifest| &manifest.loops);
+        Ok(Ended {
+            origin: Origin {
+                packages: self.recording.last().map_or(Ok(None), Bundle::packages)?,
+                manifest: manifest.cloned().map(Box::new),
+                loops: Loops::new(loops),
+                clock: self.clock().or(end.completions.wall_clock().map(moment)),
+                span: seen.span,
+                base,
+                ..Origin::default()
+            },
+            names: end.names,
+            causes: end.causes.unwrap_or_default(),
+            requests: seen.requests,
+        })
     }
 
     /// Sets up an attributor with all that the recording has beside the tables `of_bios`.

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use mostrace_bundle::Manifest;
 
-use mostrace_trace::recording::Recording;
-use mostrace_trace::sums::Totals;
-use mostrace_trace::text::{escape, size as decimal};
+use crate::recording::Recording;
+use crate::sums::Totals;
+use crate::text::{escape, size as decimal};
 
 /// Returns a trace's name: its label, or its file's name without the extension.
 pub fn name(path: &Path, manifest: Option<&Manifest>) -> String {
