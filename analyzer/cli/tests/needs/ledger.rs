@@ -3,6 +3,7 @@
 
 use crate::run;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +13,9 @@ use std::time::Duration;
 
 use mostrace_bundle::health::{DATA_UNITS_WRITTEN, PERCENTAGE_USED};
 use mostrace_bundle::{Bundle, Total};
-use mostrace_tables::ledger::{Days, Figures, Gap, Hour, Key, Reading, Watched};
+use mostrace_tables::ledger::{Days, Figures, Gap, Hour, Key, Reading, Trial, Watched};
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 use run::{program, say, succeeds};
 use rustix::process::{Pid, Signal, kill_process};
 use test_support::loopdev::{LoopExt4, LoopOptions};
@@ -31,7 +34,8 @@ pub fn suite() -> Suite {
         nothing_of_others_is_followed_or_signalled needs [],
         others_cannot_prevent_a_start needs LIVE,
         what_cannot_be_recorded_leaves_no_folder needs [],
-        damage_is_one_line needs [],
+        a_changed_day_is_read_or_refused needs [],
+        a_day_that_asks_for_gigabytes_is_refused needs [],
         the_page_has_the_sums_of_the_tables needs [],
     ])
 }
@@ -322,11 +326,13 @@ fn a_damaged_day_prevents_no_start() {
     fs::write(at("2026-09-02.parquet"), "PAR1, or not").unwrap();
     fs::create_dir(at("2026-09-03.parquet")).unwrap();
     fs::write(at("2026-09-01.damaged"), "of an earlier time").unwrap();
+    made_of_gigabytes(dir.path(), "2026-09-04.parquet");
     let said = start_briefly(dir.path(), &disk).ended(0);
     for aside in [
         "2026-09-01.damaged-2",
         "2026-09-02.damaged",
         "2026-09-03.damaged",
+        "2026-09-04.damaged",
     ] {
         said.complains(&format!("set aside as {aside}"));
         assert!(at(aside).exists(), "{aside}");
@@ -428,31 +434,94 @@ fn what_cannot_be_recorded_leaves_no_folder() {
     assert!(!folder.exists());
 }
 
-/// Each byte of a day's end is changed in turn: what the library that reads it makes of that is the file's fault, in one line.
-fn damage_is_one_line() {
+/// A day is changed again and again, most often where its columns and pages are described: each verb reads it, or refuses it in one line.
+/// The library that reads it panics over some changes, and asks for more memory than there is over others.
+fn a_changed_day_is_read_or_refused() {
     let dir = tempfile::tempdir().unwrap();
     made(dir.path());
-    let path = days(dir.path()).remove(0);
-    for day in days(dir.path()) {
-        if day != path {
-            fs::remove_file(day).unwrap();
-        }
+    fs::write(dir.path().join("lock"), "").unwrap();
+    let mut all = days(dir.path());
+    all.sort();
+    let path = all.remove(0);
+    for day in all {
+        fs::remove_file(day).unwrap();
     }
     let sound = fs::read(&path).unwrap();
-    let mut refused = 0;
-    for at in (sound.len() - 600..sound.len()).step_by(7) {
+    let (read, refused) = (Cell::new(0), Cell::new(0));
+    let verbs = (0..VERBS.len()).prop_map(|nth| VERBS[nth]);
+    let config = test_support::property::config(file!(), 600);
+    let ran = TestRunner::new(config).run(&(changes(&sound), verbs), |(changes, verb)| {
         let mut bytes = sound.clone();
-        bytes[at] ^= 0xff;
-        fs::write(&path, &bytes).unwrap();
-        let shown = say(program().args(["ledger", "show"]).arg(dir.path()));
-        if shown.status != Some(0) {
-            let shown = shown.ended(1);
-            assert_eq!(shown.err.lines().count(), 1, "{at}: {}", shown.err);
-            shown.complains(".parquet: ");
-            refused += 1;
+        for (at, value, removed) in changes {
+            let end = (at + removed).min(bytes.len());
+            let with = (removed < 4).then_some(value);
+            bytes.splice(at.min(end)..end, with);
         }
-    }
-    assert!(refused > 0);
+        fs::write(&path, &bytes).unwrap();
+        let said = say(program().arg("ledger").args(verb).arg(dir.path()));
+        if said.status == Some(0) {
+            read.set(read.get() + 1);
+            return Ok(());
+        }
+        refused.set(refused.get() + 1);
+        prop_assert_eq!(said.status, Some(1), "{:?}: {}", verb, said.err);
+        let line = format!("mostrace: {}: ", path.display());
+        prop_assert!(said.err.starts_with(&line), "{}", said.err);
+        prop_assert_eq!(said.err.lines().count(), 1, "{}", said.err);
+        // It says what is wrong, and not that it took too long.
+        prop_assert!(!said.err.contains("60 s"), "{}", said.err);
+        Ok(())
+    });
+    ran.unwrap();
+    assert!(read.get() > 0 && refused.get() > 0);
+}
+
+/// Makes a ledger of one day whose first page says that it has 2 GiB: the library allocates them before it reads the page.
+fn made_of_gigabytes(folder: &Path, name: &str) {
+    let sound = tempfile::tempdir().unwrap();
+    made(sound.path());
+    let bytes = fs::read(days(sound.path()).remove(0)).unwrap();
+    // In Thrift: `PAR1`, the page's kind, its size.
+    let [b'P', b'A', b'R', b'1', 0x15, _, 0x15, rest @ ..] = &bytes[..] else {
+        panic!("another header: {:x?}", &bytes[..8])
+    };
+    let length = 1 + rest.iter().position(|byte| byte & 0x80 == 0).unwrap();
+    let largest = [0xfe, 0xff, 0xff, 0xff, 0x0f];
+    let bytes = [&bytes[..7], &largest, &rest[length..]].concat();
+    fs::write(folder.join(name), bytes).unwrap();
+}
+
+fn a_day_that_asks_for_gigabytes_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let name = "2026-09-04.parquet";
+    made_of_gigabytes(dir.path(), name);
+    let shown = say(program().args(["ledger", "show"]).arg(dir.path())).ended(1);
+    let path = dir.path().join(name);
+    let line = "reading it fails, or takes more than 512 MiB of memory";
+    assert_eq!(shown.err, format!("mostrace: {}: {line}\n", path.display()));
+}
+
+/// What reads all days.
+const VERBS: [&[&str]; 4] = [
+    &["show", "--by", "command,class"],
+    &["show", "--hours"],
+    &["show", "--chart"],
+    &["status"],
+];
+
+/// Returns what may change: bytes at these places get a value, or some are removed.
+fn changes(sound: &[u8]) -> impl Strategy<Value = Vec<(usize, u8, usize)>> + use<> {
+    let [.., a, b, c, d, _, _, _, _] = sound[..] else {
+        panic!("no footer")
+    };
+    let footer = usize::try_from(u32::from_le_bytes([a, b, c, d])).unwrap();
+    let place = prop_oneof![
+        2 => sound.len() - 8 - footer..sound.len() - 8,
+        1 => 0..sound.len(),
+    ];
+    let value = prop_oneof![any::<u8>(), Just(0), Just(0x7f), Just(0x80), Just(0xff)];
+    let removed = prop_oneof![4 => Just(1), 1 => 0_usize..5];
+    prop::collection::vec((place, value, removed), 1..5)
 }
 
 /// The unified hierarchy, mounted for this test alone, with two cgroups in it.
@@ -533,7 +602,7 @@ const FIRST: u64 = 498_792;
 /// Makes a ledger of a week by nine applications: the device was not watched for some hours, records were lost in one, and another cannot
 /// be compared.
 fn made(folder: &Path) {
-    let days = Days::create(folder).unwrap();
+    let days = Days::create(folder, Trial::None).unwrap();
     let mut total = 0;
     for n in (0..168_u64).filter(|n| !(50..60).contains(n)) {
         let mut hour = Hour {

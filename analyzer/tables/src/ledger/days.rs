@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The files of a ledger, a day each.
 
-use std::io::Write;
+use std::io::{Cursor, Read, Write};
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Days as Span, NaiveDate};
@@ -10,11 +10,12 @@ use polars::prelude::{
     Series, TimeUnit,
 };
 use polars_io::SerReader;
-use polars_io::parquet::read::ParquetReader;
+use polars_io::parquet::read::{ParallelStrategy, ParquetReader};
 use polars_io::parquet::write::{ParquetCompression, ParquetWriter};
 
 use mostrace_bundle::{Folder, Total, health};
 
+use super::trial::{Trial, Trials, Verdict};
 use super::{Error, Figures, Hour, Key, Reading, Result};
 use crate::caught::caught;
 
@@ -25,6 +26,7 @@ use crate::caught::caught;
 #[derive(Clone, Debug)]
 pub struct Days {
     folder: Folder,
+    trial: Trial,
 }
 
 /// The file that is locked while a ledger is kept.
@@ -32,6 +34,8 @@ pub const LOCK: &str = "lock";
 /// The longest line in it.
 const LONGEST_LOCK: u64 = 64;
 const ENDING: &str = "parquet";
+/// The most bytes of a day's file. A day of full hours has a tenth of it.
+pub(super) const LONGEST: u64 = 64 << 20;
 /// Columns without which a file is no day of a ledger.
 const SINCE_THE_FIRST: [&str; 4] = ["hour", "command", "write_bytes", "watched_ms"];
 /// The names of columns with the drive's own counters begin with this.
@@ -42,13 +46,13 @@ const UNFINISHED: &str = "unfinished";
 const DAMAGED: &str = "damaged";
 
 impl Days {
-    /// Opens a ledger.
+    /// Opens a ledger. Whoever may write to its folder can damage its days: [`Trial`] says what then happens.
     ///
     /// # Errors
     /// Returns an error if there is no such folder, or if nobody ever kept a ledger in it.
-    pub fn open(folder: &Path) -> Result<Days> {
+    pub fn open(folder: &Path, trial: Trial) -> Result<Days> {
         let folder = Folder::open(folder)?;
-        let days = Days { folder };
+        let days = Days { folder, trial };
         match days.list()?.is_empty() && !days.is_begun()? {
             true => Err(Error::NoLedger(days.folder.path().to_owned())),
             false => Ok(days),
@@ -65,9 +69,9 @@ impl Days {
     ///
     /// # Errors
     /// Returns an error if it cannot be made, or if another user's link leads to it.
-    pub fn create(folder: &Path) -> Result<Days> {
+    pub fn create(folder: &Path, trial: Trial) -> Result<Days> {
         let folder = Folder::make(folder)?;
-        Ok(Days { folder })
+        Ok(Days { folder, trial })
     }
 
     /// Returns the folder.
@@ -86,7 +90,7 @@ impl Days {
         let broken = broken(path.clone());
         let mut rows = frame(hour).map_err(&broken)?;
         if self.folder.has(&name)?
-            && let Some(before) = self.sound(day, say)?
+            && let Some(before) = self.sound(day, &mut self.trials(), say)?
         {
             rows = before.vstack(&rows).map_err(&broken)?;
         }
@@ -104,28 +108,43 @@ impl Days {
         Ok(self.folder.sync()?)
     }
 
-    /// Reads a day. Columns that an older version did not write are null.
+    /// Begins to read days.
+    pub(super) fn trials(&self) -> Trials {
+        self.trial.into()
+    }
+
+    /// Reads a day, which is tried first. Columns that an older version did not write are null.
     ///
     /// # Errors
-    /// Returns an error if the file is damaged, or is no day of a ledger.
-    pub(super) fn read(&self, day: NaiveDate) -> Result<DataFrame> {
+    /// Returns an error if the file is damaged, or is no day of a ledger, or if it cannot be tried.
+    pub(super) fn read(&self, day: NaiveDate, trials: &mut Trials) -> Result<DataFrame> {
+        let path = self.path(day);
+        let broken = broken(path.clone());
+        let mut bytes = Vec::new();
         let file = self.folder.read(name(day))?;
-        let broken = broken(self.path(day));
-        let rows = caught(|| ParquetReader::new(file).finish());
-        let damaged = |why| {
-            Err(PolarsError::ComputeError(
-                format!("it is damaged: {why}").into(),
-            ))
-        };
-        let rows = rows.unwrap_or_else(damaged);
-        rows.and_then(|rows| with_all_columns(&rows))
-            .map_err(broken)
+        let read = file.take(LONGEST + 1).read_to_end(&mut bytes);
+        read.map_err(|why| broken(why.into()))?;
+        // What is tried is what is read, even if the file changes.
+        match trials.of(&bytes) {
+            Ok(Verdict::Sound) => parse(bytes).map_err(broken),
+            Ok(Verdict::Damaged(why)) => Err(broken(PolarsError::ComputeError(why.into()))),
+            Err(source) => Err(Error::Io { path, source }),
+        }
     }
 
     /// Reads a day; None if it is damaged. It is then set aside, so that it stays, and the ledger goes on without it.
-    fn sound(&self, day: NaiveDate, say: &mut dyn FnMut(String)) -> Result<Option<DataFrame>> {
-        let why = match self.read(day) {
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be set aside, or if it could not be tried, which says nothing of the day.
+    fn sound(
+        &self,
+        day: NaiveDate,
+        trials: &mut Trials,
+        say: &mut dyn FnMut(String),
+    ) -> Result<Option<DataFrame>> {
+        let why = match self.read(day, trials) {
             Ok(rows) => return Ok(Some(rows)),
+            Err(untried @ Error::Io { .. }) => return Err(untried),
             Err(why) => why,
         };
         let aside = self
@@ -156,9 +175,9 @@ impl Days {
     /// # Errors
     /// Returns an error if a day cannot be read.
     pub fn ends(&self) -> Result<Vec<Reading>> {
-        let mut ends = Vec::new();
+        let (mut ends, mut trials) = (Vec::new(), self.trials());
         for day in self.list()? {
-            ends.extend(self.readings(day, &self.read(day)?)?);
+            ends.extend(self.readings(day, &self.read(day, &mut trials)?)?);
         }
         Ok(ends)
     }
@@ -166,11 +185,11 @@ impl Days {
     /// Returns what [`Days::ends`] does. Days that are damaged are set aside; `say` gets a line about each.
     ///
     /// # Errors
-    /// Returns an error if the folder cannot be read, or if a day cannot be set aside.
+    /// Returns an error if the folder cannot be read, or if a day cannot be tried or set aside.
     pub fn sound_ends(&self, say: &mut dyn FnMut(String)) -> Result<Vec<Reading>> {
-        let mut ends = Vec::new();
+        let (mut ends, mut trials) = (Vec::new(), self.trials());
         for day in self.list()? {
-            if let Some(rows) = self.sound(day, say)? {
+            if let Some(rows) = self.sound(day, &mut trials, say)? {
                 ends.extend(self.readings(day, &rows)?);
             }
         }
@@ -208,6 +227,24 @@ fn day(unix: u64) -> NaiveDate {
     let moment = i64::try_from(unix).ok();
     let moment = moment.and_then(|unix| DateTime::from_timestamp(unix, 0));
     moment.unwrap_or_default().date_naive()
+}
+
+/// Reads the bytes of a day.
+///
+/// # Errors
+/// Returns an error if they are damaged, or no day of a ledger.
+pub(super) fn parse(bytes: Vec<u8>) -> PolarsResult<DataFrame> {
+    let damaged = |why| {
+        let why = format!("it is damaged: {why}");
+        Err(PolarsError::ComputeError(why.into()))
+    };
+    if u64::try_from(bytes.len()).is_ok_and(|len| len > LONGEST) {
+        return damaged(format!("it has more than {} MiB", LONGEST >> 20));
+    }
+    // Where it is tried there are fewer threads, on which the library's own choice would depend.
+    let reader = ParquetReader::new(Cursor::new(bytes)).read_parallel(ParallelStrategy::Columns);
+    let rows = caught(|| reader.finish()).unwrap_or_else(damaged);
+    rows.and_then(|rows| with_all_columns(&rows))
 }
 
 fn with_all_columns(rows: &DataFrame) -> PolarsResult<DataFrame> {

@@ -19,6 +19,7 @@ mod latencies;
 mod limits;
 mod sums;
 mod timeline;
+mod trial;
 mod uid_io;
 
 pub use days::{Days, LOCK};
@@ -28,6 +29,7 @@ pub use latencies::Latencies;
 pub use limits::{Limits, Over};
 pub use sums::{COLUMNS, Sums, Time};
 pub use timeline::{Row, Timeline};
+pub use trial::{Trial, try_days};
 pub use uid_io::UidIo;
 
 /// A ledger could not be read or written.

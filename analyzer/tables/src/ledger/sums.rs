@@ -132,6 +132,7 @@ impl Sums {
             by: by.iter().map(|name| (*name).to_owned()).collect(),
             ..Sums::default()
         };
+        let mut trials = days.trials();
         for day in days.list()? {
             let [first, last] = span;
             if first.is_some_and(|first| day < first) || last.is_some_and(|last| day > last) {
@@ -141,7 +142,8 @@ impl Sums {
                 path: days.path(day),
                 source,
             };
-            sums.add(day, &days.read(day)?).map_err(broken)?;
+            sums.add(day, &days.read(day, &mut trials)?)
+                .map_err(broken)?;
         }
         Ok(sums)
     }

@@ -174,11 +174,11 @@ fn seconds(text: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::{Figures, Hour, Key, Watched};
+    use crate::ledger::{Figures, Hour, Key, Trial, Watched};
 
     /// A ledger in which each hour wrote as many bytes as its number.
     fn ledger(folder: &std::path::Path, hours: &[u64]) -> Days {
-        let days = Days::create(folder).unwrap();
+        let days = Days::create(folder, Trial::None).unwrap();
         for &n in hours {
             let mut hour = Hour {
                 begin: 1_000_000 * 3_600 + n * 3_600,
@@ -235,7 +235,8 @@ mod tests {
     #[test]
     fn an_empty_ledger_has_no_columns() {
         let dir = tempfile::tempdir().unwrap();
-        let line = Timeline::new(&Days::create(dir.path()).unwrap(), [None, None], &[], 9).unwrap();
+        let none = Days::create(dir.path(), Trial::None).unwrap();
+        let line = Timeline::new(&none, [None, None], &[], 9).unwrap();
         assert_eq!(line, Timeline::default());
     }
 }

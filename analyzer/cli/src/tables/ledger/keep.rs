@@ -74,7 +74,7 @@ impl Start {
             no_snapshot: true,
             ..Options::default()
         })?;
-        let days = Days::create(&self.folder)?;
+        let days = Days::create(&self.folder, super::TRIAL)?;
         let Some(_lock) = Lock::take(days.folder())? else {
             bail!(
                 "{}: another process keeps a ledger here",

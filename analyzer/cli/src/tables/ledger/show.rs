@@ -59,7 +59,7 @@ impl Show {
     /// Runs the command.
     pub fn run(&self) -> anyhow::Result<()> {
         let by: Vec<&str> = self.by.iter().map(String::as_str).collect();
-        let (days, span) = (Days::open(&self.folder)?, [self.from, self.to]);
+        let (days, span) = (super::open(&self.folder)?, [self.from, self.to]);
         if let Some(path) = &self.page {
             return self.page(path, &days, &by);
         }
