@@ -94,13 +94,13 @@ static void keep(void *fn, enum mostrace_endio is)
 	}
 }
 
-/* A compiler may append a suffix (.llvm.123, .cfi_jt, .isra.0), and kallsyms appends the module. */
+/* A compiler may append a suffix (.llvm.123, .cfi_jt, .isra.0, $12ab), and kallsyms appends the module. */
 static enum mostrace_endio resolve(void *fn)
 {
 	int i;
 
 	sprint_symbol_no_offset(symbol, (unsigned long)fn);
-	symbol[strcspn(symbol, ". ")] = '\0';
+	symbol[strcspn(symbol, ".$ ")] = '\0';
 	for (i = 0; i < ARRAY_SIZE(known); i++)
 		if (!strcmp(symbol, known[i].name))
 			return known[i].is;

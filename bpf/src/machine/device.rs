@@ -183,7 +183,7 @@ impl Device {
     /// Returns true if requests are made for the device, either its own or those of its paths. The drivers of other disks (zram,
     /// brd, pmem, md, dm) only take bios.
     pub fn has_requests(&self) -> bool {
-        self.disk_sysfs().join("mq").is_dir() || !self.paths.is_empty()
+        makes_requests(&self.disk_sysfs()) || !self.paths.is_empty()
     }
 
     /// Returns the device node, which is opened for reading.
@@ -279,6 +279,13 @@ impl Device {
     }
 }
 
+/// Returns true if the driver of the disk with this folder in sysfs has a queue of requests. Up to 4.20 there are queues without
+/// `mq`: these always have a scheduler, and disks that take bios have none.
+pub(crate) fn makes_requests(disk: &Path) -> bool {
+    let schedulers = read_line(disk.join("queue/scheduler"));
+    disk.join("mq").is_dir() || schedulers.is_ok_and(|schedulers| schedulers.contains('['))
+}
+
 /// Returns the number of the device from which a btrfs was mounted, as major << 20 | minor; None for any other filesystem. The
 /// kernel has the device's path only, and a path outside /dev may not answer.
 pub(super) fn source(mounted: &Mounted) -> Option<u32> {
@@ -359,6 +366,27 @@ mod tests {
     fn the_active_scheduler_stands_in_brackets() {
         assert_eq!(active("none [mq-deadline] bfq"), "mq-deadline");
         assert_eq!(active("none"), "none");
+    }
+
+    #[test]
+    fn an_old_queue_of_requests_has_a_scheduler() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = |name: &str, scheduler: Option<&str>, has_mq: bool| {
+            let disk = dir.path().join(name);
+            fs::create_dir_all(disk.join("queue")).unwrap();
+            if let Some(text) = scheduler {
+                fs::write(disk.join("queue/scheduler"), text).unwrap();
+            }
+            if has_mq {
+                fs::create_dir(disk.join("mq")).unwrap();
+            }
+            makes_requests(&disk)
+        };
+        assert!(disk("sda", Some("noop deadline [cfq] \n"), false));
+        assert!(disk("mmcblk0", Some("[noop] \n"), false));
+        assert!(disk("loop0", Some("none\n"), true));
+        assert!(!disk("zram0", Some("none\n"), false));
+        assert!(!disk("dm-0", None, false));
     }
 
     #[test]

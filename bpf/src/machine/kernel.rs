@@ -214,14 +214,15 @@ impl Symbols {
         Functions(begins)
     }
 
-    /// Returns the name and address of each symbol, without the suffixes of the compiler (`.llvm.…`). A part of a function that the
-    /// compiler split off (`.cold`) is left out.
+    /// Returns the name and address of each symbol, without the suffixes of the compiler (`.llvm.…`; with ThinLTO and control-flow
+    /// integrity also `$` and a number). A part of a function that the compiler split off (`.cold`) is left out.
     fn iter(&self) -> impl Iterator<Item = Symbol<'_>> {
         self.0.lines().filter_map(|line| {
             let mut fields = line.split_ascii_whitespace();
             let address = u64::from_str_radix(fields.next()?, 16).ok()?;
             let name = fields.nth(1)?;
-            let (name, suffix) = name.split_once('.').unwrap_or((name, ""));
+            let (whole, suffix) = name.split_once('.').unwrap_or((name, ""));
+            let name = plain(whole);
             let is_jump = suffix == JUMP || suffix.ends_with(".cfi_jt");
             let is_whole = is_jump || suffix.is_empty() || suffix.starts_with("llvm.");
             is_whole.then_some(Symbol {
@@ -278,7 +279,7 @@ impl Symbols {
 
 /// The name of a function, without what the compiler put behind it.
 fn plain(name: &str) -> &str {
-    name.split('.').next().unwrap_or(name)
+    name.split(['.', '$']).next().unwrap_or(name)
 }
 
 /// The kernel's functions, by their first addresses.
@@ -349,6 +350,31 @@ mod tests {
                 0xffff_ffc0_1000_0050
             )
         );
+    }
+
+    /// These names are like those of Android's 5.4 with ThinLTO.
+    #[test]
+    fn a_number_behind_a_name_is_not_part_of_it() {
+        let symbols = Symbols(
+            "ffffffc010000010 t clone_endio$5c0f4a8e17d2\t[dm_mod]\n\
+             ffffffc010000020 t bio_chain_endio$b4dfc2e6\n\
+             ffffffc010000030 t bio_chain_endio$b4dfc2e6.cfi_jt\n\
+             ffffffc010000040 t bio_chain_endio$b4dfc2e6.cold\n"
+                .into(),
+        );
+        let (mut clone, mut chain) = (0, 0);
+        symbols.fill(&mut [("clone_endio", &mut clone), ("bio_chain_endio", &mut chain)]);
+        assert_eq!(
+            (clone, chain),
+            (0xffff_ffc0_1000_0010, 0xffff_ffc0_1000_0030)
+        );
+        assert!(symbols.has("clone_endio"));
+        assert_eq!(
+            symbols.around(&[0xffff_ffc0_1000_0021]),
+            ["bio_chain_endio"]
+        );
+        let place = symbols.functions().place(0xffff_ffc0_1000_0014);
+        assert_eq!(place, "clone_endio+0x4");
     }
 
     #[test]

@@ -48,14 +48,15 @@ struct Stat {
     read_bytes: u64,
     writes: u64,
     write_bytes: u64,
-    discards: u64,
-    discard_bytes: u64,
+    /// The discards and their bytes, which are counted as writes before 4.18.
+    discards: Option<u64>,
+    discard_bytes: Option<u64>,
     /// The flushes that the device executed; only for a whole disk.
     flushes: Option<u64>,
 }
 
 impl Stat {
-    /// Parses the fields of Documentation/admin-guide/iostats.rst; the last two came with 5.5.
+    /// Parses the fields of Documentation/admin-guide/iostats.rst: 11, from 4.18 on 15, and from 5.5 on 17.
     fn parse(text: &str) -> Option<Stat> {
         let fields: Option<Vec<u64>> = text
             .split_ascii_whitespace()
@@ -69,8 +70,8 @@ impl Stat {
             read_bytes: bytes(2)?,
             writes: at(4)?,
             write_bytes: bytes(6)?,
-            discards: at(11)?,
-            discard_bytes: bytes(13)?,
+            discards: at(11),
+            discard_bytes: bytes(13),
             flushes: at(15),
         })
     }
@@ -78,14 +79,15 @@ impl Stat {
 
 impl std::iter::Sum for Stat {
     fn sum<I: Iterator<Item = Stat>>(stats: I) -> Stat {
+        let sum = |a: Option<u64>, b: Option<u64>| b.map(|b| a.unwrap_or(0) + b);
         stats.fold(Stat::default(), |a, b| Stat {
             reads: a.reads + b.reads,
             read_bytes: a.read_bytes + b.read_bytes,
             writes: a.writes + b.writes,
             write_bytes: a.write_bytes + b.write_bytes,
-            discards: a.discards + b.discards,
-            discard_bytes: a.discard_bytes + b.discard_bytes,
-            flushes: b.flushes.map(|flushes| a.flushes.unwrap_or(0) + flushes),
+            discards: sum(a.discards, b.discards),
+            discard_bytes: sum(a.discard_bytes, b.discard_bytes),
+            flushes: sum(a.flushes, b.flushes),
         })
     }
 }
@@ -116,6 +118,13 @@ struct Sum {
 }
 
 impl Sum {
+    fn plus(self, other: Sum) -> Sum {
+        Sum {
+            all: self.all.saturating_add(other.all),
+            failed: self.failed.saturating_add(other.failed),
+        }
+    }
+
     fn add(&mut self, count: u64, failed: bool) {
         self.all = self.all.saturating_add(count);
         if failed {
@@ -361,15 +370,21 @@ fn compare(
     let exact = !is_partition;
     put("reads", sums.reads, |s| s.reads, false);
     put("read_bytes", sums.read_bytes, |s| s.read_bytes, exact);
-    put("writes", sums.writes, |s| s.writes, false);
-    put("write_bytes", sums.write_bytes, |s| s.write_bytes, exact);
-    put("discards", sums.discards, |s| s.discards, false);
-    put(
-        "discard_bytes",
-        sums.discard_bytes,
-        |s| s.discard_bytes,
-        exact,
-    );
+    let counts_discards = before.discards.is_some();
+    let writes = |of: Sum, discards: Sum| match counts_discards {
+        true => of,
+        false => of.plus(discards),
+    };
+    let written = writes(sums.writes, sums.discards);
+    let written_bytes = writes(sums.write_bytes, sums.discard_bytes);
+    put("writes", written, |s| s.writes, false);
+    put("write_bytes", written_bytes, |s| s.write_bytes, exact);
+    if counts_discards {
+        let (discards, bytes) = (sums.discards, sums.discard_bytes);
+        put("discards", discards, |s| s.discards.unwrap_or(0), false);
+        let of_bytes: fn(&Stat) -> u64 = |s| s.discard_bytes.unwrap_or(0);
+        put("discard_bytes", bytes, of_bytes, exact);
+    }
     if before.flushes.is_some() {
         put("flushes", sums.flushes, |s| s.flushes.unwrap_or(0), true);
     }
@@ -420,6 +435,73 @@ mod tests {
         }
         let counters = compare_both(&stats, &sums, false);
         Counters::Compared(counters).agree()
+    }
+
+    /// Lines of 4.14, 4.19 and 5.10.
+    #[test]
+    fn each_age_of_the_kernel_has_its_fields() {
+        let parse = |text| Stat::parse(text).unwrap();
+        let old = parse(
+            "      97        3     2464       10       21        7     1600       31        0       20       41\n",
+        );
+        let expected = Stat {
+            reads: 97,
+            read_bytes: 2464 * SECTOR,
+            writes: 21,
+            write_bytes: 1600 * SECTOR,
+            ..Stat::default()
+        };
+        assert_eq!(old, expected);
+        let expected = Stat {
+            discards: Some(2),
+            discard_bytes: Some(64 * SECTOR),
+            ..expected
+        };
+        let middle = parse("97 3 2464 10 21 7 1600 31 0 20 41 2 0 64 5\n");
+        assert_eq!(middle, expected);
+        let new = parse("97 3 2464 10 21 7 1600 31 0 20 41 2 0 64 5 9 4\n");
+        let flushes = Some(9);
+        assert_eq!(
+            new,
+            Stat {
+                flushes,
+                ..expected
+            }
+        );
+        // More may come.
+        assert_eq!(
+            parse("97 3 2464 10 21 7 1600 31 0 20 41 2 0 64 5 9 4 1 1\n"),
+            new
+        );
+        for bad in [
+            "",
+            "97 3 2464 10 21 7\n",
+            "97 3 2464 10 21 7 x 31 0 20 41\n",
+        ] {
+            assert_eq!(Stat::parse(bad), None);
+        }
+    }
+
+    /// Before 4.18 the kernel counts a discard as a write.
+    #[test]
+    fn discards_are_writes_where_they_have_no_fields() {
+        let stat = |writes, discards| Stat {
+            writes,
+            discards,
+            ..Stat::default()
+        };
+        let sum = |all| Sum { all, failed: 0 };
+        let sums = Sums {
+            writes: sum(5),
+            discards: sum(2),
+            ..Sums::default()
+        };
+        let of = |end: Stat, begin: Stat| compare(&[begin, begin, end, end], &sums, false);
+        let old = of(stat(7, None), stat(0, None));
+        assert_eq!((old["writes"].traced, old.get("discards")), (7, None));
+        let new = of(stat(5, Some(2)), stat(0, Some(0)));
+        assert_eq!((new["writes"].traced, new["discards"].traced), (5, 2));
+        assert!(old.values().chain(new.values()).all(Counter::agrees));
     }
 
     #[test]

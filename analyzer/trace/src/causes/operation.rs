@@ -134,8 +134,8 @@ impl Operation {
     }
 
     fn of_function(name: &str, call: CallKind) -> Option<Operation> {
-        // Compilers make parts and clones, such as ext4_evict_inode.part.0.
-        let name = name.split('.').next().unwrap_or(name);
+        // Compilers make parts and clones, such as ext4_evict_inode.part.0, or add a number, such as $5c0f.
+        let name = name.split(['.', '$']).next().unwrap_or(name);
         // No name can be removed before the filesystem is ready.
         if call == CallKind::FillSuper && ORPHANS.contains(&name) {
             return Some(Operation::OrphanCleanup);

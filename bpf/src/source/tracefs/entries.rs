@@ -11,9 +11,9 @@
 //! ```
 //! If the filesystem is on a mapped device (dm), bios are queued twice: on that device by the thread that wants them, and on the
 //! disk below by any thread. The name of a file is known only if one of the filesystem's events has it: f2fs has one for files that
-//! are written, ext4 has none.
+//! are written, ext4 has one in Android's kernels up to 5.10 alone.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use foldhash::fast::RandomState;
 use zerocopy::IntoBytes;
@@ -24,8 +24,9 @@ use super::events::only;
 use super::extents::Extents;
 use super::instance::{self, Instance, Record};
 use super::owner::{Owner, Thread};
+use super::paths::Paths;
 use super::task::Tasks;
-use super::tracepoints::{Event, Tells, f2fs_page, find, freed, mapped, path};
+use super::tracepoints::{Event, Tells, f2fs_page, find, freed, mapped, path, thread, written};
 use super::volume::{Piece, Volume};
 use crate::error::Result;
 use crate::machine::device::Device;
@@ -45,10 +46,9 @@ pub(crate) struct TracefsEntries {
     extents: Extents<Owner>,
     /// The threads that queued bios on a mapped device, by its sectors, until the bios arrive on the disk below.
     submitters: Extents<Thread>,
-    /// The inodes of f2fs that are known to be of regular files.
+    /// The inodes that are known to be of regular files.
     regular: HashSet<u64, RandomState>,
-    /// The latest path of each inode.
-    paths: HashMap<u64, Vec<u8>, RandomState>,
+    paths: Paths,
     tasks: Tasks,
     builder: EntryBuilder,
 }
@@ -91,7 +91,7 @@ impl TracefsEntries {
             extents: Extents::default(),
             submitters: Extents::default(),
             regular: HashSet::default(),
-            paths: HashMap::default(),
+            paths: Paths::default(),
             tasks: Tasks::default(),
             builder: EntryBuilder {
                 disk_dev: device.disk_dev,
@@ -129,16 +129,19 @@ impl TracefsEntries {
                     self.extents.insert(block..block + 1, owner);
                 }
             }
-            Tells::F2fsRegular => {
+            Tells::Regular => {
                 if self.regular.len() > MANY_FILES {
                     self.regular.clear();
                 }
                 self.regular.extend(event.number("ino", &record.bytes));
+                if let Some((thread, ino, pos)) = written(event, &record.bytes) {
+                    self.paths.settle(thread, ino, pos);
+                }
             }
-            Tells::F2fsGone => {
+            Tells::Gone => {
                 if let Some(ino) = event.number("ino", &record.bytes) {
                     self.regular.remove(&ino);
-                    self.paths.remove(&ino);
+                    self.paths.remove(ino);
                 }
             }
             Tells::ExtMapped => {
@@ -154,12 +157,14 @@ impl TracefsEntries {
                 }
             }
             Tells::Path => {
+                if let Some(told) = path(event, &record.bytes) {
+                    self.paths.insert(told);
+                }
+            }
+            Tells::PathOfSome => {
                 let told = path(event, &record.bytes);
-                if let Some((ino, path)) = told {
-                    if self.paths.len() > MANY_FILES {
-                        self.paths.clear();
-                    }
-                    self.paths.insert(ino, path);
+                if let Some((thread, told)) = thread(event, &record.bytes).zip(told) {
+                    self.paths.hear(thread, told);
                 }
             }
         }
@@ -187,8 +192,7 @@ impl TracefsEntries {
         };
         for piece in pieces {
             for (run, owner) in self.extents.of(&volume.blocks(&piece)) {
-                let path = self.paths.get(&owner.ino).filter(|_| owner.ino != 0);
-                let path = path.map(Vec::as_slice);
+                let path = self.paths.get(owner.ino).filter(|_| owner.ino != 0);
                 let entry = self
                     .builder
                     .file(record, &volume, &piece, &run, owner, path);
@@ -245,7 +249,7 @@ fn limits(events: &BTreeMap<u16, Event>) -> Vec<String> {
         notes.push(
             "entries tracefs: the filesystem has no events: of files nothing is seen live".into(),
         );
-    } else if !tells(Tells::Path) {
+    } else if !tells(Tells::Path) && !tells(Tells::PathOfSome) {
         notes.push(
             "entries tracefs: no event tells names: a file that is gone at the snapshot has none"
                 .into(),

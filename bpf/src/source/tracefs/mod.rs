@@ -15,6 +15,7 @@ mod format;
 mod instance;
 mod names;
 mod owner;
+mod paths;
 mod rwbs;
 mod task;
 mod tracepoints;
