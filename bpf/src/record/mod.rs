@@ -134,6 +134,7 @@ fn capture(
     notes::own_disk(subject, bundle, manifest)?;
     notes::mapped(subject, manifest);
     bundle.put_manifest(manifest)?;
+    series.tracing_began();
 
     let place = payload.path();
     let command = (!options.argv.is_empty()).then_some(Start {

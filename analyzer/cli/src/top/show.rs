@@ -7,9 +7,9 @@ use mostrace_trace::live::View;
 
 /// Shows views as they come.
 pub trait Show {
-    /// Shows views until there are no more or the user ends it.
+    /// Shows views until there are no more or the user ends it. Returns the last one.
     ///
     /// # Errors
     /// Returns an error if the terminal or the output fails.
-    fn run(&mut self, views: &Receiver<View>) -> anyhow::Result<()>;
+    fn run(&mut self, views: &Receiver<View>) -> anyhow::Result<Option<View>>;
 }
