@@ -6,13 +6,14 @@ use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::error::At;
+use crate::error::{At, Error};
 use crate::machine::device::Device;
 use crate::machine::filesystem;
 use crate::machine::kernel::{self, Symbols};
 use crate::machine::mounts::Mount;
 use crate::machine::queue;
 use crate::machine::tool;
+use crate::record::{self, Options};
 use crate::source::bpf::{Told, process1};
 use crate::source::recorder::{self, KernelPaths};
 use crate::source::tracefs::{BLOCK_EVENTS, check};
@@ -22,26 +23,46 @@ use crate::source::tracefs::{BLOCK_EVENTS, check};
 pub struct Check {
     /// The subject of the check.
     pub what: &'static str,
-    /// True if the result is the desired one.
-    pub ok: bool,
+    /// True if the result is the desired one; None if only root can tell.
+    pub ok: Option<bool>,
     /// The state that was found.
     pub found: String,
-    /// The loss that follows from it; empty if the result is the desired one.
+    /// The loss that follows from it; empty unless the result is another than the desired one.
     pub cost: &'static str,
 }
 
+/// What is said of a check that needs root.
+const ONLY_ROOT: &str = "only root can tell";
+
 impl Check {
+    /// Makes a check that needs root.
+    fn of_root(
+        what: &'static str,
+        find: impl FnOnce() -> Result<String, String>,
+        cost: &'static str,
+    ) -> Check {
+        match is_root() {
+            true => Check::new(what, find(), cost),
+            false => Check {
+                what,
+                ok: None,
+                found: ONLY_ROOT.into(),
+                cost: "",
+            },
+        }
+    }
+
     fn new(what: &'static str, found: Result<String, String>, cost: &'static str) -> Check {
         match found {
             Ok(found) => Check {
                 what,
-                ok: true,
+                ok: Some(true),
                 found,
                 cost: "",
             },
             Err(found) => Check {
                 what,
-                ok: false,
+                ok: Some(false),
                 found,
                 cost,
             },
@@ -51,7 +72,11 @@ impl Check {
 
 /// Makes all checks; those that concern a device are made only if one is given.
 pub fn examine(device: Option<&Path>) -> Vec<Check> {
-    let told = Told::read();
+    let told = if is_root() {
+        Told::read()
+    } else {
+        Told::default()
+    };
     let mut checks = vec![
         Check::new("root", root(), "record needs it; analyze does not"),
         Check::new("kernel", Ok(kernel::describe().release), ""),
@@ -60,24 +85,24 @@ pub fn examine(device: Option<&Path>) -> Vec<Check> {
             btf(),
             "no BPF probes: entries from the kernel's recorder, or from plain tracepoints, which know files alone whose filesystem tells",
         ),
-        Check::new(
+        Check::of_root(
             "kallsyms",
-            kallsyms(),
+            kallsyms,
             "direct IO and jbd2's blocks are not recognised live",
         ),
-        Check::new(
+        Check::of_root(
             "source bpf",
-            probes_see_all(),
+            probes_see_all,
             "plain tracepoints are taken, which cost more",
         ),
-        Check::new(
+        Check::of_root(
             "tracefs",
-            tracepoints(),
+            tracepoints,
             "no plain tracepoints, neither as a source of events nor as one of entries",
         ),
-        Check::new(
+        Check::of_root(
             "source blktrace",
-            blktrace(),
+            blktrace,
             "record --source blktrace is refused",
         ),
         Check::new(
@@ -85,22 +110,22 @@ pub fn examine(device: Option<&Path>) -> Vec<Check> {
             causes(),
             "whose a journal's copies and metadata are is not known",
         ),
-        Check::new(
+        Check::of_root(
             "each modification",
-            modifications(told),
+            || modifications(told),
             "in ext4's journal a cause is `first` where it could be `exact` or `shared`",
         ),
-        Check::new("stacks", stacks(), "record --stacks is refused"),
-        Check::new("direct IO", Ok(direct_files(told)), ""),
-        Check::new("dirtiers", Ok(dirtiers(told)), ""),
+        Check::of_root("stacks", stacks, "record --stacks is refused"),
+        Check::of_root("direct IO", || Ok(direct_files(told)), ""),
+        Check::of_root("dirtiers", || Ok(dirtiers(told)), ""),
         Check::new(
             "recorded calls",
             recorded_calls(),
             "while causes are recorded, every system call of the machine takes some 0.1 µs longer",
         ),
-        Check::new(
+        Check::of_root(
             "kernel's recorder",
-            recorder(),
+            recorder,
             "without BPF entries from plain tracepoints alone: no journal's homes, no dirtiers, of ext4 no live names",
         ),
         Check::new("traced now", Ok(traced_now()), ""),
@@ -117,21 +142,23 @@ pub fn examine(device: Option<&Path>) -> Vec<Check> {
     checks
 }
 
+/// The check of the device itself.
+const DEVICE: &str = "device";
+
 fn examine_device(path: &Path) -> Vec<Check> {
-    let device = Device::open(path).and_then(|device| {
-        File::open(device.node()).at(device.node())?;
-        Ok(device)
-    });
-    let device = match device {
-        Ok(device) => device,
-        Err(e) => {
-            return vec![Check::new(
-                "device",
-                Err(e.to_string()),
-                "it cannot be traced",
-            )];
-        }
+    let refused = |why: Error| {
+        let cost = "it cannot be traced";
+        vec![Check::new(DEVICE, Err(why.to_string()), cost)]
     };
+    let device = match Device::open(path) {
+        Ok(device) => device,
+        Err(why) => return refused(why),
+    };
+    if is_root()
+        && let Err(why) = File::open(device.node()).at(device.node())
+    {
+        return refused(why);
+    }
     let info = &device.info;
     let found = format!(
         "{} on {}, scheduler {}",
@@ -149,21 +176,39 @@ fn examine_device(path: &Path) -> Vec<Check> {
         Ok(None) => Err("none recognised".into()),
         Err(e) => Err(e.to_string()),
     };
-    let queue = queue::check_free(&device).map(|()| "free".into());
+    // Nothing is said of how to end another's trace.
+    let queue = || match queue::check_free(&device) {
+        Ok(()) => Ok("free".into()),
+        Err(Error::Busy { what, .. }) => Err(what),
+        Err(why) => Err(why.to_string()),
+    };
     vec![
-        Check::new("device", Ok(found), ""),
+        Check::new(DEVICE, Ok(found), ""),
         requests(&device),
-        Check::new(
+        Check::of_root(
             "filesystem",
-            filesystem,
-            "--no-snapshot records the block IO alone",
+            || filesystem,
+            "record has the block IO alone, without files",
         ),
-        Check::new(
+        Check::of_root(
             "queue",
-            queue.map_err(|e| e.to_string()),
+            queue,
             "blktrace cannot trace it; bpf and tracefs can",
         ),
+        Check::of_root("record -d", || would(path), "record says this and ends"),
     ]
+}
+
+/// Returns what `record -d PATH` would trace, and the notes that it would make.
+fn would(path: &Path) -> Result<String, String> {
+    let options = Options {
+        device: path.to_owned(),
+        ..Options::default()
+    };
+    match record::planned(&options) {
+        Ok(all) => Ok(all.join("; ")),
+        Err(why) => Err(why.to_string()),
+    }
 }
 
 fn requests(device: &Device) -> Check {
@@ -210,11 +255,14 @@ fn disks() -> Result<String, String> {
     }
 }
 
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
 fn root() -> Result<String, String> {
-    if rustix::process::geteuid().is_root() {
-        Ok("yes".into())
-    } else {
-        Err("no".into())
+    match is_root() {
+        true => Ok("yes".into()),
+        false => Err("no".into()),
     }
 }
 
@@ -360,7 +408,7 @@ fn tool(name: &'static str, cost: &'static str) -> Check {
 
 /// Returns the sources of events and of entries that `auto` would choose, judged by the checks.
 pub fn choice(checks: &[Check]) -> (&'static str, &'static str) {
-    let ok = |what: &str| checks.iter().any(|c| c.what == what && c.ok);
+    let ok = |what: &str| checks.iter().any(|c| c.what == what && c.ok == Some(true));
     let events = match () {
         () if ok("source bpf") => "bpf",
         () if ok("tracefs") => "tracefs",
@@ -377,15 +425,90 @@ pub fn choice(checks: &[Check]) -> (&'static str, &'static str) {
     (events, entries)
 }
 
+/// Returns in one sentence what can be recorded here.
+pub fn verdict(checks: &[Check]) -> String {
+    let find = |what: &str| checks.iter().find(|check| check.what == what);
+    let is_ok = |what: &str| find(what).is_none_or(|check| check.ok == Some(true));
+    if !is_ok("root") {
+        return "Only root can record, and only root can tell what: sudo mostrace doctor. A recording is read by any user.".into();
+    }
+    let refused = ["device", "record -d"].into_iter().filter_map(find);
+    let mut refused = refused.filter(|check| check.ok != Some(true));
+    if let Some(check) = refused.next() {
+        return format!("This device cannot be recorded: {}.", check.found);
+    }
+    let missing = checks
+        .iter()
+        .filter(|check| check.ok == Some(false))
+        .count();
+    let missing = match missing {
+        0 => "nothing is missing".to_owned(),
+        1 => "1 thing is missing, see `no`".to_owned(),
+        some => format!("{some} things are missing, see `no`"),
+    };
+    match choice(checks) {
+        ("none", _) => format!("Nothing can be recorded here: {missing}."),
+        (_, "none") => {
+            format!("What is written can be recorded here, not who writes it: {missing}.")
+        }
+        _ if is_ok("causes") => {
+            format!("What is written can be recorded here, who writes it, and why: {missing}.")
+        }
+        _ => format!("What is written can be recorded here and who writes it, not why: {missing}."),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_first_source_that_works_is_chosen() {
+    fn the_verdict_says_what_can_be_recorded() {
         let check = |what, ok| Check {
             what,
             ok,
+            found: "it is a pipe".into(),
+            cost: "",
+        };
+        let (yes, no) = (Some(true), Some(false));
+        let of = |some: &[(&'static str, Option<bool>)]| {
+            let checks: Vec<Check> = some.iter().map(|(what, ok)| check(what, *ok)).collect();
+            verdict(&checks)
+        };
+        assert!(of(&[("root", no), ("tracefs", None)]).starts_with("Only root can record"));
+        let all = [("root", yes), ("BTF", yes), ("causes", yes)];
+        assert_eq!(
+            of(&all),
+            "What is written can be recorded here, who writes it, and why: nothing is missing."
+        );
+        assert_eq!(
+            of(&[&all[..2], &[("causes", no)]].concat()),
+            "What is written can be recorded here and who writes it, not why: 1 thing is missing, see `no`."
+        );
+        assert_eq!(
+            of(&[
+                ("root", yes),
+                ("source blktrace", yes),
+                ("BTF", no),
+                ("tracefs", no)
+            ]),
+            "What is written can be recorded here, not who writes it: 2 things are missing, see `no`."
+        );
+        assert_eq!(
+            of(&[("root", yes)]),
+            "Nothing can be recorded here: nothing is missing."
+        );
+        assert_eq!(
+            of(&[&all[..], &[("device", no)]].concat()),
+            "This device cannot be recorded: it is a pipe."
+        );
+    }
+
+    #[test]
+    fn the_first_source_that_works_is_chosen() {
+        let check = |what, ok| Check {
+            what,
+            ok: Some(ok),
             found: String::new(),
             cost: "",
         };
@@ -397,7 +520,7 @@ mod tests {
         assert_eq!(choice(&checks), ("tracefs", "bpf"));
         checks.push(check("source bpf", true));
         assert_eq!(choice(&checks), ("bpf", "bpf"));
-        checks.iter_mut().for_each(|check| check.ok = false);
+        checks.iter_mut().for_each(|check| check.ok = Some(false));
         assert_eq!(choice(&checks), ("none", "none"));
         checks.push(check("tracefs", true));
         assert_eq!(choice(&checks), ("tracefs", "tracefs"));

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use mostrace_capture::doctor::{Check, choice, examine};
+use mostrace_capture::doctor::{Check, choice, examine, verdict};
 
 /// Show what can be captured on this machine, what is missing, and what that costs.
 #[derive(Debug, clap::Args)]
@@ -30,7 +30,11 @@ pub fn run(args: &Doctor) -> anyhow::Result<()> {
 
 fn as_text(checks: &[Check]) -> String {
     let line = |c: &Check| {
-        let mark = if c.ok { "ok" } else { "no" };
+        let mark = match c.ok {
+            Some(true) => "ok",
+            Some(false) => "no",
+            None => "? ",
+        };
         let cost = if c.cost.is_empty() {
             String::new()
         } else {
@@ -38,22 +42,37 @@ fn as_text(checks: &[Check]) -> String {
         };
         format!("{mark}  {:<18} {}{cost}\n", c.what, c.found)
     };
-    let (events, entries) = choice(checks);
     let lines: String = checks.iter().map(line).collect();
+    format!(
+        "{}\n\n{lines}auto takes: {}\n",
+        verdict(checks),
+        taken(checks)
+    )
+}
+
+/// Returns which sources `auto` would take.
+fn taken(checks: &[Check]) -> String {
+    if checks
+        .iter()
+        .any(|c| c.what == "source bpf" && c.ok.is_none())
+    {
+        return "only root can tell".into();
+    }
+    let (events, entries) = choice(checks);
     let hint = if entries == "none" {
         " (record asks for --entries none then)"
     } else {
         ""
     };
-    format!("{lines}auto takes: events from {events}, entries from {entries}{hint}\n")
+    format!("events from {events}, entries from {entries}{hint}")
 }
 
 fn as_json(checks: &[Check]) -> anyhow::Result<String> {
-    let (events, entries) = choice(checks);
+    let (verdict, (events, entries)) = (verdict(checks), choice(checks));
     let checks: Vec<_> = checks
         .iter()
         .map(|c| serde_json::json!({"what": c.what, "ok": c.ok, "found": c.found, "cost": c.cost}))
         .collect();
-    let all = serde_json::json!({"events": events, "entries": entries, "checks": checks});
+    let all = serde_json::json!({"verdict": verdict, "events": events, "entries": entries, "checks": checks});
     Ok(serde_json::to_string_pretty(&all)? + "\n")
 }

@@ -312,6 +312,11 @@ fn read(device: &Device) -> std::result::Result<Stat, String> {
     Ok(Stat { flushes, ..stat })
 }
 
+/// Returns the bytes written to a device since it appeared; None if the kernel does not count them.
+pub(super) fn written_to(device: &Device) -> Option<u64> {
+    read(device).ok().map(|stat| stat.write_bytes)
+}
+
 /// Adds up the counters of the paths of an NVMe namespace. The namespace's own counters count flushes as reads and, on some
 /// kernels, not every byte (drivers/nvme/host/multipath.c, nvme_mpath_end_request).
 fn read_paths(device: &Device) -> std::result::Result<Stat, String> {

@@ -60,6 +60,17 @@ pub fn check(options: &Options) -> Result<()> {
     Subject::find(options).map(drop)
 }
 
+/// Returns what would be recorded, and the notes that would be made about it. Nothing is written.
+///
+/// # Errors
+/// Returns an error if something prevents a capture, as far as it is known before one begins.
+pub(crate) fn planned(options: &Options) -> Result<Vec<String>> {
+    let subject = Subject::find(options)?;
+    let mut all = vec![format!("would trace {}", subject.device.node().display())];
+    all.extend(subject.notes);
+    Ok(all)
+}
+
 /// Records until the command ends, the time is up, or SIGINT comes.
 ///
 /// # Errors
@@ -123,6 +134,7 @@ fn capture(
     notes::own_disk(subject, bundle, manifest)?;
     notes::mapped(subject, manifest);
     bundle.put_manifest(manifest)?;
+    series.tracing_began();
 
     let place = payload.path();
     let command = (!options.argv.is_empty()).then_some(Start {

@@ -84,6 +84,11 @@ impl<'o> Series<'o> {
         })
     }
 
+    /// Begins the time of the first segment; until then, the sources were started.
+    pub fn tracing_began(&mut self) {
+        self.began = Instant::now();
+    }
+
     /// Returns the folder of the bundle that is being written.
     pub fn folder(&self) -> &Path {
         self.current.output.writer().dir()

@@ -65,7 +65,8 @@ impl<'o> Tracing<'o> {
         let bpf = BpfSource::new(storage, options.btf.as_deref(), ring_size, defers)?;
         let sources = start_sources(options, subject, bpf, &mut sink, manifest)?;
         let has_command = !options.argv.is_empty();
-        let progress = Recording::new(options.progress.of_recording(has_command));
+        let shown = options.progress.of_recording(has_command);
+        let progress = Recording::new(shown, &subject.device);
         Ok(Tracing {
             sources,
             sink,
@@ -122,15 +123,7 @@ impl<'o> Tracing<'o> {
         }
         self.sink.flush()?;
         if self.progress.is_due() {
-            let lost = self.losses()?.values().sum();
-            let mut waiting = self.sources.iter().filter_map(|source| source.waiting());
-            match waiting.next() {
-                Some(bytes) => self.progress.show_waiting(bytes, lost),
-                None => {
-                    let (events, entries) = (self.sink.event_count(), self.sink.entry_counts());
-                    self.progress.show(events, &entries, lost);
-                }
-            }
+            self.progress.show(self.losses()?.values().sum());
         }
         Ok(())
     }

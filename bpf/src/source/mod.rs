@@ -115,11 +115,6 @@ pub(crate) trait Source {
     /// Returns an error in the same cases as [`Source::poll`].
     fn stop(&mut self, what: Provides, sink: &mut Sink) -> Result<()>;
 
-    /// Returns the number of bytes of records that wait for the end of the recording; None if none wait.
-    fn waiting(&self) -> Option<u64> {
-        None
-    }
-
     /// Moves what waited for the end of the recording to the sink; everything was stopped before.
     ///
     /// # Errors

@@ -93,12 +93,13 @@ pub fn classes(view: &View, width: u16) -> Paragraph<'static> {
     Paragraph::new(lines.collect::<Vec<_>>())
 }
 
-/// Returns the class's colour; the colours can be distinguished by colour-blind people too.
+/// Returns the class's colour, which is that of the answer's layers; data are of a database's. The colours can be distinguished by
+/// colour-blind people too.
 fn colour(class: Class) -> Color {
     match class {
         Class::Data => Color::Blue,
-        Class::Journal => Color::Yellow,
-        Class::Metadata => Color::Magenta,
-        Class::Unknown => Color::Gray,
+        Class::Journal => Color::Red,
+        Class::Metadata => Color::Yellow,
+        Class::Unknown => Color::DarkGray,
     }
 }

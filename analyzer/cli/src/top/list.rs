@@ -157,7 +157,7 @@ impl List {
         lasted: Duration,
     ) {
         self.state.select(self.place(lines));
-        let (columns, name) = fitting(room.width, title == "process");
+        let (columns, name) = fitting(room.width, title != "file");
         let right = |text: String| Cell::from(Text::from(text).right_aligned());
         let row = |line: &&Line| {
             let figures = columns.iter().map(|column| (column.text)(line, lasted));

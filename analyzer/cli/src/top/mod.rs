@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `mostrace top`: a live view of a recording.
 
-use std::io::{IsTerminal, stdout};
+use std::io::{IsTerminal, Write, stdout};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -17,6 +17,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::low_level::{raise, unregister};
 
 mod busiest;
+mod cgroup;
 mod figures;
 mod head;
 mod list;
@@ -29,6 +30,25 @@ use super::segments::Arriving;
 use super::{say, usage};
 use show::Show;
 
+/// What the lines are of, beside files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum By {
+    /// Processes; those of one command are added up
+    #[default]
+    Process,
+    /// Cgroups: containers and services by their names
+    Cgroup,
+}
+
+impl By {
+    fn word(self) -> &'static str {
+        match self {
+            By::Process => "process",
+            By::Cgroup => "cgroup",
+        }
+    }
+}
+
 /// Time between two checks whether an interval has ended.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -37,6 +57,8 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Needs root. The figures are one to two intervals old, because a system call is recorded when it returns.
 /// `now` is the last interval, `all` the time since the beginning.
 ///
+/// When it ends, what was written in all is printed.
+///
 /// Keys: ? help; Tab: files or processes first; s: sort by the next column; /: search; Space: pause; q, Esc, Ctrl-C: quit.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
@@ -44,6 +66,7 @@ const LOOK: Duration = Duration::from_millis(50);
 Examples:
   mostrace top
   mostrace top -d /data
+  mostrace top --by cgroup
   mostrace top -d /dev/sda3 -b -w 60 >lines.txt
   mostrace top -d /data -o day.most")]
 pub struct Top {
@@ -54,6 +77,15 @@ pub struct Top {
     /// The length of an interval, such as 1, 500ms, 10s
     #[arg(short, long, value_name = "TIME", default_value = "1", value_parser = interval)]
     interval: Duration,
+    /// Show processes, or the containers and services (cgroups v2) that they are in
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        value_name = "process|cgroup",
+        hide_possible_values = true
+    )]
+    by: By,
     /// Print plain lines for each interval, as if there were no terminal
     #[arg(short, long)]
     batch: bool,
@@ -135,26 +167,40 @@ impl Top {
     ) -> anyhow::Result<()> {
         let (views, shown) = channel::<View>();
         let mut show: Box<dyn Show> = match self.batch || !stdout().is_terminal() {
-            true => Box::new(plain::Lines::new(self.lines)),
+            true => Box::new(plain::Lines::new(self.by, self.lines)),
             false => {
                 let device = device.display().to_string();
-                Box::new(screen::Screen::new(device, Arc::clone(is_over))?)
+                Box::new(screen::Screen::new(device, self.by, Arc::clone(is_over))?)
             }
         };
         thread::scope(|scope| {
             let arriving = Arriving::new(output, self.output.is_some(), recorder, LOOK);
-            let follower = scope
-                .spawn(move || follow(arriving, &mut Views::new(|view| drop(views.send(view)))));
-            let shown = show.run(&shown);
+            let (by, mut names) = (self.by, cgroup::Names::new(Path::new("/")));
+            let mut tell = move |mut view: View| {
+                if by == By::Cgroup {
+                    view.processes = names.name(&view.cgroups);
+                }
+                drop(views.send(view));
+            };
+            let follower =
+                scope.spawn(move || follow(arriving, &mut Views::new(|view| tell(view))));
+            let last = show.run(&shown);
             // Dropping it restores the terminal.
             drop(show);
             // If the user ended the view, the recorder is still running and must be ended too.
             raise(SIGINT)?;
-            shown?;
+            let last = last?;
             match follower.join() {
-                Ok(followed) => Ok(followed?),
+                Ok(followed) => followed?,
                 Err(panic) => std::panic::resume_unwind(panic),
             }
+            // What the user did not see any more counts.
+            if let Some(view) = shown.try_iter().last().or(last) {
+                let totals = plain::totals(&view, self.by, self.lines);
+                // The terminal may be gone.
+                let _ = stdout().write_all(totals.as_bytes());
+            }
+            Ok(())
         })
     }
 

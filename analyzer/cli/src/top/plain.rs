@@ -8,36 +8,76 @@ use std::sync::mpsc::Receiver;
 use mostrace_map::class::Class;
 use mostrace_trace::live::{Line, View};
 
+use super::By;
 use super::figures::{bytes, of_class, per_second, percent, rate, times};
 use super::show::Show;
 
-/// Prints views as lines, with this many processes and files in each.
-pub struct Lines(usize);
+/// Prints views as lines.
+pub struct Lines {
+    by: By,
+    /// The number of processes or cgroups, and of files, in each view.
+    lines: usize,
+}
 
 impl Lines {
-    /// Takes the number of processes and files.
-    pub fn new(lines: usize) -> Lines {
-        Lines(lines)
+    /// Takes what the lines are of, and their number.
+    pub fn new(by: By, lines: usize) -> Lines {
+        Lines { by, lines }
     }
 }
 
 impl Show for Lines {
-    fn run(&mut self, views: &Receiver<View>) -> anyhow::Result<()> {
+    fn run(&mut self, views: &Receiver<View>) -> anyhow::Result<Option<View>> {
+        let mut last = None;
         for view in views {
-            let text = text(&view, self.0);
+            let text = text(&view, self.by, self.lines);
             let mut out = stdout().lock();
             out.write_all(text.as_bytes())?;
             out.flush()?;
+            last = Some(view);
         }
-        Ok(())
+        Ok(last)
+    }
+}
+
+/// Returns the lines about the whole time, which come last.
+pub fn totals(view: &View, by: By, lines: usize) -> String {
+    let of = &view.device;
+    let mut text = format!(
+        "in all {:.1} s, written {} in {} writes, read {} in {} reads, {} flushes, {} lost\n",
+        view.since.as_secs_f64(),
+        bytes(of.write_bytes),
+        of.writes,
+        bytes(of.read_bytes),
+        of.reads,
+        of.flushes,
+        view.lost
+    );
+    for (what, all) in [(by.word(), &view.processes), ("file", &view.files)] {
+        let is_idle = |line: &&Line| line.all.bytes() == 0 && line.all.flushes == 0;
+        let mut all: Vec<&Line> = all.iter().filter(|line| !is_idle(line)).collect();
+        all.sort_by_key(|line| Reverse((line.all.bytes(), line.all.flushes)));
+        for line in all.into_iter().take(lines) {
+            let amount = format!("{}, {} flushes", bytes(line.all.bytes()), line.all.flushes);
+            text += &format!("  {what} {}: {amount}{}\n", line.name, amplified(line));
+        }
+    }
+    text
+}
+
+/// Returns how many times as much was written as was asked for, to follow an amount; empty if that is unknown.
+fn amplified(line: &Line) -> String {
+    match times(line.all.amplification()) {
+        times if times.is_empty() => times,
+        times => format!(", {times} of {} to write()", bytes(line.all.asked)),
     }
 }
 
 /// Returns the lines of a view.
-fn text(view: &View, lines: usize) -> String {
+fn text(view: &View, by: By, lines: usize) -> String {
     let mut text = device(view);
     text.push('\n');
-    for (what, all) in [("process", &view.processes), ("file", &view.files)] {
+    for (what, all) in [(by.word(), &view.processes), ("file", &view.files)] {
         for found in now(all).into_iter().take(lines) {
             text.push_str(&line(what, found, view));
             text.push('\n');
@@ -88,10 +128,7 @@ fn line(what: &str, line: &Line, view: &View) -> String {
         .filter(|(_, bytes)| *bytes > 0)
         .map(|(class, of_class)| format!(", {class} {}", bytes(of_class)));
     let classes: String = classes.collect();
-    let amplification = match times(line.all.amplification()) {
-        times if times.is_empty() => times,
-        times => format!(", {times} of {} to write()", bytes(line.all.asked)),
-    };
+    let amplification = amplified(line);
     format!(
         "  {what} {}: {}{classes}, {} flushes, in all {}{amplification}",
         line.name,
@@ -99,4 +136,47 @@ fn line(what: &str, line: &Line, view: &View) -> String {
         line.now.flushes,
         bytes(line.all.bytes()),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use mostrace_trace::live::{Amount, Device};
+
+    use super::*;
+
+    #[test]
+    fn totals_are_of_the_whole_time() {
+        let line = |name: &str, now, all| Line {
+            name: name.into(),
+            now: Amount {
+                classes: [0, now, 0, 0],
+                ..Amount::default()
+            },
+            all: Amount {
+                classes: [0, all, 0, 0],
+                flushes: 2,
+                ..Amount::default()
+            },
+        };
+        let view = View {
+            since: Duration::from_millis(2500),
+            device: Device {
+                writes: 3,
+                write_bytes: 12_000,
+                flushes: 2,
+                ..Device::default()
+            },
+            processes: vec![line("idle now", 0, 9000), line("late", 3000, 3000)],
+            files: vec![line("/x.db", 0, 12_000)],
+            ..View::default()
+        };
+        assert_eq!(
+            totals(&view, By::Process, 1),
+            "in all 2.5 s, written 12.0 kB in 3 writes, read 0 B in 0 reads, 2 flushes, 0 lost\n  \
+             process idle now: 9.0 kB, 2 flushes\n  file /x.db: 12.0 kB, 2 flushes\n"
+        );
+        assert!(totals(&view, By::Cgroup, 1).contains("  cgroup idle now: "));
+    }
 }

@@ -13,6 +13,7 @@ use mostrace_trace::live::View;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
+use super::By;
 use super::show::Show;
 use super::shown::Shown;
 
@@ -26,15 +27,17 @@ pub struct Screen {
     shown: Shown,
     /// True if a signal has come that ends the view.
     is_over: Arc<AtomicBool>,
+    last: Option<View>,
 }
 
 impl Screen {
     /// Takes over the terminal.
-    pub fn new(device: String, is_over: Arc<AtomicBool>) -> anyhow::Result<Screen> {
+    pub fn new(device: String, by: By, is_over: Arc<AtomicBool>) -> anyhow::Result<Screen> {
         Ok(Screen {
             terminal: Some(ratatui::try_init()?),
-            shown: Shown::new(device),
+            shown: Shown::new(device, by),
             is_over,
+            last: None,
         })
     }
 
@@ -66,7 +69,14 @@ impl Drop for Screen {
 }
 
 impl Show for Screen {
-    fn run(&mut self, views: &Receiver<View>) -> anyhow::Result<()> {
+    fn run(&mut self, views: &Receiver<View>) -> anyhow::Result<Option<View>> {
+        self.follow(views)?;
+        Ok(self.last.take())
+    }
+}
+
+impl Screen {
+    fn follow(&mut self, views: &Receiver<View>) -> anyhow::Result<()> {
         self.draw()?;
         let events = events();
         while !self.is_left() {
@@ -82,6 +92,7 @@ impl Show for Screen {
             }
             match views.try_recv() {
                 Ok(view) => {
+                    self.last = Some(view.clone());
                     self.shown.take(view);
                     is_new = true;
                 }

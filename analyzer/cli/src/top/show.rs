@@ -7,6 +7,6 @@ use mostrace_trace::live::View;
 
 /// Shows views as they come.
 pub trait Show {
-    /// Shows views until there are no more or the user ends it.
-    fn run(&mut self, views: &Receiver<View>) -> anyhow::Result<()>;
+    /// Shows views until there are no more or the user ends it. Returns the last one.
+    fn run(&mut self, views: &Receiver<View>) -> anyhow::Result<Option<View>>;
 }

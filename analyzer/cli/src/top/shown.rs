@@ -11,6 +11,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style, Stylize};
 use ratatui::widgets::{Block, Clear, Paragraph, Sparkline};
 
+use super::By;
 use super::figures::{bytes, per_second};
 use super::head;
 use super::list::{List, Order};
@@ -37,6 +38,7 @@ const HELP: &[&str] = &[
 #[derive(Default)]
 pub struct Shown {
     device: String,
+    by: By,
     view: View,
     /// The newest view, while the screen is paused.
     held: Option<View>,
@@ -54,9 +56,10 @@ pub struct Shown {
 
 impl Shown {
     /// Starts without a view.
-    pub fn new(device: String) -> Shown {
+    pub fn new(device: String, by: By) -> Shown {
         Shown {
             device,
+            by,
             ..Shown::default()
         }
     }
@@ -152,7 +155,7 @@ impl Shown {
         let lasted = self.view.lasted;
         let by_process = self.order.of(&self.view.processes, &self.search);
         self.processes
-            .draw(frame, processes, "process", &by_process, lasted);
+            .draw(frame, processes, self.by.word(), &by_process, lasted);
         let by_file = self.order.of(&self.view.files, &self.search);
         self.files.draw(frame, files, "file", &by_file, lasted);
         if self.is_help {
@@ -218,7 +221,7 @@ mod tests {
     }
 
     fn shown() -> Shown {
-        let mut shown = Shown::new("/dev/\u{1b}[2Jx".into());
+        let mut shown = Shown::new("/dev/\u{1b}[2Jx".into(), By::Process);
         shown.take(View {
             lasted: Duration::from_secs(2),
             processes: vec![line("app[12]", 0, 40 * MEBI), line("other[13]", 4096, 8192)],

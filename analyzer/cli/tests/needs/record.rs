@@ -690,7 +690,7 @@ fn the_terminal_is_the_commands() {
     assert!(!auto.contains('\u{1b}'), "{auto:?}");
     let always = shown("always.most", "--progress always");
     assert!(
-        always.contains('\u{1b}') && always.contains("events "),
+        always.contains('\u{1b}') && always.contains(" lost; Ctrl-C ends"),
         "{always:?}"
     );
     assert_eq!(shown("quiet.most", "--quiet"), "beginend");
@@ -1026,4 +1026,23 @@ fn doctor_says_what_auto_would_take() {
     let text = tool::text(program().arg("doctor"));
     let last = text.lines().last().unwrap();
     assert!(last.starts_with("auto takes: events from "), "{text}");
+    let first = text.lines().next().unwrap();
+    assert!(first.contains(" can be recorded here"), "{text}");
+    // A user learns that only root can tell, in order and without a library's messages.
+    let dir = tempfile::tempdir_in("/tmp").unwrap();
+    let copy = dir.path().join("mostrace");
+    fs::copy(env!("CARGO_BIN_EXE_mostrace"), &copy).unwrap();
+    tool::run(tool::command("chmod").args(["-R", "a+rx"]).arg(dir.path()));
+    let said = succeeds(
+        Command::new(&copy)
+            .uid(65534)
+            .args(["doctor", "-d", "/tmp"]),
+    );
+    assert!(said.out.starts_with("Only root can record"), "{}", said.out);
+    assert!(
+        said.out.ends_with("auto takes: only root can tell\n"),
+        "{}",
+        said.out
+    );
+    assert_eq!(said.err, "");
 }

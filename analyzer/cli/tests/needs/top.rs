@@ -7,10 +7,12 @@ use crate::run;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use mostrace_bundle::Bundle;
 use mostrace_tables::analysis::{Analysis, Options};
 use mostrace_tables::tables::{Grouping, summed};
+use mostrace_trace::answer::size;
 use mostrace_trace::live::{Line, View, Views, follow};
 use run::{program, say, succeeds};
 use rustix::process::{Pid, Signal, kill_process};
@@ -51,7 +53,9 @@ fn what_is_shown_is_what_the_segments_hold() {
     assert!(top.status.success(), "{err}");
 
     let segments = segments(dir.path());
-    let of_device = out.lines().filter(|line| !line.starts_with(' '));
+    // What was written in all comes last.
+    let (each, totals) = out.rsplit_once("\nin all ").unwrap();
+    let of_device = each.lines().filter(|line| !line.starts_with(' '));
     let of_device: Vec<&str> = of_device.collect();
     assert_eq!(of_device.len(), segments.len(), "{out}");
     assert!(
@@ -73,12 +77,22 @@ fn what_is_shown_is_what_the_segments_hold() {
 
     let last = views.last().unwrap();
     let [written, flushes, asked] = [0, 1, 2].map(|at| apart.iter().map(|s| s[at]).sum::<u64>());
+    // The time in which the sources are started is not the first interval's.
+    let shortest = views[..views.len() - 1].iter().map(|view| view.lasted);
+    assert!(shortest.min() >= Some(Duration::from_millis(400)), "{out}");
+    assert!(
+        totals.contains(&format!(", written {} in ", size(written as f64)))
+            && totals.contains("\n  file /x.db-journal: "),
+        "{out}"
+    );
     let sum = |lines: &[Line], of: fn(&Line) -> u64| lines.iter().map(of).sum::<u64>();
-    for lines in [&last.processes, &last.files] {
+    for lines in [&last.processes, &last.files, &last.cgroups] {
         assert_eq!(sum(lines, |line| line.all.bytes()), written);
         assert_eq!(sum(lines, |line| line.all.flushes), flushes);
     }
-    assert_eq!(sum(&last.processes, |line| line.all.asked), asked);
+    for lines in [&last.processes, &last.cgroups] {
+        assert_eq!(sum(lines, |line| line.all.asked), asked);
+    }
     assert_eq!(
         last.classes.iter().map(|(_, all)| all).sum::<u64>(),
         written

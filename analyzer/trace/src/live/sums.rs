@@ -32,6 +32,8 @@ pub(super) struct Sums {
     by_cause: HashMap<Whose, Amount>,
     /// The bytes that each process's calls wrote in this segment.
     asked: HashMap<Named, u64>,
+    /// The same by cgroup.
+    asked_in: HashMap<Place, u64>,
     since: Duration,
     device: Device,
     classes: [u64; Class::ALL.len()],
@@ -41,6 +43,8 @@ pub(super) struct Sums {
     processes: HashMap<Who, Line>,
     /// The lines by path, or by inode as long as no path is known; None if neither is.
     files: HashMap<Option<Which>, Line>,
+    /// The lines by the cgroup of the process.
+    cgroups: HashMap<Place, Line>,
     paths: Paths,
     loops: Loops,
 }
@@ -79,6 +83,28 @@ enum Who {
     Others,
 }
 
+/// The key of a cgroup's line.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Place {
+    Cgroup(Box<[u8]>),
+    Unknown,
+    Others,
+}
+
+impl Place {
+    fn of(cgroup: Option<&[u8]>) -> Place {
+        cgroup.map_or(Place::Unknown, |path| Place::Cgroup(path.into()))
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Place::Cgroup(path) => escape(path),
+            Place::Unknown => UNKNOWN.into(),
+            Place::Others => OTHERS.into(),
+        }
+    }
+}
+
 /// The key of a file's line.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Which {
@@ -103,6 +129,9 @@ impl Sums {
         if writes && call.result.get() >= 0 {
             let task = Task::from(call);
             let names = registry.process_names();
+            let place = Place::of(registry.cgroup(task.tgid, call.head.time_ns.get()));
+            let asked = self.asked_in.entry(place).or_default();
+            asked.tally(call.bytes.get());
             let named = Named {
                 tgid: task.tgid,
                 name: called(names.of_task(&task, call.head.time_ns.get())),
@@ -220,21 +249,25 @@ impl Sums {
         let lasted = Duration::from_nanos(lasted);
         self.since = self.since.saturating_add(lasted);
         let lines = self.processes.values_mut().chain(self.files.values_mut());
+        let lines = lines.chain(self.cgroups.values_mut());
         lines.for_each(|line| line.now = Amount::default());
         let mut classes = [0_u64; Class::ALL.len()];
         for (whose, amount) in std::mem::take(&mut self.by_cause) {
-            let (who, name, file) = match whose {
+            let (who, name, process, file) = match whose {
                 Whose::Cause(id) => {
                     let Cause { process, file, .. } = pipeline.cause(id);
                     let (who, name) = process_of(registry.process(process));
-                    (who, name, file)
+                    (who, name, process, file)
                 }
                 Whose::Submitter(process, file) => {
                     let (who, name) = self.submitter(process, file, registry);
-                    (who, name, file)
+                    (who, name, process, file)
                 }
             };
             add(&mut self.processes, who, amount, || name);
+            let place = Place::of(registry.process(process).cgroup.as_deref());
+            let name = place.name();
+            add(&mut self.cgroups, place, amount, || name);
             let which = self.which(registry.file(file));
             let name = || name_of_file(which.as_ref());
             add(&mut self.files, which.clone(), amount, name);
@@ -252,9 +285,18 @@ impl Sums {
             let name = named.name.clone();
             add(&mut self.processes, Who::Process(named), amount, || name);
         }
+        for (place, asked) in self.asked_in.drain() {
+            let amount = Amount {
+                asked,
+                ..Amount::default()
+            };
+            let name = place.name();
+            add(&mut self.cgroups, place, amount, || name);
+        }
         self.asked_in_all.tally(asked_now);
         sum_up(&mut self.processes, MOST_LINES, Who::Others);
         sum_up(&mut self.files, MOST_LINES, Some(Which::Others));
+        sum_up(&mut self.cgroups, MOST_LINES, Place::Others);
         let now = std::mem::take(&mut self.now);
         self.device.tally(now);
         self.classes.tally(classes);
@@ -275,6 +317,7 @@ impl Sums {
             read_latency: std::mem::take(&mut self.read_latency),
             processes: first(by_command(&self.processes)),
             files: first(by_name(self.files.values())),
+            cgroups: first(by_name(self.cgroups.values())),
             lost: self.lost,
             interference: manifest.interference.clone(),
         }

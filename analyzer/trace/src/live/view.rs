@@ -32,6 +32,8 @@ pub struct View {
     pub processes: Vec<Line>,
     /// Lines by the file for which it was caused.
     pub files: Vec<Line>,
+    /// Lines by the cgroup (v2) of the process that caused it, or submitted it if the cause is unknown; the names are paths.
+    pub cgroups: Vec<Line>,
     /// Number of records lost so far.
     pub lost: u64,
     /// Interference of others with the tracing in this segment.
@@ -142,6 +144,14 @@ impl Amount {
 // A trace may claim any length for a call.
 tallied_by_field! {
     Amount: classes, read, flushes, asked
+}
+
+impl Line {
+    /// Adds the amounts of another line.
+    pub fn add(&mut self, other: &Line) {
+        self.now.tally(other.now);
+        self.all.tally(other.all);
+    }
 }
 
 impl View {

@@ -291,11 +291,6 @@ impl Source for BpfSource<'_> {
         }
     }
 
-    fn waiting(&self) -> Option<u64> {
-        let streams = [&self.shared, &self.causes].into_iter().flatten();
-        self.defers.then(|| streams.map(Stream::waiting).sum())
-    }
-
     fn finish(&mut self, sink: &mut Sink) -> Result<()> {
         let events = self.events.as_ref().map(BlockEvents::records);
         if let Some(shared) = &mut self.shared {

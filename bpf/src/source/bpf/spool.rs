@@ -43,11 +43,6 @@ impl Spool {
         })
     }
 
-    /// Returns the number of bytes that wait.
-    pub fn len(&self) -> u64 {
-        self.end - self.begin
-    }
-
     /// Appends a batch.
     ///
     /// # Errors

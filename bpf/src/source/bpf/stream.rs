@@ -43,11 +43,6 @@ impl Stream {
         self.spool.is_some()
     }
 
-    /// Returns the number of bytes of records that wait.
-    pub fn waiting(&self) -> u64 {
-        self.spool.as_ref().map_or(0, Spool::len)
-    }
-
     /// Returns a descriptor that can be read when there is something to take.
     pub fn wakeup_fd(&self) -> BorrowedFd<'_> {
         self.reader.wakeup_fd()
