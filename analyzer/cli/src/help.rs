@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The first page of `--help`: verbs in groups, by what one wants to do.
+//! `--help`: its first page has the verbs in groups, by what one wants to do; what a verb says flows to the terminal's width.
 
 use std::fmt::Write as _;
 
@@ -48,7 +48,36 @@ pub fn grouped(command: Command) -> Command {
     let template = format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{text}Options:\n{{options}}\n\nmostrace help VERB says more."
     );
-    command.help_template(template)
+    command.help_template(template).mut_subcommands(flowing)
+}
+
+/// Lets the sentences of a verb and its own verbs flow; `verbatim_doc_comment` keeps the source's lines, for the examples' sake.
+fn flowing(verb: Command) -> Command {
+    let text = verb
+        .get_long_about()
+        .map(|about| joined(&about.to_string()));
+    let verb = match text {
+        Some(text) => verb.long_about(text),
+        None => verb,
+    };
+    verb.mut_subcommands(flowing)
+}
+
+/// Joins the lines of each paragraph. A line that begins with a blank or a dash, such as an example, stays one of its own.
+fn joined(text: &str) -> String {
+    let is_own = |line: &str| line.is_empty() || line.starts_with([' ', '-']);
+    let mut out = String::new();
+    let mut before = "";
+    for line in text.lines() {
+        match out.is_empty() {
+            true => {}
+            false if is_own(line) || is_own(before) || before.ends_with(':') => out.push('\n'),
+            false => out.push(' '),
+        }
+        out.push_str(line);
+        before = line;
+    }
+    out
 }
 
 #[cfg(test)]
@@ -57,6 +86,13 @@ mod tests {
 
     use super::*;
     use crate::Cli;
+
+    #[test]
+    fn sentences_flow_and_examples_stay() {
+        let source = "One sentence\nends. Another.\n\nExamples:\n  mostrace x\n  mostrace y\n- a point\n- one more";
+        let shown = "One sentence ends. Another.\n\nExamples:\n  mostrace x\n  mostrace y\n- a point\n- one more";
+        assert_eq!(joined(source), shown);
+    }
 
     #[test]
     fn each_verb_is_in_one_group() {
