@@ -17,7 +17,7 @@ KERNEL_PACKAGES = build-essential flex bison bc libelf-dev libssl-dev git xz-uti
 # The recorder in the kernel: its tests, in the guests too.
 RECORDER = env GUEST_SCRIPTS=kernel-patches/test/tests tests/guest/run.sh $(MOSTRACE)
 
-# One profile for demo, tests and lints.
+# One profile for the whole, tests and lints.
 CARGO = cargo
 PROFILE = --release --locked
 
@@ -31,8 +31,10 @@ MODULE = kernel-patches/test/able.sh
 .PHONY: demo build install deb dist check test tests tests-of-truth tests-in-guests test-all truth truth-guest test-guest test-disks test-module test-kernels test-patched bench-events lint book bench bench-record kills soak bench-beside bench-overhead bench-tax \
 	bench-accuracy report-check test-python wheel test-fleet phone phone-armv7 phone-x86_64 test-arm64 test-arm64-analysis bench-phone samples samples-guest setup setup-test clean
 
-demo: build
-	@scripts/demo.sh $(MOSTRACE)
+# What records, and answers in a few lines: without tables and pages, whose polars takes ten minutes to build.
+demo: setup
+	$(CARGO) build --locked --profile demo --package mostrace --no-default-features
+	@scripts/demo.sh $(CARGO_TARGET_DIR)/demo/mostrace
 
 build: setup
 	$(CARGO) build $(PROFILE) --workspace --exclude test-support
@@ -43,6 +45,7 @@ SUDO = $(if $(filter-out 0,$(shell id -u)),sudo)
 install: build
 	$(SUDO) install -D -s -m 755 $(MOSTRACE) $(DESTDIR)$(PREFIX)/bin/mostrace
 	$(SUDO) scripts/pages.sh $(MOSTRACE) $(DESTDIR)$(PREFIX)
+	@echo "install: $(DESTDIR)$(PREFIX)/bin/mostrace: the whole program, with tables and pages"
 
 # All that a release has, in dist/; and of it the Debian package alone.
 dist: setup
@@ -50,7 +53,7 @@ dist: setup
 deb: setup
 	scripts/dist.sh --deb
 
-# The recorder for a phone, static and small, without the analyser: target/mostrace-aarch64. See docs/PHONE.md.
+# The program for a phone, static and small, without tables: target/mostrace-aarch64. See docs/PHONE.md.
 phone:
 	@scripts/setup.sh $(BUILD_PACKAGES)
 	@scripts/phone.sh aarch64

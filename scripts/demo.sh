@@ -15,10 +15,10 @@ app=$(cd "$here/../examples" && pwd)/app.py
 next() {
 	cat >&2 <<-NEXT
 
-		Next, as typed here:
-		  $mostrace analyze $1 --full
-		  $mostrace report $1 -o demo.html
-		  make install    # puts mostrace where sudo finds it
+		This program has no tables and pages. Next, as typed here:
+		  make install    # builds all of it, in some ten minutes more, and puts mostrace where sudo finds it
+		  mostrace analyze $1 --full
+		  mostrace report $1 -o demo.html
 	NEXT
 }
 

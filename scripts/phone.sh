@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Builds the recorder for a phone: one static program of some 10 MB, without tables, that needs nothing else.
+# Builds the program for a phone: one static file of some 10 MB, without tables, that needs nothing else.
 # usage: phone.sh aarch64 | armv7 | x86_64
 # Leaves TARGET/mostrace-ARCHITECTURE.
 set -eu

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use clap::Command;
 
-/// The groups, and their verbs in the order in which they are shown. A build without tables lacks some of the verbs.
+/// The groups, and their verbs in the order in which they are shown. A build without tables lacks some of the verbs, and hides them.
 const GROUPS: [(&str, &[&str]); 4] = [
     (
         "Measure and record",
@@ -25,7 +25,8 @@ pub fn grouped(command: Command) -> Command {
     for (title, verbs) in GROUPS {
         let known = verbs
             .iter()
-            .filter_map(|verb| command.find_subcommand(verb));
+            .filter_map(|verb| command.find_subcommand(verb))
+            .filter(|verb| !verb.is_hide_set());
         let known: Vec<&Command> = known.collect();
         if known.is_empty() {
             continue;

@@ -2,13 +2,13 @@
 //! The sums that the answer is made of, and the fold that sums them up while a trace is read.
 
 use std::cmp::Reverse;
-use std::hash::Hash;
+use std::hash::{Hash, Hasher};
 use std::io;
 
 use mostrace_map::class::Kind;
 
 use super::GROUPINGS;
-use crate::attribute::{FileId, HashMap, ProcessId, Request, Row};
+use crate::attribute::{FileId, HashMap, Op, ProcessId, Request, Row};
 use crate::causes::{Cause, CauseId, Known, Verdicts};
 use crate::labels::{self, By};
 use crate::origins::{Base, Origins};
@@ -69,7 +69,7 @@ pub struct Summing {
 }
 
 /// All that the groups of a row depend on.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Key {
     cause: CauseId,
     process: ProcessId,
@@ -77,7 +77,23 @@ struct Key {
     kind: Option<Kind>,
     home_kind: Option<Kind>,
     known: Known,
-    sort: Sort,
+    op: Op,
+}
+
+/// As two numbers, because every row is looked up.
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        let code = |kind: Option<Kind>| kind.map_or(0, labels::kind_code);
+        let codes = [
+            code(self.kind),
+            code(self.home_kind),
+            self.known as u64,
+            self.op as u64,
+        ];
+        let codes = codes.iter().fold(0, |all, code| all << 8 | code);
+        hasher.write_u64(u64::from(self.cause.0) << 32 | u64::from(self.process.0));
+        hasher.write_u64(u64::from(self.file.0) << 32 | codes);
+    }
 }
 
 impl Fold for Summing {
@@ -95,7 +111,6 @@ impl Summing {
     /// Adds a completed request.
     pub fn push(&mut self, request: &Request, rows: &[Row], verdicts: Option<&Verdicts>) {
         let base = self.base;
-        let sort = Sort::of(request);
         let mut verdicts = verdicts.into_iter().flat_map(Verdicts::iter);
         let mut all: u64 = 0;
         for row in rows {
@@ -107,7 +122,7 @@ impl Summing {
                 kind: row.kind,
                 home_kind: row.journal.and_then(|journal| journal.home_kind),
                 known,
-                sort,
+                op: request.op,
             };
             match verdicts.next() {
                 Some((_, shares @ [_, _, ..])) => {
@@ -122,7 +137,7 @@ impl Summing {
                 None => self.add(key(CauseId::UNKNOWN, Known::Unknown), row.bytes),
             }
         }
-        self.total.count(sort, 1, all);
+        self.total.count(Sort::of(request), 1, all);
     }
 
     fn add(&mut self, key: Key, bytes: u32) {
@@ -151,54 +166,57 @@ impl Summing {
                 of_cause(&cause_roles, key.cause),
                 of_cause(&operations, key.cause),
             );
-            layers.add((layer, role, operation), key.sort, *bytes);
+            layers.add((layer, role, operation), key.op, *bytes);
             let whose = (who.code([cause, process, file]), files.code([cause, file]));
-            causers.add((whose, layer), key.sort, *bytes);
-            known.add(key.known, key.sort, *bytes);
+            causers.add((whose, layer), key.op, *bytes);
+            known.add(key.known, key.op, *bytes);
         }
         let (who, files, roles) = (who.words(), files.words(), roles.words());
-        let word = |words: &[Option<String>], code: u32| {
-            let word = words.get(code as usize).cloned().flatten();
-            word.map_or(Label::Empty, Label::Text)
-        };
         let layer = |(kind, role, home): (Option<Kind>, u32, Option<Kind>)| {
             let class = kind.map(|kind| kind.class().as_str());
             [
-                label(class),
-                label(kind.map(Into::into)),
+                class,
+                kind.map(Into::into),
                 word(&roles, role),
-                label(home.map(Into::into)),
+                home.map(Into::into),
             ]
         };
-        let groups = [
-            layers.groups(|(of, role, operation)| {
-                let cause = [label(role), label(operation)];
-                layer(of).into_iter().chain(cause).collect()
+        let [of_layers, of_who, of_known] = GROUPINGS.map(|(by, top)| (by, top, self.total));
+        Sums {
+            layers: layers.groups(of_layers, |&(of, role, operation)| {
+                let [class, kind, of, home] = layer(of);
+                [class, kind, of, home, role, operation]
             }),
-            causers.groups(|((process, file), of)| {
+            who: causers.groups(of_who, |&((process, file), of)| {
+                let [class, kind, of, home] = layer(of);
                 let whose = [word(&who, process), word(&files, file)];
-                whose.into_iter().chain(layer(of)).collect()
+                [whose[0], whose[1], class, kind, of, home]
             }),
-            known.groups(|known| vec![Label::Text(known.as_str().to_owned())]),
-        ];
-        let mut groupings = GROUPINGS.into_iter();
-        Sums::new(groups.map(|groups| {
-            let (by, top) = groupings.next().unwrap_or_default();
-            Groups {
-                by: by.to_vec(),
-                groups: first(groups, top),
-                total: self.total,
-            }
-        }))
+            known: known.groups(of_known, |known| [Some(known.as_str())]),
+        }
     }
 }
 
-fn label(word: Option<&'static str>) -> Label {
-    word.map_or(Label::Empty, |word| Label::Text(word.to_owned()))
+fn word(words: &[Option<String>], code: u32) -> Option<&str> {
+    words.get(code as usize)?.as_deref()
+}
+
+/// The operations whose bytes have a sum of their own; the last one stands for all others.
+const OPS: [Op; 5] = [Op::Write, Op::Read, Op::Discard, Op::WriteZeroes, Op::Other];
+
+/// Bytes by [`OPS`].
+type Bytes = [u64; OPS.len()];
+
+fn totals(bytes: &Bytes) -> Totals {
+    let mut totals = Totals::default();
+    for (op, bytes) in OPS.into_iter().zip(bytes) {
+        totals.count(Sort::only(op), 0, *bytes);
+    }
+    totals
 }
 
 /// Sums by codes of words.
-struct Grouped<K>(HashMap<K, Totals>);
+struct Grouped<K>(HashMap<K, Bytes>);
 
 impl<K> Default for Grouped<K> {
     fn default() -> Self {
@@ -207,27 +225,47 @@ impl<K> Default for Grouped<K> {
 }
 
 impl<K: Eq + Hash> Grouped<K> {
-    fn add(&mut self, key: K, sort: Sort, bytes: u64) {
-        self.0.entry(key).or_default().count(sort, 0, bytes);
+    fn add(&mut self, key: K, op: Op, bytes: u64) {
+        let at = OPS.iter().position(|one| *one == op);
+        let sums = self.0.entry(key).or_default();
+        let sum = &mut sums[at.unwrap_or(OPS.len() - 1)];
+        sum.tally(bytes);
     }
 
-    fn groups(self, labels: impl Fn(K) -> Vec<Label>) -> Vec<Group> {
-        let each = self.0.into_iter();
-        each.map(|(key, totals)| (labels(key), totals)).collect()
+    /// Returns the groups with the words of their keys; those beyond the first `top` are one. Only those that are shown get labels of
+    /// their own, because there may be many.
+    fn groups<'w, const N: usize>(
+        self,
+        (by, top, total): (&[&'static str], Option<usize>, Totals),
+        words: impl Fn(&K) -> [Option<&'w str>; N],
+    ) -> Groups {
+        let bytes = |sums: &Bytes| sums[0].saturating_add(sums[1]);
+        // The empty label is the last.
+        let names = |key: &K| words(key).map(|word| (word.is_none(), word));
+        let order = |(one, a): &(K, Bytes), (other, b): &(K, Bytes)| {
+            let by_bytes = bytes(b).cmp(&bytes(a));
+            by_bytes.then_with(|| names(one).cmp(&names(other)))
+        };
+        let mut all: Vec<(K, Bytes)> = self.0.into_iter().collect();
+        let top = top.unwrap_or(usize::MAX).min(all.len());
+        if top < all.len() {
+            all.select_nth_unstable_by(top, order);
+        }
+        let rest = all.split_off(top);
+        all.sort_unstable_by(order);
+        let label = |word: Option<&str>| word.map_or(Label::Empty, |word| Label::Text(word.into()));
+        let group = |(key, sums): &(K, Bytes)| (words(key).map(label).to_vec(), totals(sums));
+        let mut groups: Vec<Group> = all.iter().map(group).collect();
+        if !rest.is_empty() {
+            let sums = sum(rest.iter().map(|(_, sums)| *sums));
+            groups.push((vec![Label::Rest(rest.len()); N], totals(&sums)));
+        }
+        Groups {
+            by: by.to_vec(),
+            groups,
+            total,
+        }
     }
-}
-
-/// Returns the first groups, and the others as one.
-fn first(mut groups: Vec<Group>, top: Option<usize>) -> Vec<Group> {
-    let top = top.unwrap_or(usize::MAX);
-    if groups.len() > top {
-        groups.sort_by(order);
-        let rest = groups.split_off(top);
-        let columns = groups.first().map_or(0, |(labels, _)| labels.len());
-        let all = sum(rest.iter().map(|(_, totals)| *totals));
-        groups.push((vec![Label::Rest(rest.len()); columns], all));
-    }
-    groups
 }
 
 #[cfg(test)]
@@ -236,35 +274,26 @@ mod tests {
 
     #[test]
     fn what_is_summed_up_as_the_rest_comes_last() {
-        let group = |name: &str, write_bytes| {
-            let totals = Totals {
-                write_bytes,
-                ..Totals::default()
-            };
-            (vec![Label::Text(name.into()), Label::Empty], totals)
-        };
-        let all = vec![group("b", 1), group("c", 3), group("a", 1), group("d", 2)];
-        let named = |groups: Vec<Group>| {
+        let words = [Some("b"), Some("c"), Some("a"), None];
+        let mut all = Grouped::default();
+        for (at, bytes) in [(0, 1), (1, 3), (2, 1), (3, 1)] {
+            all.add(at, Op::Write, bytes);
+            all.add(at, Op::Flush, 0);
+        }
+        let named = |top| {
+            let all = Grouped(all.0.clone());
+            let groups = all.groups((&["x"], top, Totals::default()), |at: &usize| [words[*at]]);
+            // Whoever summed them up, they are in the same order.
+            let sums = Sums::new([groups.clone(), Groups::default(), Groups::default()]);
+            assert_eq!(sums.layers, groups);
             let name = |(labels, totals): &Group| (labels[0].text(), totals.write_bytes);
-            groups.iter().map(name).collect::<Vec<_>>()
+            groups.groups.iter().map(name).collect::<Vec<_>>()
         };
         let word = |word: &str| Some(word.to_owned());
-        assert_eq!(
-            named(first(all.clone(), Some(1))),
-            [(word("c"), 3), (word("(3 others)"), 4)]
-        );
-        assert_eq!(first(all.clone(), Some(4)), all);
-        let sums = Sums::new([
-            Groups {
-                groups: first(all, Some(1)),
-                ..Groups::default()
-            },
-            Groups::default(),
-            Groups::default(),
-        ]);
-        assert_eq!(
-            named(sums.layers.groups),
-            [(word("c"), 3), (word("(3 others)"), 4)]
-        );
+        let each = [(word("c"), 3), (word("a"), 1), (word("b"), 1), (None, 1)];
+        assert_eq!(named(None), each);
+        assert_eq!(named(Some(4)), each);
+        let cut = [(word("c"), 3), (word("a"), 1), (word("(2 others)"), 2)];
+        assert_eq!(named(Some(2)), cut);
     }
 }

@@ -43,7 +43,7 @@ pub struct Totals {
 }
 
 /// The properties that decide where a request is counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sort {
     /// The operation.
     pub op: Op,
@@ -56,6 +56,16 @@ pub struct Sort {
 }
 
 impl Sort {
+    /// Returns a sort with no other property than its operation.
+    pub fn only(op: Op) -> Sort {
+        Sort {
+            op,
+            sync: false,
+            fua: false,
+            failed: false,
+        }
+    }
+
     /// Determines the sort of a request.
     pub fn of(request: &Request) -> Sort {
         Sort {
@@ -169,12 +179,7 @@ mod tests {
     #[test]
     fn no_bytes_are_dropped() {
         for op in Op::ALL.iter().copied() {
-            let sort = Sort {
-                op,
-                sync: false,
-                fua: false,
-                failed: false,
-            };
+            let sort = Sort::only(op);
             let mut totals = Totals::default();
             totals.count(sort, 1, 4096);
             let sums = totals.fields().filter(|(name, _)| name.ends_with("bytes"));
