@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `mostrace analyze`: the tables.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
@@ -16,10 +17,9 @@ use mostrace_trace::sums::Totals;
 use mostrace_trace::transactions::Transactions;
 use serde_json::{Map, Value, json};
 
-use super::brief;
 use super::out::{self, OutArgs, twice};
 use super::source::{SourceArgs, WhereArgs};
-use super::{tree, tree_json};
+use super::{brief, paint, tree, tree_json};
 use crate::shell;
 use crate::usage;
 
@@ -116,6 +116,11 @@ fn is_sum(name: &str) -> bool {
 }
 
 impl Analyze {
+    /// Returns the file to write to.
+    pub fn file(&self) -> Option<PathBuf> {
+        self.out.file()
+    }
+
     /// Runs the command.
     pub fn run(self) -> anyhow::Result<()> {
         let format = self.out.format();
@@ -163,7 +168,7 @@ impl Analyze {
         if !self.full && format != Format::Json {
             let analysis = self.source.read(false, true)?;
             let text = brief::text(&analysis, filter, out.width(), &self.next())?;
-            return Ok(out.text(&text)?);
+            return Ok(paint::put(&mut out, &text)?);
         }
         let analysis = self.source.read(true, true)?;
         let trace = Trace {

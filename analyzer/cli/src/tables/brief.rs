@@ -3,8 +3,10 @@
 
 use mostrace_tables::analysis::Analysis;
 use mostrace_tables::facts::Filter;
+use mostrace_tables::tables::charged::Charged;
 use mostrace_tables::tables::{about, for_the_answer, summary};
 use mostrace_trace::answer::{Answer, Destination, percent, size};
+use mostrace_trace::sums::Groups;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Number of programs, files and layers that are shown.
@@ -29,38 +31,73 @@ pub fn text(
     width: Option<usize>,
     next: &str,
 ) -> anyhow::Result<String> {
-    let width = width.unwrap_or(WIDTH);
-    let mut lines = analysis.warnings.clone();
+    let groups = for_the_answer(&analysis.facts, filter)?;
     let databases = analysis.databases()?;
-    let (groups, manifest) = (
-        for_the_answer(&analysis.facts, filter)?,
-        analysis.manifest(),
-    );
-    let answer = Answer::of(&groups, manifest, &databases);
-    let destinations = Answer::destinations(&groups, manifest, MOST);
+    let answer = Answer::of(&groups, analysis.manifest(), &databases);
+    let mut lines = analysis.warnings.clone();
     let whole = about::whole(analysis.recordings(), &analysis.warnings);
     match filter {
         None => lines.extend(answer.lines(whole.as_deref())),
         Some(_) => lines.extend(whole.into_iter().chain(answer.certainty)),
     }
     lines.extend(notes(analysis));
-    if !destinations.parts.is_empty() {
-        let bar = " ".repeat(if width < NARROW { 0 } else { BAR + 1 });
-        let head = "program → file it worked on → where the bytes went";
-        lines.extend([
-            String::new(),
-            format!("{:>10}       {bar}{head}", "written"),
-        ]);
+    lines.extend(parts(analysis, &groups, width));
+    Ok(ended(lines, next))
+}
+
+/// Returns the lines about what a command caused, then those about what others wrote meanwhile.
+///
+/// # Errors
+/// Returns an error if a temporary file cannot be read.
+pub fn of_command(analysis: &Analysis, width: Option<usize>, next: &str) -> anyhow::Result<String> {
+    let charged = Charged::new(&analysis.facts, analysis.manifest())?;
+    let groups = charged.for_the_answer(&analysis.facts)?;
+    let databases = analysis.databases()?;
+    let databases = charged.databases(&analysis.facts, &databases);
+    let answer = Answer::of(&groups, analysis.manifest(), &databases);
+    let mut lines = analysis.warnings.clone();
+    lines.extend(answer.lines(about::whole(analysis.recordings(), &analysis.warnings).as_deref()));
+    lines.extend(notes(analysis));
+    lines.extend(parts(analysis, &groups, width));
+    if let Some(words) = charged.counted.words() {
+        lines.extend([String::new(), words]);
     }
+    if let Some(others) = charged.of_others(&analysis.facts)? {
+        lines.extend(parts(analysis, &others, width));
+    }
+    Ok(ended(lines, next))
+}
+
+fn ended(mut lines: Vec<String>, next: &str) -> String {
+    lines.extend([String::new(), format!("next: {next}")]);
+    lines.into_iter().map(|line| line + "\n").collect()
+}
+
+/// Returns a heading, and a line for each of the largest parts; nothing if nothing was written.
+fn parts(analysis: &Analysis, groups: &[Groups], width: Option<usize>) -> Vec<String> {
+    let width = width.unwrap_or(WIDTH);
+    let destinations = Answer::destinations(groups, analysis.manifest(), MOST);
+    if destinations.parts.is_empty() {
+        return Vec::new();
+    }
+    let (bar, head) = match width < NARROW {
+        true => (0, "program → file → layer"),
+        false => (
+            BAR + 1,
+            "program → file it worked on → where the bytes went",
+        ),
+    };
+    let mut lines = vec![
+        String::new(),
+        format!("{:>10}       {:bar$}{head}", "written", ""),
+    ];
     let mut is_last = Vec::new();
     for part in &destinations.parts {
         is_last.truncate(part.depth);
         is_last.push(part.is_last);
         lines.push(line(part, &is_last, destinations.total, width));
     }
-    lines.push(String::new());
-    lines.push(format!("next: {next}"));
-    Ok(lines.into_iter().map(|line| line + "\n").collect())
+    lines
 }
 
 /// Returns the first notes, and how many more there are.

@@ -20,6 +20,7 @@ mod map;
 mod measure;
 mod names;
 mod out;
+mod paint;
 mod query;
 #[cfg(target_os = "linux")]
 mod replay;
