@@ -171,12 +171,66 @@ fn refuse(error: &clap::Error) -> ExitCode {
                 "{stray}: the command comes after --, as in: {example} -- {stray}"
             ));
         }
-        _ => {
+        _ => match mistyped(error) {
+            Some(line) => say(&line),
             // If stderr is closed, nothing can be done.
-            let _ = error.print();
-        }
+            None => drop(error.print()),
+        },
     }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
+/// Values that are so many are not all printed.
+#[cfg(feature = "tables")]
+const MANY: usize = 12;
+
+/// Returns a line with the nearest words, for a verb or a column that there is not.
+#[cfg(feature = "tables")]
+fn mistyped(error: &clap::Error) -> Option<String> {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    use mostrace_tables::nearest::nearest;
+    let word = |kind| match error.get(kind) {
+        Some(ContextValue::String(word)) => Some(word.as_str()),
+        _ => None,
+    };
+    match (error.kind(), error.get(ContextKind::ValidValue)) {
+        (ErrorKind::InvalidValue, Some(ContextValue::Strings(all))) if all.len() > MANY => {
+            let (wrong, option) = (
+                word(ContextKind::InvalidValue)?,
+                word(ContextKind::InvalidArg)?,
+            );
+            let near = nearest(wrong, all.iter().map(String::as_str));
+            Some(format!(
+                "{option}: no column {wrong}{near}; mostrace schema lists all"
+            ))
+        }
+        (ErrorKind::InvalidSubcommand, _) => {
+            let wrong = word(ContextKind::InvalidSubcommand)?;
+            let (of, command) = upper(&Cli::command());
+            let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set());
+            let near = nearest(wrong, verbs.map(clap::Command::get_name));
+            Some(format!("no verb {wrong}{near}; {of} --help lists all"))
+        }
+        _ => None,
+    }
+}
+
+/// Without tables there are no columns, and few verbs.
+#[cfg(not(feature = "tables"))]
+fn mistyped(_: &clap::Error) -> Option<String> {
+    None
+}
+
+/// Returns the command, or the verb that has verbs of its own, that the words on the command line begin with; and these words.
+#[cfg(feature = "tables")]
+fn upper(command: &clap::Command) -> (String, clap::Command) {
+    let mut words = std::env::args_os().skip(1);
+    let verb = words.find(|word| !word.as_encoded_bytes().starts_with(b"-"));
+    let verb = verb.and_then(|verb| command.find_subcommand(verb));
+    match verb.filter(|verb| verb.has_subcommands()) {
+        Some(verb) => (format!("mostrace {}", verb.get_name()), verb.clone()),
+        None => ("mostrace".into(), command.clone()),
+    }
 }
 
 fn exit_status(error: &anyhow::Error) -> u8 {

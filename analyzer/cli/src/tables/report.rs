@@ -10,8 +10,8 @@ use mostrace_trace::causes::Sharing;
 
 use super::bar::Bar;
 use super::hide::HideArgs;
-use super::names;
-use crate::{say, usage};
+use super::{names, wrote};
+use crate::usage;
 
 /// Endings of formats that people may expect of a report.
 const OTHERS: [&str; 10] = [
@@ -85,7 +85,7 @@ impl Report {
         }
         out.page(&page(&sheets)?)?;
         if let Some(path) = self.output.filter(|path| path.as_os_str() != "-") {
-            say(&format!("{}: open it in a browser", path.display()));
+            wrote::tell(&path, "open it in a browser");
         }
         Ok(())
     }
