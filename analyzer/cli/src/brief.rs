@@ -32,6 +32,16 @@ pub struct Brief {
     pub notices: Vec<String>,
     /// True if a condition leaves out rows: then the answer is not that of the trace.
     pub is_filtered: bool,
+    /// What others than the measured command wrote; None if that is nothing or not known.
+    pub others: Option<Others>,
+}
+
+/// What others than the measured command wrote.
+pub struct Others {
+    /// A line that says how much it is.
+    pub words: String,
+    /// Where most of it went; None if nothing is known to be theirs.
+    pub destinations: Option<Destinations>,
 }
 
 impl Brief {
@@ -48,6 +58,7 @@ impl Brief {
             destinations: Answer::destinations(sums, manifest, MOST),
             notices: reading.all_notices(),
             is_filtered: false,
+            others: None,
         })
     }
 
@@ -60,24 +71,40 @@ impl Brief {
             true => lines.extend(self.whole.into_iter().chain(self.answer.certainty)),
         }
         lines.extend(notes(&self.notices));
-        if !self.destinations.parts.is_empty() {
-            let bar = " ".repeat(if width < NARROW { 0 } else { BAR + 1 });
-            let head = "program → file it worked on → where the bytes went";
-            lines.extend([
-                String::new(),
-                format!("{:>10}       {bar}{head}", "written"),
-            ]);
-        }
-        let mut is_last = Vec::new();
-        for part in &self.destinations.parts {
-            is_last.truncate(part.depth);
-            is_last.push(part.is_last);
-            lines.push(line(part, &is_last, self.destinations.total, width));
+        lines.extend(parts(&self.destinations, width));
+        if let Some(others) = self.others {
+            lines.extend([String::new(), others.words]);
+            lines.extend(others.destinations.iter().flat_map(|all| parts(all, width)));
         }
         lines.push(String::new());
         lines.push(format!("next: {next}"));
         lines.into_iter().map(|line| line + "\n").collect()
     }
+}
+
+/// Returns a heading, and a line for each of the largest parts; nothing if nothing was written.
+fn parts(destinations: &Destinations, width: usize) -> Vec<String> {
+    if destinations.parts.is_empty() {
+        return Vec::new();
+    }
+    let (bar, head) = match width < NARROW {
+        true => (0, "program → file → layer"),
+        false => (
+            BAR + 1,
+            "program → file it worked on → where the bytes went",
+        ),
+    };
+    let mut lines = vec![
+        String::new(),
+        format!("{:>10}       {:bar$}{head}", "written", ""),
+    ];
+    let mut is_last = Vec::new();
+    for part in &destinations.parts {
+        is_last.truncate(part.depth);
+        is_last.push(part.is_last);
+        lines.push(line(part, &is_last, destinations.total, width));
+    }
+    lines
 }
 
 /// Returns the first notes, and how many more there are.

@@ -10,6 +10,7 @@ mod doctor;
 mod examples;
 mod help;
 mod names;
+mod paint;
 mod phone;
 #[cfg(target_os = "linux")]
 mod record;
@@ -162,7 +163,6 @@ fn refuse(error: &clap::Error) -> ExitCode {
     let verb = std::env::args_os()
         .skip(1)
         .find(|word| !word.as_encoded_bytes().starts_with(b"-"));
-    let is_analyze = verb.as_ref().is_some_and(|verb| verb == "analyze");
     let example = match verb.as_ref().and_then(|verb| verb.to_str()) {
         Some("record") => Some("mostrace record -d DEV"),
         Some("measure") => Some("mostrace measure"),
@@ -174,12 +174,10 @@ fn refuse(error: &clap::Error) -> ExitCode {
                 "{stray}: the command comes after --, as in: {example} -- {stray}"
             ));
         }
-        _ => match tables::LACKING.filter(|_| is_analyze && stray.starts_with("--")) {
-            Some(lacking) => say(&format!("{stray}: unknown, or {lacking}")),
-            None => {
-                // If stderr is closed, nothing can be done.
-                let _ = error.print();
-            }
+        _ => match tables::hint(error) {
+            Some(line) => say(&line),
+            // If stderr is closed, nothing can be done.
+            None => drop(error.print()),
         },
     }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))

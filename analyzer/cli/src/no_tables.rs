@@ -5,18 +5,35 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use mostrace_trace::answer::{Answer, Summing};
 use mostrace_trace::output::Output;
 use mostrace_trace::recording::Recording;
 use serde_json::{Map, Value, json};
 
+use crate::paint;
 use crate::shell;
 use crate::source::SourceArgs;
 use crate::usage::usage;
 
-/// What an argument that needs tables is told.
-pub const LACKING: Option<&str> =
-    Some("needs tables, which this program was built without: `make install` builds all of it");
+/// What a verb or an option that needs tables is told.
+const LACKING: &str =
+    "needs tables, which this program was built without: `make install` builds all of it";
+
+/// Returns a line for an option of `analyze` that may be one of the program with tables.
+pub fn hint(error: &clap::Error) -> Option<String> {
+    let verb = std::env::args_os()
+        .skip(1)
+        .find(|word| !word.as_encoded_bytes().starts_with(b"-"));
+    match (error.kind(), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(option)))
+            if verb.is_some_and(|verb| verb == "analyze") && option.starts_with("--") =>
+        {
+            Some(format!("{option}: unknown, or {LACKING}"))
+        }
+        _ => None,
+    }
+}
 
 /// A verb and its arguments.
 #[derive(clap::Subcommand)]
@@ -78,7 +95,7 @@ impl Verb {
             Verb::Analyze(args) => args.run()?,
             _ => {
                 let verb = std::env::args().nth(1).unwrap_or_default();
-                usage!("{verb} {}", LACKING.unwrap_or_default());
+                usage!("{verb} {LACKING}");
             }
         }
         Ok(ExitCode::SUCCESS)
@@ -90,7 +107,8 @@ impl Analyze {
         let mut out = Output::create(self.output.as_deref())?;
         if !self.json {
             let brief = self.source.brief()?;
-            return Ok(out.text(&brief.text(out.width(), &self.next()))?);
+            let text = brief.text(out.width(), &self.next());
+            return Ok(paint::put(&mut out, &text)?);
         }
         let mut summing = Summing::default();
         let reading = self.source.read(&mut summing)?;

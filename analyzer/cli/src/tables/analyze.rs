@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `mostrace analyze`: the tables.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
@@ -16,10 +17,10 @@ use mostrace_trace::sums::Totals;
 use mostrace_trace::transactions::Transactions;
 use serde_json::{Map, Value, json};
 
-use super::brief;
 use super::out::{self, OutArgs, twice};
 use super::source::{SourceArgs, WhereArgs};
-use super::{tree, tree_json};
+use super::{brief, tree, tree_json};
+use crate::paint;
 use crate::shell;
 use crate::usage;
 
@@ -116,6 +117,11 @@ fn is_sum(name: &str) -> bool {
 }
 
 impl Analyze {
+    /// Returns the file to write to.
+    pub fn file(&self) -> Option<PathBuf> {
+        self.out.file()
+    }
+
     /// Runs the command.
     pub fn run(self) -> anyhow::Result<()> {
         let format = self.out.format();
@@ -165,7 +171,8 @@ impl Analyze {
                 Some(_) => brief::of(&self.source.analyze(false, true)?, filter)?,
                 None => self.source.brief()?,
             };
-            return Ok(out.text(&brief.text(out.width(), &self.next()))?);
+            let text = brief.text(out.width(), &self.next());
+            return Ok(paint::put(&mut out, &text)?);
         }
         let analysis = self.source.analyze(true, true)?;
         let trace = Trace {

@@ -13,12 +13,14 @@ use serde_json::{Map, Value, json};
 
 use super::budget;
 use crate::names;
+use crate::paint;
 
 /// Show what changed from one recording to others: bytes, writes and flushes, by layer, class, role and cause
 ///
-/// The first line says it in one sentence. With more than two recordings, there is a line for each that is
-/// compared with the first, and the tables have a column for each. If the number of committed transactions
-/// is known for all recordings (from the workload, or from SQLite's calls), figures are per transaction.
+/// The first line says it in one sentence; what each recording shows by itself follows. With more than two
+/// recordings, there is a line for each that is compared with the first, and the tables have a column for each.
+/// If the number of committed transactions is known for all recordings (from the workload, or from SQLite's
+/// calls), figures are per transaction.
 ///
 /// Examples:
 ///   mostrace diff delete.most wal.most
@@ -46,9 +48,16 @@ struct Read {
     path: PathBuf,
     side: Side,
     warnings: Vec<String>,
+    /// That nothing was lost, and how that is known; None if that is not so.
+    whole: Option<String>,
 }
 
 impl Diff {
+    /// Returns the file to write to.
+    pub fn file(&self) -> Option<PathBuf> {
+        self.output.clone()
+    }
+
     /// Runs the command.
     pub fn run(self) -> anyhow::Result<()> {
         let mut out = Output::create(self.output.as_deref())?;
@@ -62,7 +71,10 @@ impl Diff {
         let diff = Differences::new(&of_all)?;
         match self.json {
             true => out.json(&json(&sides, &diff))?,
-            false => out.text(&text(&sides, &diff, out.width()))?,
+            false => {
+                let text = text(&sides, &diff, out.width());
+                paint::put(&mut out, &text)?;
+            }
         }
         Ok(())
     }
@@ -87,6 +99,7 @@ fn json(sides: &[Read], diff: &Differences) -> Value {
             "trace": read.path.display().to_string(),
             "name": read.side.name,
             "warnings": read.warnings,
+            "finding": read.side.finding,
             "transactions": read.side.transactions.divisor(),
             "transactions_sure": read.side.transactions.sure,
             "not_counted": read.side.counted.value(),
@@ -106,6 +119,7 @@ fn read(path: &Path) -> anyhow::Result<Read> {
     let databases = analysis.databases()?;
     Ok(Read {
         path: path.to_owned(),
+        whole: about::whole(analysis.recordings(), &analysis.warnings),
         side: Side::new(
             name,
             &analysis.facts,
@@ -126,9 +140,10 @@ fn text(sides: &[Read], diff: &Differences, width: Option<usize>) -> String {
     }
     text += &format!("{}\n", diff.sentence);
     text.extend(diff.notes.iter().map(|note| note.clone() + "\n"));
-    text += "\n";
     for (nth, read) in sides.iter().enumerate() {
-        text += &format!("{}: {}\n", letter(nth), read.side.name);
+        text += &format!("\n{}: {}\n", letter(nth), read.side.name);
+        let lines = read.side.finding.lines(read.whole.as_deref());
+        text.extend(lines.into_iter().map(|line| line + "\n"));
     }
     for section in diff.sections.iter().filter(|s| s.table.says_something()) {
         text += &format!("\n{}\n{}", section.title, to_text(&section.table, width));

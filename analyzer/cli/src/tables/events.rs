@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `mostrace events`: one row per completed request part.
 
+use std::path::PathBuf;
+
 use clap::builder::PossibleValuesParser;
 use mostrace_tables::export::Format;
 use mostrace_tables::facts::{Column, Filter, catalogue};
@@ -49,6 +51,11 @@ pub struct Events {
 }
 
 impl Events {
+    /// Returns the file to write to.
+    pub fn file(&self) -> Option<PathBuf> {
+        self.out.file()
+    }
+
     /// Runs the command.
     pub fn run(self) -> anyhow::Result<()> {
         if let Some(name) = twice(&self.columns) {

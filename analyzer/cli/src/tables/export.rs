@@ -18,7 +18,8 @@ use mostrace_trace::text::escape;
 use super::hide::HideArgs;
 use super::keep::keep;
 use super::source::{SourceArgs, several};
-use crate::{UsageError, usage};
+use super::wrote;
+use crate::{UsageError, shell, usage};
 
 /// Write the trace in another tool's format: flame graphs, fio, cache simulators, blkparse's text, a Parquet data set
 ///
@@ -99,6 +100,30 @@ impl ValueEnum for Format {
 impl Export {
     /// Runs the command.
     pub fn run(self) -> anyhow::Result<()> {
+        self.write()?;
+        if let Some(path) = &self.output {
+            wrote::tell(path, &self.opener(path));
+        }
+        Ok(())
+    }
+
+    /// Returns what opens a file of the format.
+    fn opener(&self, path: &Path) -> String {
+        let path = shell::plain(&path.display().to_string());
+        match self.format {
+            Format::Foreign(Foreign::Folded) => format!("flamegraph.pl {path} >{path}.svg"),
+            Format::Foreign(Foreign::Iolog) => {
+                format!("fio --name=replay --read_iolog={path}")
+            }
+            Format::Foreign(Foreign::Perfetto) => "open it in Perfetto".into(),
+            Format::Foreign(_) => "for cache simulators".into(),
+            Format::Dataset => "Parquet files for DuckDB, pandas or polars".into(),
+            Format::Operations => format!("mostrace replay {path}"),
+            Format::Blkparse | Format::Identity => "read it with less".into(),
+        }
+    }
+
+    fn write(&self) -> anyhow::Result<()> {
         let key = self.hide.key()?;
         match self.format {
             Format::Foreign(format) => self.foreign(format, key.as_ref()),

@@ -80,6 +80,11 @@ impl From<Lister> for By {
 }
 
 impl Map {
+    /// Returns the file to write to.
+    pub fn file(&self) -> Option<PathBuf> {
+        self.out.file()
+    }
+
     /// Runs the command.
     pub fn run(self) -> anyhow::Result<()> {
         let mut out = self.out.create()?;

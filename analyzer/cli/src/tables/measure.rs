@@ -11,7 +11,7 @@ use mostrace_capture::{FreshKind, Operations, Options, User, aside, prepare};
 use mostrace_tables::analysis::Analysis;
 use mostrace_tables::export::Output;
 use mostrace_tables::lab::budget::{Judgement, Limits, Runs, report};
-use mostrace_tables::tables::for_the_answer;
+use mostrace_tables::tables::charged::{Charged, Counted};
 use mostrace_trace::answer::Answer;
 use mostrace_trace::causes::Sharing;
 use mostrace_trace::transactions::Transactions;
@@ -22,6 +22,7 @@ use super::ground::{FreshArgs, Ground, GroundKind, Held, kind};
 use super::guest::{self, Job, OUT};
 use super::keep::keep;
 use super::{brief, tree, tree_json};
+use crate::paint;
 use crate::shell;
 
 /// Measure what CMD makes the storage write: on a fresh filesystem, traced, synced, analysed, cleaned up.
@@ -215,12 +216,12 @@ impl Told {
     fn text(&mut self, args: &Measure, analysis: &Analysis) -> anyhow::Result<()> {
         let width = Output::create(None)?.width();
         if !args.full {
-            self.text += &brief::of(analysis, None)?.text(width, &args.next());
+            self.text += &brief::of_command(analysis)?.text(width, &args.next());
             return Ok(());
         }
         let warnings = analysis.warnings.iter().cloned();
         let lines = warnings
-            .chain(answer(analysis)?.lines(None))
+            .chain(answer(analysis)?.0.lines(None))
             .map(|line| line + "\n");
         self.text.extend(lines);
         let tree = tree::of(analysis, None)?;
@@ -236,10 +237,12 @@ impl Told {
         let manifest = analysis.manifest();
         let payload = manifest.and_then(|m| m.payload.as_ref());
         let transactions = Transactions::new(manifest, &analysis.databases()?);
+        let (finding, counted) = answer(analysis)?;
         self.runs.push(json!({
             "recording": args.output.as_ref().map(|_| path.to_string_lossy()),
             "warnings": analysis.warnings,
-            "finding": answer(analysis)?,
+            "finding": finding,
+            "not_counted": counted.value(),
             "exit_status": manifest.and_then(|m| m.command.as_ref()?.exit_status),
             "tree": tree_json::value(&tree, payload, &transactions),
         }));
@@ -261,18 +264,24 @@ impl Told {
             Form::Github => out.text(&(report::github(&shown) + &self.counted))?,
             Form::Text if args.quiet => out.text(&report::text(&shown))?,
             Form::Text => {
-                out.text(&(self.text.clone() + &report::text(&shown) + &self.counted))?;
+                // The answer says it already.
+                let counted = if args.full { &*self.counted } else { "" };
+                let text = format!("{}{}{counted}", self.text, report::text(&shown));
+                paint::put(&mut out, &text)?;
             }
         }
         Ok(())
     }
 }
 
-fn answer(analysis: &Analysis) -> anyhow::Result<Answer> {
-    let manifest = analysis.manifest();
+/// Returns what the command caused, and what of the recording that is.
+fn answer(analysis: &Analysis) -> anyhow::Result<(Answer, Counted)> {
+    let (facts, manifest) = (&analysis.facts, analysis.manifest());
+    let charged = Charged::new(facts, manifest)?;
     let databases = analysis.databases()?;
-    let sums = for_the_answer(&analysis.facts, None)?;
-    Ok(Answer::of(&sums, manifest, &databases))
+    let databases = charged.databases(facts, &databases);
+    let sums = charged.for_the_answer(facts)?;
+    Ok((Answer::of(&sums, manifest, &databases), charged.counted))
 }
 
 /// Records CMD on the chosen filesystem; returns its exit status.

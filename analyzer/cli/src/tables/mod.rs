@@ -12,6 +12,7 @@ mod ground;
 #[cfg(target_os = "linux")]
 mod guest;
 mod hide;
+mod hint;
 mod keep;
 mod ledger;
 mod map;
@@ -25,12 +26,12 @@ mod report;
 mod source;
 mod tree;
 mod tree_json;
+mod wrote;
 
 use std::io::Write as _;
 use std::process::ExitCode;
 
-/// What an argument that this program lacks is told: it lacks none.
-pub const LACKING: Option<&str> = None;
+pub use hint::hint;
 
 /// A verb and its arguments.
 #[derive(clap::Subcommand)]
@@ -64,14 +65,14 @@ impl Verb {
             #[cfg(target_os = "linux")]
             Verb::Replay(args) => return Ok(ExitCode::from(args.run()?)),
             Verb::Check(args) => return Ok(ExitCode::from(args.run()?)),
-            Verb::Analyze(args) => args.run()?,
+            Verb::Analyze(args) => wrote::telling(args.file(), || args.run())?,
             Verb::Report(args) => args.run()?,
-            Verb::Diff(args) => args.run()?,
+            Verb::Diff(args) => wrote::telling(args.file(), || args.run())?,
             Verb::Export(args) => args.run()?,
-            Verb::Events(args) => args.run()?,
-            Verb::Query(args) => args.run()?,
+            Verb::Events(args) => wrote::telling(args.file(), || args.run())?,
+            Verb::Query(args) => wrote::telling(args.file(), || args.run())?,
             Verb::Ledger(args) => return Ok(ExitCode::from(args.run()?)),
-            Verb::Map(args) => args.run()?,
+            Verb::Map(args) => wrote::telling(args.file(), || args.run())?,
             Verb::Schema => {
                 std::io::stdout().write_all(mostrace_tables::tables::markdown().as_bytes())?;
             }

@@ -27,6 +27,11 @@ pub struct OutArgs {
 }
 
 impl OutArgs {
+    /// Returns the file to write to.
+    pub fn file(&self) -> Option<PathBuf> {
+        self.output.clone()
+    }
+
     /// Returns the format, however it was chosen.
     pub fn format(&self) -> Format {
         let ending = self

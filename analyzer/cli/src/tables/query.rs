@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `mostrace query`: SQL over the rows and over the tables beside them.
 
+use std::path::PathBuf;
+
 use mostrace_tables::tables::calls;
 use mostrace_tables::tables::query::{self, Asked};
 
@@ -34,6 +36,11 @@ pub struct Query {
 }
 
 impl Query {
+    /// Returns the file to write to.
+    pub fn file(&self) -> Option<PathBuf> {
+        self.out.file()
+    }
+
     /// Runs the command.
     pub fn run(mut self) -> anyhow::Result<()> {
         let Some(sql) = self.source.take_last() else {

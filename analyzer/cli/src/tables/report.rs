@@ -9,9 +9,10 @@ use mostrace_tables::export::Output;
 use mostrace_trace::causes::Sharing;
 
 use super::hide::HideArgs;
+use super::wrote;
 use crate::bar::Bar;
 use crate::names;
-use crate::{say, usage};
+use crate::usage;
 
 /// Endings of formats that people may expect of a report.
 const OTHERS: [&str; 10] = [
@@ -85,7 +86,7 @@ impl Report {
         }
         out.page(&page(&sheets)?)?;
         if let Some(path) = self.output.filter(|path| path.as_os_str() != "-") {
-            say(&format!("{}: open it in a browser", path.display()));
+            wrote::tell(&path, "open it in a browser");
         }
         Ok(())
     }

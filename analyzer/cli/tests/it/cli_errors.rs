@@ -336,6 +336,20 @@ fn what_cannot_be_is_one_line_with_what_can() {
             &["events", path, "--columns", "role,role"],
             "--columns names role twice",
         ),
+        (
+            &["events", path, "--columns", "tim_utc"],
+            "no column tim_utc; the nearest: time_utc, time_ns, ",
+        ),
+        (
+            &["analyze", path, "--by", "comand"],
+            "; mostrace schema lists all",
+        ),
+        (&["anaylze", path], "no verb anaylze; the nearest: analyze"),
+        (&["frobnicate"], "; mostrace --help lists all"),
+        (
+            &["ledger", "shw", path],
+            "no verb shw; the nearest: show; mostrace ledger --help lists all",
+        ),
     ] {
         let (code, _, stderr) = outcome(arguments);
         assert_eq!(
@@ -720,4 +734,84 @@ fn a_query_is_no_deeper_than_can_be_run() {
         assert_eq!((status, said.lines().count()), (2, 1), "{said}");
         assert!(said.starts_with(&format!("mostrace: {why}")), "{said}");
     }
+}
+
+/// A file that was written is named, with what opens it.
+#[test]
+fn what_was_written_is_said() {
+    let tmp = tempfile::tempdir().unwrap();
+    let path = scene::transaction().save(tmp.path());
+    let path = path.to_str().unwrap();
+    let at = |name: &str| tmp.path().join(name).display().to_string();
+    let (csv, parquet, folded, page) = (at("x.csv"), at("x.parquet"), at("x.folded"), at("x.html"));
+    for (arguments, file, how) in [
+        (&["events", path, "-o", &csv][..], &csv, "spreadsheet"),
+        (&["events", path, "-o", &parquet], &parquet, "DuckDB"),
+        (
+            &["export", path, "--format", "folded", "-o", &folded],
+            &folded,
+            "flamegraph.pl ",
+        ),
+        (&["report", path, "-o", &page], &page, "in a browser"),
+        (
+            &["analyze", path, "--by", "role", "-o", &csv],
+            &csv,
+            "spreadsheet",
+        ),
+        (&["diff", path, path, "-o", &folded], &folded, "less"),
+    ] {
+        let (code, stdout, stderr) = outcome(arguments);
+        assert_eq!((code, &*stdout), (0, ""), "{stderr}");
+        let last = stderr.lines().last().unwrap_or_default();
+        assert!(
+            last.starts_with(&format!("mostrace: {file}: ")) && last.contains(how),
+            "{arguments:?}: {stderr}"
+        );
+    }
+    let (code, _, stderr) = outcome(&["events", path, "--format", "csv", "-o", "-"]);
+    assert_eq!((code, &*stderr), (0, ""));
+    let pdf = at("x.pdf");
+    let (code, _, stderr) = outcome(&["report", path, "-o", &pdf]);
+    assert!(code == 2 && stderr.contains("not .pdf"), "{stderr}");
+}
+
+/// Layers have colours on a terminal alone, and NO_COLOR takes them away.
+#[test]
+fn colours_are_for_terminals() {
+    let tmp = tempfile::tempdir().unwrap();
+    let path = scene::transaction().save(tmp.path());
+    let shown = |columns: u32, environment: &str| {
+        let line = format!(
+            "stty cols {columns}; {environment} {} analyze {}",
+            env!("CARGO_BIN_EXE_mostrace"),
+            path.display()
+        );
+        let mut script = Command::new("script");
+        let script = script.args(["-qec", &line, "/dev/null"]);
+        let script = script.stdin(Stdio::null()).env("TERM", "xterm");
+        let output = script.env_remove("NO_COLOR").output().unwrap();
+        String::from_utf8(output.stdout).unwrap().replace('\r', "")
+    };
+    let wide = shown(100, "");
+    assert!(
+        wide.contains("\u{1b}[31m") && wide.contains("'s journal\u{1b}[0m"),
+        "{wide:?}"
+    );
+    assert!(wide.contains("\u{1b}[31m█"), "{wide:?}");
+    let plain = shown(100, "NO_COLOR=1");
+    assert!(
+        plain.contains("█") && !plain.contains('\u{1b}'),
+        "{plain:?}"
+    );
+    // At 40 columns the numbers stay and the bars go; nothing of the tree is wrapped.
+    let narrow = shown(40, "NO_COLOR=1");
+    assert!(!narrow.contains('█') && narrow.contains(" %"), "{narrow}");
+    let (_, tree) = narrow.split_once("   written").unwrap();
+    let (tree, _) = tree.split_once("\n\n").unwrap();
+    assert!(
+        tree.lines().skip(1).all(|line| line.chars().count() <= 40),
+        "{tree}"
+    );
+    let (code, piped, _) = outcome(&["analyze", path.to_str().unwrap()]);
+    assert!(code == 0 && !piped.contains('\u{1b}'), "{piped}");
 }

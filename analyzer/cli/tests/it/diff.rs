@@ -116,3 +116,24 @@ fn the_same_trace_has_not_changed() {
         assert_eq!(row["change_bytes"], 0, "{row}");
     }
 }
+
+/// Each side has the three facts that `analyze` has of it, in text and in JSON.
+#[test]
+fn each_side_has_its_three_facts() {
+    let sides = [sample("delete"), sample("wal")];
+    let text = mostrace(&["diff", &sides[0], &sides[1]]);
+    let (head, _) = text.split_once("\nTotal\n").unwrap();
+    let diff = json(&["diff", &sides[0], &sides[1], "--json"]);
+    let mut rest = head;
+    for (letter, side) in ["a", "b"].into_iter().zip(&sides) {
+        let shown = mostrace(&["analyze", side]);
+        let (facts, _) = shown.split_once("\n\n").unwrap();
+        assert!(facts.lines().count() >= 4, "{facts}");
+        let at = rest.find(&format!("\n{letter}: ")).unwrap();
+        rest = &rest[at..];
+        assert!(rest.contains(facts), "{facts}\n---\n{rest}");
+        let alone = json(&["analyze", side, "--json"]);
+        assert!(alone["finding"]["parts"].as_array().unwrap().len() >= 2);
+        assert_eq!(diff[letter]["finding"], alone["finding"]);
+    }
+}

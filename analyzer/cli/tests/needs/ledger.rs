@@ -63,6 +63,11 @@ fn end(ledger: Child) {
     let ended = ledger.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&ended.stderr);
     assert!(ended.status.success(), "{said}");
+    // It says what happens when.
+    assert!(
+        said.contains(" the first hour is in ") && said.contains("mostrace ledger stop "),
+        "{said}"
+    );
 }
 
 fn sqlite(database: &Path, transactions: &str) {
@@ -284,6 +289,11 @@ fn what_is_no_ledger_is_one_line() {
         ("", vec!["status", &other], "is no ledger"),
         ("", vec!["stop", &other], "is no ledger"),
         (
+            "",
+            vec!["start", &other, "-d", "/no/such/device"],
+            "is no ledger, and has other files",
+        ),
+        (
             "[[limit]]\nmax_flushes = 1\n",
             vec!["check", &other, &limits],
             "is no ledger",
@@ -308,6 +318,22 @@ fn what_is_no_ledger_is_one_line() {
     }
 
     say(program().args(["ledger", "start", path, "-d", path, "--every", "7h"])).ended(2);
+    // A copy of a ledger has no lock, and nobody keeps it.
+    let copied = Days::create(&dir.path().join("copied"), Trial::None).unwrap();
+    let hour = Hour {
+        begin: 1_764_000_000,
+        watched: Watched {
+            ns: 1,
+            ..Watched::default()
+        },
+        ..Hour::default()
+    };
+    copied.add(&hour, &mut |line| panic!("{line}")).unwrap();
+    let mut status = program();
+    let status = status
+        .args(["ledger", "status"])
+        .arg(copied.folder().path());
+    succeeds(status).prints("nobody keeps this ledger now\n1 days");
 }
 
 /// Starts a ledger that ends by itself; returns what it says.

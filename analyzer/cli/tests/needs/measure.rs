@@ -67,10 +67,10 @@ const MIB: [&str; 4] = ["--", "sh", "-c", "head -c 1048576 /dev/zero >f; sync f"
 
 fn limits_that_are_kept_and_passed() {
     let over = say(measure(&["--max-write-bytes", "1048576"]).args(MIB)).ended(3);
-    let line = over.out.lines().last().unwrap();
+    let (_, sum) = over.out.split_once("\nOVER  ").unwrap();
     assert!(
-        line.starts_with("OVER bytes written: ") && line.contains("1.0 MB /f"),
-        "{line}"
+        sum.contains(" MB written, at most 1.0 MB\n") && sum.ends_with("1.0 MB  of it to /f\n"),
+        "{sum}"
     );
     let kept = succeeds(measure(&["--max-write-bytes", "3000000"]).args(MIB));
     kept.prints("ok   bytes written: ");
@@ -521,6 +521,44 @@ fn on_a_filesystem_that_is_there() {
             .args(MIB),
     );
     assert_eq!(fs::metadata(folder.join("f")).unwrap().len(), 1 << 20);
+    // The answer is of what the command caused; what others wrote meanwhile comes after it.
+    let stranger = disk.mount_point().join("stranger");
+    let gone = disk.mount_point().join("gone");
+    let script = format!(
+        "for i in 1 2 3 4 5 6 7 8; do head -c 1048576 /dev/zero >{0}.$i; sync {0}.$i; sleep 0.2; done; touch {1}",
+        stranger.display(),
+        gone.display(),
+    );
+    let wait = format!(
+        "head -c 65536 /dev/zero >own; sync own; while [ ! -e {} ]; do sleep 0.1; done",
+        gone.display()
+    );
+    let mut other = Command::new("bash")
+        .args([
+            "-c",
+            &format!(
+                "while [ ! -e {}/own ]; do sleep 0.1; done; exec -a other sh -c '{script}'",
+                folder.display()
+            ),
+        ])
+        .spawn()
+        .unwrap();
+    let said = say(measure(&["--in"])
+        .arg(&folder)
+        .args(["--", "sh", "-c", &wait]));
+    assert!(other.wait().unwrap().success());
+    let said = said.ended(0);
+    let (ours, theirs) = said.out.split_once("\nothers wrote ").unwrap();
+    assert!(
+        ours.contains("/folder/own") && !ours.contains("stranger"),
+        "{}",
+        said.out
+    );
+    assert!(
+        theirs.contains("not counted") && theirs.contains("stranger"),
+        "{}",
+        said.out
+    );
 }
 
 fn a_filesystem_is_made_as_asked_for() {

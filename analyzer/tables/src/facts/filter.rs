@@ -29,7 +29,7 @@ pub enum FilterError {
         what: String,
     },
     /// It names an unknown column.
-    #[error("`{text}`: no column {name}{near}; the columns are {known}")]
+    #[error("`{text}`: no column {name}{near}; {all}")]
     UnknownColumn {
         /// The text as the user gave it.
         text: String,
@@ -37,8 +37,8 @@ pub enum FilterError {
         name: String,
         /// The nearest of them, as the end of a sentence.
         near: String,
-        /// The known names.
-        known: String,
+        /// How to see all.
+        all: String,
     },
     /// It does not fit the values of its columns.
     #[error("`{text}`: {what}")]
@@ -49,6 +49,9 @@ pub enum FilterError {
         what: String,
     },
 }
+
+/// So many columns are listed in a message.
+const MANY: usize = 12;
 
 /// Parses an SQL expression that is true or false; returns it with the columns that it names.
 fn parse(text: &str, known: &[&str]) -> Result<(Expr, BTreeSet<String>), FilterError> {
@@ -67,7 +70,11 @@ fn parse(text: &str, known: &[&str]) -> Result<(Expr, BTreeSet<String>), FilterE
             text: text.to_owned(),
             name: name.clone(),
             near: nearest(name, known.iter().copied()),
-            known: known.join(", "),
+            // More than fit a line are listed elsewhere.
+            all: match known.len() {
+                0..=MANY => format!("the columns are {}", known.join(", ")),
+                _ => "mostrace schema lists all".into(),
+            },
         }),
         None => Ok((condition, names)),
     }

@@ -9,9 +9,10 @@ use mostrace_bundle::Manifest;
 use polars::prelude::col;
 use serde_json::{Value, json};
 
-use super::{Grouping, Result, all_summed, summed};
+use super::groups::sums_of;
+use super::{Grouping, Result, all_summed, for_the_answer, summed};
 use crate::facts::{Column, Facts, Filter, Part, Rows};
-use mostrace_trace::answer::size;
+use mostrace_trace::answer::{self, size};
 use mostrace_trace::sums::{Groups, Label};
 use mostrace_trace::text::grouped;
 use mostrace_trace::transactions::Database;
@@ -44,6 +45,7 @@ pub struct Charged {
 
 /// The column that says whether the command caused it.
 const OF_COMMAND: &str = "cause_of_command";
+const OTHERS: &str = "NOT cause_of_command";
 const NOT_OTHERS: &str = "cause_of_command IS NULL OR cause_of_command";
 
 impl Charged {
@@ -99,6 +101,29 @@ impl Charged {
             }
         }
         Ok(all)
+    }
+
+    /// Sums the rows that count by [`answer::GROUPINGS`].
+    ///
+    /// # Errors
+    /// Returns an error if a temporary file cannot be read.
+    pub fn for_the_answer(&self, facts: &Facts) -> Result<answer::Sums> {
+        let all = self.groups(facts, &answer::GROUPINGS.map(Grouping::of))?;
+        Ok(sums_of(all))
+    }
+
+    /// Sums what others caused by [`answer::GROUPINGS`]; None if that is nothing.
+    ///
+    /// # Errors
+    /// Returns an error if a temporary file cannot be read.
+    pub fn of_others(&self, facts: &Facts) -> Result<Option<answer::Sums>> {
+        match self.counted {
+            Counted::OfCommand { others: 1.., .. } => {
+                let filter = Filter::parse(OTHERS).ok();
+                for_the_answer(facts, filter.as_ref()).map(Some)
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Returns the calls that count.

@@ -10,10 +10,11 @@ use mostrace_bundle::Manifest;
 use polars::prelude::{Column as Values, IntoColumn, NamedFrom, Series};
 
 use super::charged::{Charged, Counted};
+use super::groups::sums_of;
 use super::summary::{Section, section};
 use super::{Grouping, Result, Table, numbers, ratio, reals, texts};
 use crate::facts::Facts;
-use mostrace_trace::answer::size;
+use mostrace_trace::answer::{self, Answer, size};
 use mostrace_trace::sums::layer::{self, Layer};
 use mostrace_trace::sums::{Groups, Label, Totals};
 use mostrace_trace::tally::Tally;
@@ -57,6 +58,8 @@ pub struct Side {
     pub total: Totals,
     /// The number of its transactions.
     pub transactions: Count,
+    /// What its rows that count show.
+    pub finding: Answer,
     /// The unit of that number.
     unit: Unit,
     /// Why its figures may not be those of the intended measurement: something is missing, or the command failed.
@@ -117,15 +120,21 @@ impl Side {
     ) -> Result<Side> {
         let names = [&layer::COLUMNS[..]].into_iter();
         let names = names.chain(WAYS.iter().map(|(.., names)| *names));
-        let groupings: Vec<Grouping> = names.map(Grouping::by).collect();
+        let groupings = names.map(Grouping::by);
+        let groupings: Vec<Grouping> = groupings
+            .chain(answer::GROUPINGS.map(Grouping::of))
+            .collect();
         let charged = Charged::new(facts, manifest)?;
         let mut ways = charged.groups(facts, &groupings)?;
+        let shown = ways.split_off(WAYS.len().saturating_add(1));
         let layers = ways.remove(0);
         let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
         let layer = |(labels, totals): &(Vec<Label>, Totals)| Some((Layer::of(labels)?, *totals));
-        let transactions = Transactions::new(manifest, &charged.databases(facts, databases));
+        let databases = charged.databases(facts, databases);
+        let transactions = Transactions::new(manifest, &databases);
         Ok(Side {
             name,
+            finding: Answer::of(&sums_of(shown), manifest, &databases),
             counted: charged.counted,
             total: layers.total,
             unit: Unit::of(manifest, &transactions),
@@ -520,6 +529,7 @@ mod tests {
         };
         Side {
             name: name.into(),
+            finding: Answer::default(),
             counted: Counted::All,
             total: totals,
             transactions: Count::new(transactions.unwrap_or(0), transactions.is_some()),

@@ -10,6 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
+use chrono::{DateTime, SecondsFormat};
 use mostrace_bundle::temporary::TempFolder;
 use mostrace_bundle::{Packages, units};
 use mostrace_capture::{
@@ -22,7 +23,7 @@ use signal_hook::low_level::raise;
 
 use super::lock::Lock;
 use crate::segments::Arriving;
-use crate::{say, usage};
+use crate::{say, shell, usage};
 
 /// Android's list of apps.
 const PACKAGES: &str = "/data/system/packages.list";
@@ -67,6 +68,7 @@ impl Start {
         if self.every.as_secs() == 0 || !DAY.is_multiple_of(self.every.as_secs()) {
             usage!("--every: an hour must be whole seconds of which a day is a multiple");
         }
+        refuse_others(&self.folder)?;
         share_heap();
         // What cannot be recorded leaves no folder.
         check(&Options {
@@ -82,6 +84,7 @@ impl Start {
             );
         };
         let before = days.sound_ends(&mut |line| say(&line))?;
+        say(&self.plan());
         // The recording is kept in memory if possible, because writes to the device itself would be recorded.
         let temporary = TempFolder::in_memory()?;
         let output = temporary.path().join("ledger.most");
@@ -108,6 +111,22 @@ impl Start {
             Ok(recorded) => recorded.map(drop).map_err(anyhow::Error::from).and(kept),
             Err(panic) => std::panic::resume_unwind(panic),
         }
+    }
+
+    /// Says what will happen when.
+    fn plan(&self) -> String {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.unwrap_or_default().as_secs();
+        let every = self.every.as_secs();
+        let end = now.saturating_sub(now % every).saturating_add(every);
+        let end = DateTime::from_timestamp(i64::try_from(end).unwrap_or(0), 0).unwrap_or_default();
+        let end = end.to_rfc3339_opts(SecondsFormat::Secs, true);
+        let folder = shell::plain(&self.folder.display().to_string());
+        format!(
+            "{} is watched; the first hour is in {folder} soon after {end}, or when this ends; to look: mostrace ledger show \
+             {folder}; to end: Ctrl-C, or mostrace ledger stop {folder}",
+            self.device.display()
+        )
     }
 
     fn follow<T: Send>(
@@ -184,6 +203,22 @@ impl Start {
             }
         }
         failed.map_or(Ok(()), |why| Err(why).context("hours are lost"))
+    }
+}
+
+/// Refuses a folder in which something else than a ledger is.
+fn refuse_others(folder: &Path) -> anyhow::Result<()> {
+    let is_empty = |folder: &Path| match fs::read_dir(folder) {
+        Ok(names) => names.flatten().all(|name| name.file_name() == "lost+found"),
+        // What cannot be read is refused with the reason when it is opened.
+        Err(_) => true,
+    };
+    match Days::open(folder, super::TRIAL) {
+        Err(ledger::Error::NoLedger(_)) if !is_empty(folder) => bail!(
+            "{}: is no ledger, and has other files: name a new or an empty folder",
+            folder.display()
+        ),
+        _ => Ok(()),
     }
 }
 

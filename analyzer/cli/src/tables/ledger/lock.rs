@@ -5,7 +5,7 @@
 //! is `PID START`, the holder's number and the time at which it started, in ticks since the boot.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 
 use anyhow::{Context, bail};
@@ -49,7 +49,11 @@ impl Lock {
     /// this needs no right to open it.
     pub fn holder(folder: &Path) -> anyhow::Result<Option<u32>> {
         let path = folder.join(LOCK);
-        let meta = fs::symlink_metadata(&path).with_context(|| path.display().to_string())?;
+        let meta = match fs::symlink_metadata(&path) {
+            // A copy of a ledger has none.
+            Err(why) if why.kind() == ErrorKind::NotFound => return Ok(None),
+            meta => meta.with_context(|| path.display().to_string())?,
+        };
         if !meta.is_file() {
             bail!("{}: is not a file that a ledger made", path.display());
         }

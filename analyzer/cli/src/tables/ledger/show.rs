@@ -15,6 +15,7 @@ use mostrace_trace::text::size;
 
 use super::chart;
 use crate::tables::out::OutArgs;
+use crate::tables::wrote;
 use crate::{say, usage};
 
 /// Print what was written, by application, layer, day and more
@@ -78,6 +79,9 @@ impl Show {
         if format == Format::Table {
             say(&summary(&sums));
         }
+        if let Some(path) = self.out.file() {
+            wrote::tell(&path, wrote::opener(&path));
+        }
         Ok(())
     }
 }
@@ -94,7 +98,9 @@ impl Show {
         let summary: Vec<String> = summary(&sums).lines().map(str::to_owned).collect();
         let folder = escape(self.folder.as_os_str().as_encoded_bytes());
         let title = format!("Ledger {folder}, by {}", by.join(", "));
-        Ok(out.page(&ledger(&title, &summary, &sums, &timeline)?)?)
+        out.page(&ledger(&title, &summary, &sums, &timeline)?)?;
+        wrote::tell(path, "open it in a browser");
+        Ok(())
     }
 }
 

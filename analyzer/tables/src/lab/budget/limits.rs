@@ -65,6 +65,9 @@ pub struct Held {
     pub sure: Sure,
     /// The names and bytes of the largest parts, or of those that grew most.
     pub parts: Vec<String>,
+    /// The largest layers and the others, which sum to the bytes written, then the file to which most was written; empty if the
+    /// figure is none of bytes, or has a baseline.
+    pub sum: Vec<(u64, String)>,
 }
 
 /// The baseline from which a limit is computed.
@@ -196,6 +199,10 @@ fn absolute(runs: &Runs, limits: &Limits) -> impl Iterator<Item = Held> {
             from: None,
             sure,
             parts: largest.clone(),
+            sum: match what.starts_with("bytes written") {
+                true => sum_of(runs.typical()),
+                false => Vec::new(),
+            },
         })
     })
 }
@@ -239,6 +246,7 @@ fn against(now: &Runs, baseline: &Baseline) -> Vec<Judgement> {
             }),
             sure: Sure::Exact,
             parts,
+            sum: Vec::new(),
         }))
     };
     let grown = |of: fn(&Measured) -> &Parts| {
@@ -266,6 +274,27 @@ fn nothing(now: &Runs, before: &Runs) -> Option<Judgement> {
     (now.least == 0.0 && before.least > 0.0).then_some(Judgement::Nothing {
         baseline: before.median,
     })
+}
+
+/// Number of layers that are named in a sum.
+const LAYERS: usize = 2;
+
+/// Returns the largest layers and what the others have, then the largest file.
+fn sum_of(run: &Measured) -> Vec<(u64, String)> {
+    let sorted = |parts: &Parts| {
+        let mut all: Vec<_> = parts.iter().map(|(name, &n)| (n, name.clone())).collect();
+        all.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+        all
+    };
+    let mut sum = sorted(&run.layers);
+    sum.truncate(LAYERS);
+    let others = sum
+        .iter()
+        .fold(run.write_bytes, |left, (n, _)| left.saturating_sub(*n));
+    sum.extend((others > 0).then(|| (others, "others".to_owned())));
+    let file = sorted(&run.files).into_iter().next();
+    sum.extend(file.map(|(n, path)| (n, format!("of it to {path}"))));
+    sum
 }
 
 fn named<'a>(parts: impl Iterator<Item = (&'a str, u64)>) -> Vec<String> {

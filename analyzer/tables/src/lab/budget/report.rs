@@ -11,10 +11,16 @@ use super::{From, Held, Judgement, Measured, Runs, Spread, Tolerance};
 use mostrace_trace::answer::size;
 use mostrace_trace::transactions::Sure;
 
-/// Returns a line for each limit.
+/// Returns a line for each limit; below one that is exceeded, what sums to the bytes written.
 #[must_use]
 pub fn text(judgements: &[Judgement]) -> String {
     let line = |j: &Judgement| {
+        if let Judgement::Held(held) = j
+            && !j.is_kept()
+            && let (Some(value), [_, ..]) = (&held.value, &held.sum[..])
+        {
+            return over(held, value);
+        }
         let verdict = match j {
             _ if j.is_kept() => "ok  ",
             Judgement::Held(_) => "OVER",
@@ -23,6 +29,30 @@ pub fn text(judgements: &[Judgement]) -> String {
         format!("{verdict} {}\n", sentence(j))
     };
     judgements.iter().map(line).collect()
+}
+
+/// Describes a limit of bytes that is exceeded.
+fn over(held: &Held, value: &Spread) -> String {
+    let (what, value, most) = (
+        held.what,
+        value_words(held.what, value),
+        amount(held.what, held.most),
+    );
+    let of_bytes = what
+        .strip_prefix("bytes written")
+        .filter(|_| !is_ratio(what));
+    let mut text = match of_bytes {
+        Some(per) => format!("OVER  {value} written{per}, at most {most}"),
+        None => format!("OVER  {what}: {value}, at most {most}"),
+    };
+    if held.sure == Sure::AtLeast {
+        text += MORE;
+    }
+    text.push('\n');
+    for (bytes, name) in &held.sum {
+        text += &format!("{:>14}  {name}\n", size(*bytes as f64));
+    }
+    text
 }
 
 /// Returns a line for each figure of several runs: the median, the smallest and the largest value.
@@ -167,7 +197,7 @@ fn held_sentence(held: &Held, is_kept: bool) -> String {
         most += &reckoned(what, from);
     }
     if held.sure == Sure::AtLeast {
-        most += "; there may be more transactions";
+        most += MORE;
     }
     let Some(value) = held.value else {
         return format!("{what}: the trace does not tell (at most {most})");
@@ -180,10 +210,15 @@ fn held_sentence(held: &Held, is_kept: bool) -> String {
     }
 }
 
+const MORE: &str = "; there may be more transactions";
+
+fn is_ratio(what: &str) -> bool {
+    what.starts_with("bytes written per byte")
+}
+
 /// Formats a figure: bytes with a unit, others as a number.
 fn amount(what: &str, figure: f64) -> String {
-    let is_ratio = what.starts_with("bytes written per byte");
-    match what.starts_with("bytes written") && !is_ratio {
+    match what.starts_with("bytes written") && !is_ratio(what) {
         true => size(figure),
         false => number(figure),
     }
@@ -249,6 +284,7 @@ mod tests {
                 from: None,
                 sure: Sure::Exact,
                 parts: vec!["/<a>&\n::error::x% 7".into()],
+                sum: Vec::new(),
             })
         };
         vec![of(Some(2.0), 2.0), of(Some(2.5), 2.0), of(None, 1.0)]
@@ -264,6 +300,37 @@ mod tests {
         assert!(
             text(&judgements()[1..])
                 .starts_with("OVER device flushes per transaction: 2.50, at most 2: /<a>")
+        );
+    }
+
+    #[test]
+    fn what_is_over_is_a_sum() {
+        let held = |what, sum| {
+            Judgement::Held(Held {
+                what,
+                value: Some(Spread {
+                    runs: 1,
+                    median: 4_500_000.0,
+                    least: 4_500_000.0,
+                    most: 4_500_000.0,
+                }),
+                most: 1_000_000.0,
+                from: None,
+                sure: Sure::Exact,
+                parts: Vec::new(),
+                sum,
+            })
+        };
+        let sum = vec![
+            (3_000_000, "the filesystem's journal".to_owned()),
+            (1_400_000, "data: wal".into()),
+            (100_000, "others".into()),
+            (1_300_000, "of it to /x.db-wal".into()),
+        ];
+        assert_eq!(
+            text(&[held("bytes written", sum)]),
+            "OVER  4.5 MB written, at most 1.0 MB\n        3.0 MB  the filesystem's journal\n        1.4 MB  data: wal\n      \
+             100.0 kB  others\n        1.3 MB  of it to /x.db-wal\n"
         );
     }
 
@@ -286,6 +353,7 @@ mod tests {
                 }),
                 sure: Sure::Exact,
                 parts: Vec::new(),
+                sum: Vec::new(),
             };
             text(&[Judgement::Held(held)])
         };
