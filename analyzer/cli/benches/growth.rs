@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How the time of `mostrace analyze`, `report` and `analyze --tree` grows with the recording: loads of many kinds, each doubled. A load that
-//! is twice as long should take about twice the time; what looks at all that came before takes four times. Much smaller loads outgrow
-//! the processor's caches when they are doubled, and take more than twice the time for that.
+//! How the time of `mostrace analyze`, `report` and `analyze --tree` grows with the recording: loads of many kinds, each doubled four times. A
+//! load that is twice as long should take about twice the time; what looks at all that came before takes four times. A load outgrows
+//! the processor's caches at one of the doublings, and takes more than twice the time for that, so the growth is the mean of all.
 //!
 //! `cargo bench -p mostrace --bench growth [-- REQUESTS [WORD]]`: the number of requests of the smallest, and a word that the load's
 //! name must contain.
@@ -20,10 +20,11 @@ use mostrace_bundle::entry::{CallKind, Jbd2, NONE, Origin, Step};
 use scene::{CREATE, CallOf, DISCARD, HandleOf, JBD2, KWORKER, SQLITE, SYNC, Scene, Thread, WRITE};
 
 /// The requests of the smallest load of each kind.
-const REQUESTS: u64 = 80_000;
-/// The time of a load may grow so much when it is doubled; the rest is disturbance.
+const REQUESTS: u64 = 20_000;
+/// The time of a load may grow so much each time that it is doubled; the rest is disturbance.
 const GROWTH: f64 = 2.3;
-const DOUBLINGS: u32 = 1;
+/// How often each is doubled; the sizes between the first and the last are left out.
+const DOUBLINGS: u32 = 4;
 const RUNS: u32 = 2;
 /// The time from one step to the next, µs.
 const STEP_US: u64 = 10;
@@ -65,12 +66,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut grow = Vec::new();
     for (name, load) in LOADS.iter().filter(|(name, _)| name.contains(&wanted)) {
         for verb in VERBS {
-            let seconds = seconds(*load, requests, verb)?;
-            let growth: Vec<f64> = seconds.windows(2).map(|pair| pair[1] / pair[0]).collect();
+            let [first, last] = seconds(*load, requests, verb)?;
+            let growth = (last / first).powf(1.0 / f64::from(DOUBLINGS));
             let words: Vec<&str> = verb.iter().copied().filter(|word| word.len() > 2).collect();
             let what = format!("{name}, {}", words.join(" "));
-            println!("{what:<60} {} growth {}", list(&seconds), list(&growth));
-            if growth.iter().any(|growth| *growth > GROWTH) {
+            println!("{what:<60} {first:6.2} {last:6.2} growth {growth:5.2}");
+            if growth > GROWTH {
                 grow.push(what);
             }
         }
@@ -81,22 +82,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-fn list(numbers: &[f64]) -> String {
-    let all = numbers.iter().map(|number| format!("{number:6.2}"));
-    all.collect::<Vec<_>>().join(" ")
-}
-
 /// Returns the processor time for a load, and for it doubled, s.
-fn seconds(load: Load, requests: u64, verb: &[&str]) -> Result<Vec<f64>, Box<dyn Error>> {
-    let mut seconds = Vec::new();
-    for doublings in 0..=DOUBLINGS {
+fn seconds(load: Load, requests: u64, verb: &[&str]) -> Result<[f64; 2], Box<dyn Error>> {
+    let mut seconds = [0.0; 2];
+    for (seconds, doublings) in seconds.iter_mut().zip([0, DOUBLINGS]) {
         let folder = tempfile::tempdir()?;
         let mut scene = Scene::new();
         scene.step_us = STEP_US;
         load(&mut scene, requests << doublings);
         let bundle = scene.save(folder.path());
         drop(scene);
-        seconds.push(cost(folder.path(), &bundle, verb)?.cpu());
+        *seconds = cost(folder.path(), &bundle, verb)?.cpu();
         fs::remove_dir_all(bundle)?;
     }
     Ok(seconds)
