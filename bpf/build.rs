@@ -9,8 +9,9 @@ use libbpf_cargo::SkeletonBuilder;
 
 /// The sources of the probes: for entries, block events, causes and operations, each loaded without the others. The probes for
 /// entries and events come in two forms, one of which does without the types of the kernel's own BTF; those for operations also
-/// come in a form without what 5.17 brought. The last source shows whether the kernel runs probes at all times.
-const SOURCES: [(&str, &str, &str); 9] = [
+/// come in a form without what 5.17 brought. The last sources show whether the kernel runs probes at all times, and where its functions
+/// are.
+const SOURCES: [(&str, &str, &str); 10] = [
     ("mostrace.bpf.c", "mostrace.skel.rs", "-DMOSTRACE_TYPED"),
     (
         "mostrace.bpf.c",
@@ -32,6 +33,7 @@ const SOURCES: [(&str, &str, &str); 9] = [
         "-DMOSTRACE_LOOPLESS",
     ),
     ("process1.bpf.c", "process1.skel.rs", "-DMOSTRACE_UNTYPED"),
+    ("addresses.bpf.c", "addresses.skel.rs", "-DMOSTRACE_TYPED"),
 ];
 
 fn main() {

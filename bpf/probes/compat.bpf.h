@@ -6,6 +6,7 @@
 #ifndef MOSTRACE_COMPAT_BPF_H
 #define MOSTRACE_COMPAT_BPF_H
 
+#include "symbols.bpf.h"
 #include "window.bpf.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -99,28 +100,8 @@ struct buffer_head___end_io {
 
 #pragma clang attribute pop
 
-/* Filled in by user space from BTF and /proc/kallsyms; 0 if a symbol does not exist. */
-const volatile struct {
-	__u64 bio_chain_endio;
-	__u64 iomap_dio_bio_end_io;
-	__u64 blkdev_bio_end_io;
-	__u64 blkdev_bio_end_io_simple;
-	__u64 blkdev_bio_end_io_async;
-	__u64 submit_bio_wait_endio;
-	__u64 bio_wait_end_io;
-	__u64 journal_end_buffer_io_sync;
-	__u64 dio_bio_end_io;
-	__u64 dio_bio_end_aio;
-	__u64 f2fs_dio_end_io;
-	__u64 f2fs_dio_end_bio;
-	__u64 clone_endio;
-	__u64 crypt_endio;
-	__u64 blk_crypto_fallback_encrypt_endio;
-	__u64 blk_throtl_dispatch_work_fn;
-	__u64 wb_workfn;
-	__u64 page_offset_base;
-	__u64 vmemmap_base;
-} symbols;
+/* Filled in by user space. */
+const volatile struct addresses symbols;
 
 const volatile __u32 page_shift = 12;
 /* First sector of the traced partition, for kernels whose bio no longer names it (5.10). */

@@ -59,7 +59,7 @@ pub enum Operations {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Display, EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase", parse_err_ty = String, parse_err_fn = unknown::<Entries>)]
 pub enum Entries {
-    /// The first source that works, in the order below.
+    /// The first source that works, in one of the orders below.
     #[default]
     Auto,
     /// The project's own probes.
@@ -73,8 +73,10 @@ pub enum Entries {
 }
 
 impl Entries {
-    /// The sources, in the order in which `auto` tries them.
-    pub const IN_ORDER: [Entries; 3] = [Entries::Bpf, Entries::Kernel, Entries::Tracefs];
+    /// The order in which `auto` tries the sources.
+    pub const PROBES_FIRST: [Entries; 3] = [Entries::Bpf, Entries::Kernel, Entries::Tracefs];
+    /// The order in which `auto` tries them if the probes do not know the kernel's functions, so that they find no file but those of a journal's copies.
+    pub const PROBES_LAST: [Entries; 3] = [Entries::Kernel, Entries::Tracefs, Entries::Bpf];
 }
 
 /// `--causes`: the source of causes.

@@ -7,14 +7,15 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::error::{At, Error};
-use crate::machine::device::Device;
+use crate::machine::device::{self, Device};
 use crate::machine::filesystem;
+use crate::machine::kallsyms;
 use crate::machine::kernel::{self, Symbols};
 use crate::machine::mounts::Mount;
 use crate::machine::queue;
 use crate::machine::tool;
 use crate::record::{self, Options};
-use crate::source::bpf::{Told, process1};
+use crate::source::bpf::{self, Known, Told, process1};
 use crate::source::recorder::{self, KernelPaths};
 use crate::source::tracefs::{BLOCK_EVENTS, check};
 
@@ -88,7 +89,12 @@ pub fn examine(device: Option<&Path>) -> Vec<Check> {
         Check::of_root(
             "kallsyms",
             kallsyms,
-            "direct IO and jbd2's blocks are not recognised live",
+            "the kernel's functions have no names, in stacks and where handles began",
+        ),
+        Check::of_root(
+            "functions",
+            functions,
+            "our probes see no file and no dirtier, but for copies in a journal: the kernel's recorder, then plain tracepoints go first",
         ),
         Check::of_root(
             "source bpf",
@@ -244,7 +250,7 @@ fn disks() -> Result<String, String> {
     let disks = fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let mut without: Vec<_> = disks
         .map(|disk| disk.path())
-        .filter(|disk| !disk.join("mq").is_dir())
+        .filter(|disk| !device::makes_requests(disk))
         .filter(|disk| fs::read_to_string(disk.join("size")).is_ok_and(|size| size.trim() != "0"))
         .filter_map(|disk| Some(disk.file_name()?.to_string_lossy().into_owned()))
         .collect();
@@ -290,7 +296,7 @@ fn causes() -> Result<String, String> {
 /// Returns what `record --stacks` records here.
 fn stacks() -> Result<String, String> {
     let btf = kernel::btf().map_err(|e| e.to_string())?;
-    match (kernel::has_bpf_loop(&btf), Symbols::read().are_hidden()) {
+    match (kernel::has_bpf_loop(&btf), kallsyms::are_hidden()) {
         (false, _) => Err("they come with causes of our own probes".into()),
         (true, false) => Ok("of programs that have frame pointers, and of the kernel".into()),
         (true, true) => {
@@ -353,10 +359,22 @@ fn probes_see_all() -> Result<String, String> {
 }
 
 fn kallsyms() -> Result<String, String> {
-    if Symbols::read().are_hidden() {
-        Err("no addresses in /proc/kallsyms".into())
-    } else {
-        Ok("readable".into())
+    let restricted = kallsyms::restriction();
+    match (kallsyms::are_hidden(), restricted.as_str()) {
+        (true, value) => Err(format!("no addresses (kernel.kptr_restrict is {value})")),
+        (false, "0" | "1") => Ok("readable".into()),
+        (false, value) => Ok(format!(
+            "readable: kernel.kptr_restrict, which is {value}, is lowered for a moment"
+        )),
+    }
+}
+
+/// Returns how the probes recognise the functions that end a bio.
+fn functions() -> Result<String, String> {
+    match bpf::are_known() {
+        Known::Shown => Ok("known from kallsyms".into()),
+        Known::Typed => Ok("known by the kernel's types".into()),
+        Known::Not => Err("not known".into()),
     }
 }
 
@@ -409,17 +427,18 @@ fn tool(name: &'static str, cost: &'static str) -> Check {
 /// Returns the sources of events and of entries that `auto` would choose, judged by the checks.
 pub fn choice(checks: &[Check]) -> (&'static str, &'static str) {
     let ok = |what: &str| checks.iter().any(|c| c.what == what && c.ok == Some(true));
+    let entries = match () {
+        () if ok("BTF") && ok("functions") => "bpf",
+        () if ok("kernel's recorder") => "kernel",
+        () if ok("tracefs") => "tracefs",
+        () if ok("BTF") => "bpf",
+        () => "none",
+    };
     let events = match () {
-        () if ok("source bpf") => "bpf",
+        () if ok("source bpf") && entries == "bpf" => "bpf",
         () if ok("tracefs") => "tracefs",
         () if ok("BTF") => "bpf",
         () if ok("source blktrace") => "blktrace",
-        () => "none",
-    };
-    let entries = match () {
-        () if ok("BTF") => "bpf",
-        () if ok("kernel's recorder") => "kernel",
-        () if ok("tracefs") => "tracefs",
         () => "none",
     };
     (events, entries)
@@ -516,6 +535,13 @@ mod tests {
         assert_eq!(choice(&checks), ("blktrace", "none"));
         checks.push(check("BTF", true));
         assert_eq!(choice(&checks), ("bpf", "bpf"));
+        // Without the functions, others know more.
+        let mut blind = checks.clone();
+        blind.push(check("tracefs", true));
+        assert_eq!(choice(&blind), ("tracefs", "tracefs"));
+        blind.push(check("kernel's recorder", true));
+        assert_eq!(choice(&blind), ("tracefs", "kernel"));
+        checks.push(check("functions", true));
         checks.push(check("tracefs", true));
         assert_eq!(choice(&checks), ("tracefs", "bpf"));
         checks.push(check("source bpf", true));

@@ -240,6 +240,11 @@ pub enum Error {
         "process 1 did not run, so that it is not known whether this kernel's probes see what completes in its time"
     )]
     Process1Idle,
+    /// The probes do not know the kernel's functions.
+    #[error(
+        "the kernel hides its symbols (kernel.kptr_restrict, or no CAP_SYSLOG): which file a bio belongs to is not known, but for copies in a journal"
+    )]
+    FunctionsUnknown,
     /// The kernel refused the probes.
     #[error("BPF probes: {0}")]
     Bpf(String),

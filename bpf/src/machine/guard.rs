@@ -3,10 +3,10 @@
 //!
 //! A shell waits on a pipe from the recorder. The pipe closes when the recorder closes it or ends in any way, including SIGKILL;
 //! then the shell undoes the changes. There is no other way to undo, so this one is used every time. If the shell itself was
-//! killed, another one takes its place when the recorder ends. If both were killed, the next recorder removes the instances of
-//! tracefs that they left (`leftovers`). Steps are retried for ten minutes: an instance cannot be removed as long as the ending
-//! recorder still has its pipes open, and a killed recorder that waits for a busy disk ends only when the disk has answered. The
-//! recorder itself waits only briefly. What no longer exists is left alone.
+//! killed, another one takes its place when the recorder ends. If both were killed, the next recorder undoes what they left
+//! (`leftovers`). Steps are retried for ten minutes: an instance cannot be removed as long as the ending recorder still has its pipes
+//! open, and a killed recorder that waits for a busy disk ends only when the disk has answered. The recorder itself waits only
+//! briefly. What no longer exists is left alone.
 //!
 //! The recorder and the shell (as its standard output) hold the lock of what is undone, so that nobody else gets it before.
 
@@ -43,7 +43,7 @@ done 2>/dev/null
 "#;
 
 /// The time that the recorder waits until everything is undone.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 /// The most shells that are started; whoever kills them all intends it.
 const SHELLS: usize = 3;

@@ -9,6 +9,7 @@ use libbpf_rs::btf::{Btf, BtfType, ReferencesType};
 use mostrace_bundle::manifest;
 
 use crate::error::{At, Error, Result};
+use crate::machine::kallsyms;
 
 /// The file with the kernel's type information.
 pub const VMLINUX_BTF: &str = "/sys/kernel/btf/vmlinux";
@@ -188,7 +189,7 @@ const JUMP: &str = "cfi_jt";
 impl Symbols {
     /// Reads the symbols; there are none if they cannot be read.
     pub fn read() -> Symbols {
-        Symbols(fs::read_to_string("/proc/kallsyms").unwrap_or_default())
+        Symbols(kallsyms::read())
     }
 
     #[cfg(test)]

@@ -1,21 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Removes the instances of tracefs that are left of a killed recorder whose guard was killed too. Each instance has a lock of its
-//! own, which nobody holds then.
+//! Undoes what is left of a killed recorder whose guard was killed too: a lowered setting, and instances of tracefs, each of which has
+//! a lock of its own that nobody holds then.
 
 use std::fs;
 use std::path::Path;
 
+use crate::machine::kallsyms;
 use crate::machine::lock::Lock;
 use crate::machine::mounts::TRACEFS;
 
-/// Removes what is left. Returns what a reader of the recording should know.
-pub(crate) fn sweep() -> Option<String> {
+/// Undoes what is left. Returns what a reader of the recording should know.
+pub(crate) fn sweep() -> Vec<String> {
     let gone = remove_instances(&Path::new(TRACEFS).join("instances"));
-    (gone > 0).then(|| {
+    let removed = (gone > 0).then(|| {
         format!(
             "instances of tracefs that killed recorders had left were removed before this recording: {gone}"
         )
-    })
+    });
+    [kallsyms::put_back(), removed]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// Removes the instances that nobody uses. Returns their number.

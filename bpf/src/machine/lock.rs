@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Locks for what only one recorder at a time may use: the block tracer of a disk's queue, and an instance of tracefs.
+//! Locks for what only one recorder at a time may use: the block tracer of a disk's queue, an instance of tracefs, and a setting of
+//! the kernel's while it is changed.
 //!
 //! A lock is flock(2) on a file in a folder that only root can use, or on an instance's folder. The kernel releases it when the
 //! last process that has it open ends, in whatever way. The file's text names the holder, and counts only while the lock is held.
@@ -10,6 +11,7 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mostrace_bundle::manifest::Device;
 
@@ -17,6 +19,10 @@ use crate::error::{At, Error, Result};
 
 /// The folders of the lock files; the second one is for machines without /run, such as Android.
 const FOLDERS: [&str; 2] = ["/run/mostrace", "/dev/.mostrace"];
+
+/// How often a lock that others hold for moments is tried, and after which time.
+const PATIENCE: u32 = 2500;
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 /// A lock; it is held as long as a clone of it exists.
 #[derive(Clone, Debug)]
@@ -36,17 +42,40 @@ impl Lock {
         Lock::of_file(&path, &what, &holder(device, source))
     }
 
+    /// Returns the file of a lock with this name.
+    ///
+    /// # Errors
+    /// Returns an error if its folder cannot be made.
+    pub fn file_of(name: &str) -> Result<PathBuf> {
+        Ok(folder()?.join(name))
+    }
+
+    /// Locks a file that other recorders lock for moments. Returns the file's text too.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be made, or if another process holds the lock for long.
+    pub fn waited_for(path: &Path) -> Result<(Lock, String)> {
+        let file = open_file(path)?;
+        let mut tries = PATIENCE;
+        while let Err(e) = file.try_lock() {
+            tries -= 1;
+            match e {
+                TryLockError::Error(e) => return Err(e).at(path),
+                TryLockError::WouldBlock if tries == 0 => {
+                    return Err(Error::Busy {
+                        what: path.display().to_string(),
+                        by: "another recorder".into(),
+                    });
+                }
+                TryLockError::WouldBlock => std::thread::sleep(LOOK_AGAIN),
+            }
+        }
+        Ok((Lock::new(file, path), said_by(path)))
+    }
+
     /// Locks a file and writes the holder's name to it. `what` says what is taken if another process holds the lock.
     fn of_file(path: &Path, what: &str, holder: &str) -> Result<Lock> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
-            .open(path)
-            .at(path)?;
+        let file = open_file(path)?;
         match file.try_lock() {
             Ok(()) => {
                 // Written before it is cut, so that whoever is refused meanwhile reads a name.
@@ -99,6 +128,16 @@ impl Lock {
     pub fn for_child(&self) -> Result<Stdio> {
         Ok(self.file.try_clone().at(&self.path)?.into())
     }
+}
+
+/// Opens the file of a lock, which is made if it is not there.
+fn open_file(path: &Path) -> Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    options
+        .mode(0o600)
+        .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
+    options.open(path).at(path)
 }
 
 fn open_folder(path: &Path) -> Result<File> {

@@ -9,6 +9,7 @@ pub(crate) mod filesystem;
 pub(crate) mod first_page;
 pub(crate) mod guard;
 pub(crate) mod health;
+pub(crate) mod kallsyms;
 pub(crate) mod kernel;
 pub(crate) mod leftovers;
 pub(crate) mod lock;

@@ -11,7 +11,7 @@ use crate::machine::device::Device;
 use crate::machine::members;
 use crate::sink::Sink;
 use crate::source::blktrace::{self, Blktrace};
-use crate::source::bpf::{BpfSource, Parts, process1};
+use crate::source::bpf::{self, BpfSource, Known, Parts, process1};
 use crate::source::recorder::Recorder;
 use crate::source::tracefs::{ProcessNames, TracefsEntries, TracefsEvents};
 use crate::source::{Provides, Remark, Source};
@@ -139,10 +139,15 @@ impl Selection<'_, '_> {
         match self.options.entries {
             Entries::None => return Ok(()),
             Entries::Auto => {
+                let (order, blind) = order_of_entries();
                 let start = |entries| self.start_entries_by(entries, with_causes);
-                match first_that_starts("entries", &Entries::IN_ORDER, start) {
+                match first_that_starts("entries", &order, start) {
                     Ok(passed_over) => manifest.passed_over.extend(passed_over),
                     Err(refused) => return Err(Error::NoEntries(refused)),
+                }
+                // If the probes were chosen after all, they were not passed over.
+                if let Some(why) = blind.filter(|_| self.entries.is_some()) {
+                    manifest.passed_over.push(why.to_string());
                 }
             }
             entries => self.start_entries_by(entries, with_causes)?,
@@ -275,6 +280,18 @@ fn first_that_starts<C: Copy + ToString>(
         }
     }
     Err(refused)
+}
+
+/// Returns the order in which the sources of entries are tried, and why the probes are not first.
+fn order_of_entries() -> ([Entries; 3], Option<Refused>) {
+    match bpf::are_known() {
+        Known::Shown | Known::Typed => (Entries::PROBES_FIRST, None),
+        Known::Not => {
+            let (option, name) = ("entries", Entries::Bpf.to_string());
+            let why = Error::FunctionsUnknown;
+            (Entries::PROBES_LAST, Some(Refused { option, name, why }))
+        }
+    }
 }
 
 /// Returns a device number as MAJ:MIN.

@@ -6,6 +6,7 @@ use std::ffi::{OsStr, OsString};
 
 use libbpf_rs::btf::Btf;
 
+use super::addresses::{self, Known};
 use super::calls;
 use super::form::entries::Form;
 use super::object::map_to_open;
@@ -169,49 +170,14 @@ fn fill_constants<'o>(open: &mut impl Form<'o>, device: &Device, btf: &Btf<'_>) 
     Ok(())
 }
 
-/// Fills in the addresses of functions, which no type contains. Returns what the probes cannot tell without them.
+/// Fills in the addresses of functions. Returns what the probes cannot tell without them.
 fn fill_symbols<'o>(open: &mut impl Form<'o>, symbols: &Symbols) -> Result<Vec<String>> {
     let rodata = open.constants()?;
     // One patch series brought both.
     rodata.size_lags = symbols.has("bio_iov_iter_bounce");
-    rodata.blind = symbols.are_hidden();
-    let at = &mut rodata.symbols;
-    symbols.fill(&mut [
-        ("bio_chain_endio", &mut at.bio_chain_endio),
-        ("iomap_dio_bio_end_io", &mut at.iomap_dio_bio_end_io),
-        ("blkdev_bio_end_io", &mut at.blkdev_bio_end_io),
-        ("blkdev_bio_end_io_simple", &mut at.blkdev_bio_end_io_simple),
-        ("blkdev_bio_end_io_async", &mut at.blkdev_bio_end_io_async),
-        ("submit_bio_wait_endio", &mut at.submit_bio_wait_endio),
-        ("bio_wait_end_io", &mut at.bio_wait_end_io),
-        (
-            "journal_end_buffer_io_sync",
-            &mut at.journal_end_buffer_io_sync,
-        ),
-        ("dio_bio_end_io", &mut at.dio_bio_end_io),
-        ("dio_bio_end_aio", &mut at.dio_bio_end_aio),
-        ("f2fs_dio_end_io", &mut at.f2fs_dio_end_io),
-        ("f2fs_dio_end_bio", &mut at.f2fs_dio_end_bio),
-        ("clone_endio", &mut at.clone_endio),
-        ("crypt_endio", &mut at.crypt_endio),
-        (
-            "blk_crypto_fallback_encrypt_endio",
-            &mut at.blk_crypto_fallback_encrypt_endio,
-        ),
-        (
-            "blk_throtl_dispatch_work_fn",
-            &mut at.blk_throtl_dispatch_work_fn,
-        ),
-        ("wb_workfn", &mut at.wb_workfn),
-        ("page_offset_base", &mut at.page_offset_base),
-        ("vmemmap_base", &mut at.vmemmap_base),
-    ]);
-    let hidden = "the kernel hides its symbols (kernel.kptr_restrict): which file a bio belongs to is not known, but for copies in a journal";
-    Ok(rodata
-        .blind
-        .then(|| hidden.to_owned())
-        .into_iter()
-        .collect())
+    rodata.blind = addresses::fill(rodata, symbols) == Known::Not;
+    let hidden = rodata.blind.then(|| Error::FunctionsUnknown.to_string());
+    Ok(hidden.into_iter().collect())
 }
 
 /// Returns true if a program is the right one of its two forms. Programs with a loop exist twice, the second time without bpf_loop

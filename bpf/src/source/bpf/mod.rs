@@ -18,6 +18,7 @@ use crate::machine::wait::Wait;
 use crate::machine::{filesystem, kernel};
 use crate::sink::Sink;
 
+mod addresses;
 mod bio_number;
 mod block_events;
 mod call_shapes;
@@ -47,6 +48,7 @@ mod stacks;
 mod stream;
 mod told;
 
+pub(crate) use addresses::{Known, are_known};
 use block_events::BlockEvents;
 pub(crate) use cause_probes::{Parts, has_fentry};
 use event_probes::Wanted;
