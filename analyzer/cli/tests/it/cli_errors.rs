@@ -782,7 +782,7 @@ fn colours_are_for_terminals() {
     let path = scene::transaction().save(tmp.path());
     let shown = |columns: u32, environment: &str| {
         let line = format!(
-            "stty cols {columns}; {environment} {} analyze {}",
+            "stty rows 24 cols {columns}; {environment} {} analyze {}",
             env!("CARGO_BIN_EXE_mostrace"),
             path.display()
         );
