@@ -19,8 +19,9 @@ use serde_json::{Value, json};
 use crate::source::SourceArgs;
 use crate::usage::usage;
 
-/// Number of owners that are shown.
+/// Number of owners that are shown, and the least share of each.
 const MOST: usize = 8;
+const LEAST: f64 = 0.01;
 /// The width of the longest bar.
 const BAR: f64 = 40.0;
 
@@ -353,7 +354,8 @@ fn parts(parts: &[Part]) -> Vec<String> {
     if parts.is_empty() {
         return vec![String::new(), "Nothing is moved.".into()];
     }
-    let (shown, rest) = parts.split_at(parts.len().min(MOST));
+    let large = parts.iter().take_while(|part| part.share >= LEAST).count();
+    let (shown, rest) = parts.split_at(large.min(MOST));
     let others: f64 = rest.iter().map(|part| part.share).sum();
     let shares: Vec<f64> = shown
         .iter()
@@ -371,6 +373,7 @@ fn parts(parts: &[Part]) -> Vec<String> {
         percents
             .iter()
             .zip(names)
+            .filter(|(percent, _)| **percent > 0)
             .map(|(percent, name)| format!(" {percent:>3} %  {name}")),
     );
     lines
