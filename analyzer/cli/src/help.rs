@@ -11,7 +11,10 @@ const GROUPS: [(&str, &[&str]); 4] = [
         "Measure and record",
         &["measure", "record", "top", "ledger", "phone", "doctor"],
     ),
-    ("Ask a recording", &["analyze", "report", "diff", "query"]),
+    (
+        "Ask a recording",
+        &["analyze", "report", "diff", "query", "flash"],
+    ),
     ("Hold and replay", &["check", "replay"]),
     (
         "Rows, formats, loads",

@@ -8,6 +8,7 @@ mod brief;
 mod doctor;
 #[cfg(all(test, target_os = "linux"))]
 mod examples;
+mod flash;
 mod help;
 mod names;
 mod paint;
@@ -60,6 +61,7 @@ enum Command {
     Phone(phone::Phone),
     #[command(flatten)]
     Tables(Box<tables::Verb>),
+    Flash(Box<flash::Flash>),
     /// Generate the IO to be measured
     #[cfg(target_os = "linux")]
     Workload(workload::Workload),
@@ -88,6 +90,7 @@ impl Command {
             Command::Top(args) => args.run()?,
             Command::Phone(args) => return Ok(ExitCode::from(phone::run(&args)?)),
             Command::Tables(verb) => return verb.run(),
+            Command::Flash(args) => args.run()?,
             #[cfg(target_os = "linux")]
             Command::Workload(args) => workload::run(&args)?,
             Command::Doctor(args) => doctor::run(&args)?,

@@ -18,6 +18,7 @@ pub mod answer;
 pub mod attribute;
 pub mod blktrace;
 pub mod causes;
+pub mod flash;
 pub mod labels;
 pub mod live;
 pub mod origins;

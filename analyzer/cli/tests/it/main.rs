@@ -21,6 +21,7 @@ mod cli_tables;
 mod diff;
 mod exports;
 mod f2fs_16k;
+mod flash;
 mod floors;
 mod intervals;
 mod pages;

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `mostrace flash`: its lines and its JSON, for samples, and what it refuses.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// A small drive, which is quick.
+const SMALL: [&str; 4] = ["--capacity", "512MiB", "--block", "1M"];
+
+fn flash(sample: &str, args: &[&str]) -> Output {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sample-traces");
+    let sample = folder.join(sample).with_extension("most.tar.zst");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mostrace"));
+    command.arg("flash").arg(sample).args(args);
+    command.output().unwrap()
+}
+
+fn json(sample: &str, args: &[&str]) -> Value {
+    let out = flash(sample, &[&SMALL[..], &["--json"], args].concat());
+    assert!(
+        out.status.success(),
+        "{}",
+        String::from_utf8_lossy(&out.stderr)
+    );
+    serde_json::from_slice(&out.stdout).unwrap()
+}
+
+fn number(value: &Value, path: &str) -> f64 {
+    value
+        .pointer(path)
+        .and_then(Value::as_f64)
+        .unwrap_or_else(|| panic!("{path}"))
+}
+
+#[test]
+fn the_first_line_says_that_it_is_a_model() {
+    let out = flash("delete", &SMALL);
+    let text = String::from_utf8(out.stdout).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(
+        lines[0]
+            .starts_with("A model, not measured: 536.9 MB, 80 % full, spare 7 %, blocks of 1 MiB"),
+        "{text}"
+    );
+    assert!(
+        lines[1]
+            .starts_with("Per transaction: 108 B stored → 58.6 kB at the device (543 × stored) → "),
+        "{text}"
+    );
+    assert!(
+        lines[..2].iter().all(|line| line.chars().count() <= 120),
+        "{text}"
+    );
+    let moved = lines
+        .iter()
+        .filter_map(|line| line.split_once(" %  ")?.0.trim().parse::<u64>().ok());
+    assert_eq!(moved.sum::<u64>(), 100, "{text}");
+}
+
+#[test]
+fn shares_and_ratios_sum_up() {
+    for sample in ["delete", "wal", "f2fs-delete", "fat32-delete"] {
+        let value = json(sample, &["--fill", "95%"]);
+        let parts = value["model"]["parts"].as_array().unwrap();
+        let sum = |key: &str| {
+            parts
+                .iter()
+                .map(|part| part[key].as_f64().unwrap())
+                .sum::<f64>()
+        };
+        let of = |key: &str| number(&value, &format!("/model/at/{key}"));
+        if !parts.is_empty() {
+            assert!((sum("share") - 1.0).abs() < 1e-6, "{sample}");
+        }
+        assert!((sum("moved") - of("moved")).abs() < 1e-6, "{sample}");
+        let rounded = number(&value, "/model/rounded");
+        assert!(
+            (rounded + of("moved") + of("padded") - of("ratio")).abs() < 1e-6,
+            "{sample}"
+        );
+        assert!(rounded >= 1.0);
+        // Clusters of 512 bytes are written in units of 4 KiB.
+        assert_eq!(
+            rounded > 1.5,
+            sample == "fat32-delete",
+            "{sample}: {rounded}"
+        );
+    }
+}
+
+#[test]
+fn without_discards_it_is_no_less() {
+    let of = |discard: &str| {
+        number(
+            &json("f2fs-wal", &["--discard", discard]),
+            "/model/at/ratio",
+        )
+    };
+    let (none, recorded, always) = (of("none"), of("as-recorded"), of("always"));
+    assert!(
+        none > recorded * 0.99 && recorded > always * 0.99,
+        "{none} {recorded} {always}"
+    );
+}
+
+#[test]
+fn what_cannot_be_is_refused_in_one_line() {
+    for (args, says) in [
+        (
+            &["--capacity", "9000TB"][..],
+            "--capacity 9000000000000000: at least",
+        ),
+        (&["--unit", "3K"], "--unit 3072: a power of two"),
+        (&["--page", "6K"], "--page 6144: a multiple of --unit, 4096"),
+        (
+            &["--block", "4097"],
+            "--block 4097: a multiple of --page, 4096",
+        ),
+        (&["--fill", "101%"], "--fill: from 0% to 100%"),
+        (&["--spare", "0%"], "--spare: from 0.1% to 400%"),
+        (&["--streams", "17"], "--streams: from 1 to 16"),
+        (&["--capacity", "16MB"], "take a larger --capacity"),
+        (
+            &["--capacity", "20MB", "--block", "64K"],
+            "have no place in 20000000",
+        ),
+    ] {
+        let out = flash("delete", args);
+        let stderr = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(out.status.code(), Some(2), "{args:?}: {stderr}");
+        assert!(
+            stderr.contains(says) && stderr.lines().count() == 1,
+            "{args:?}: {stderr}"
+        );
+        assert!(out.stdout.is_empty());
+    }
+}

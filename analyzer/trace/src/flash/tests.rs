@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The model of small loads, and of samples.
+
+use std::path::Path;
+
+use super::*;
+use crate::reading::{self, Options};
+use crate::recording::Recording;
+
+/// A drive of 64 MiB with blocks of 256 KiB.
+fn drive() -> Drive {
+    Drive {
+        capacity: 64 << 20,
+        spare: 0.07,
+        page: 4096,
+        block: 256 << 10,
+        unit: 4096,
+        collector: Collector::Greedy,
+        streams: 1,
+        fill: 0.9,
+        discards: Discards::AsRecorded,
+        fstrim_every: None,
+    }
+}
+
+/// A file of 64 units that is written again and again, and 960 units each of which is written, discarded and left.
+fn load() -> Load {
+    let mut acts = Vec::new();
+    for nth in 0..960 {
+        // Units far from each other follow one another, so that blocks have units of all ages.
+        let first = 64 + nth * 487 % 960;
+        acts.push(Act::Write {
+            first: nth * 5 % 64,
+            count: 1,
+            owner: 1,
+        });
+        acts.push(Act::Write {
+            first,
+            count: 1,
+            owner: 2,
+        });
+        acts.push(Act::Flush);
+        if nth >= 480 {
+            let first = 64 + (nth - 480) * 487 % 960;
+            acts.push(Act::Discard { first, count: 1 });
+        }
+    }
+    let owner = |program: &str| Owner {
+        program: program.into(),
+        ..Owner::default()
+    };
+    Load {
+        acts,
+        units: 1024,
+        writes: 1920,
+        discards: 480,
+        bytes: 1920 * 4096,
+        duration_ns: 10_000_000_000,
+        owners: vec![owner("hot"), owner("cold")],
+        free: vec![64..544],
+    }
+}
+
+fn model(drive: &Drive) -> Model {
+    Model::of(drive, &load(), Some(8 << 20)).unwrap()
+}
+
+#[test]
+fn parts_sum_to_the_whole() {
+    let model = model(&drive());
+    assert_eq!(
+        (model.copies, model.own_share, model.rounded),
+        (8, 0.5, 1.0)
+    );
+    let shares: f64 = model.parts.iter().map(|part| part.share).sum();
+    let moved: f64 = model.parts.iter().map(|part| part.moved).sum();
+    assert!((shares - 1.0).abs() < 1e-9 && (moved - model.at.moved).abs() < 1e-9);
+    assert!((1.0 + model.at.moved + model.at.padded - model.at.ratio).abs() < 1e-9);
+    assert!(model.parts.iter().any(|part| part.owner.layer == BEFORE));
+    assert!(
+        model.at.is_steady
+            && model.at.least <= model.at.ratio
+            && model.at.ratio <= model.at.greatest
+    );
+    let again = Model::of(&drive(), &load(), Some(8 << 20)).unwrap();
+    assert_eq!(model, again);
+}
+
+#[test]
+fn a_full_drive_costs_more_and_trim_saves() {
+    let model = model(&drive());
+    let rises = model
+        .curve
+        .windows(2)
+        .all(|two| two[1].ratio > two[0].ratio * 0.99);
+    assert!(rises, "{:#?}", model.curve);
+    // New, full to the level, full of what was deleted, after fstrim.
+    assert_eq!(model.new, 1.0);
+    assert!(model.new < model.at.ratio && model.at.ratio < model.full.ratio);
+    assert!(model.after_fstrim.ratio < model.full.ratio);
+    let with = |discards| {
+        let drive = Drive {
+            discards,
+            ..drive()
+        };
+        Model::of(&drive, &load(), Some(8 << 20)).unwrap().at.ratio
+    };
+    let (none, recorded, always) = (with(Discards::None), model.at.ratio, with(Discards::Always));
+    println!("discards: none {none:.3}, recorded {recorded:.3}, always {always:.3}");
+    assert!(none > recorded * 1.01 && always < recorded * 1.01);
+}
+
+#[test]
+fn discards_now_and_then_make_a_saw() {
+    let every = Some(Duration::from_secs(1000));
+    let model = model(&Drive {
+        discards: Discards::None,
+        fstrim_every: every,
+        ..drive()
+    });
+    let saw = model.saw.unwrap();
+    assert!(saw.units > 0 && saw.after < saw.before * 0.98, "{saw:?}");
+}
+
+#[test]
+fn a_flush_costs_the_rest_of_a_page_if_there_is_one() {
+    let four = model(&Drive {
+        page: 16384,
+        ..drive()
+    });
+    let one = model(&drive());
+    assert_eq!(one.at.padded, 0.0);
+    // Two units are written between flushes, into pages of four.
+    assert!((0.5..1.2).contains(&four.at.padded), "{:?}", four.at);
+}
+
+#[test]
+fn impossible_drives_are_refused_in_a_line() {
+    let said = |drive: Drive| Model::of(&drive, &load(), None).unwrap_err();
+    let all = [
+        said(Drive {
+            capacity: 1 << 50,
+            ..drive()
+        }),
+        said(Drive {
+            capacity: 100,
+            ..drive()
+        }),
+        said(Drive {
+            capacity: 2 << 20,
+            ..drive()
+        }),
+        said(Drive {
+            unit: 5000,
+            ..drive()
+        }),
+        said(Drive {
+            page: 6000,
+            ..drive()
+        }),
+        said(Drive {
+            block: 0,
+            ..drive()
+        }),
+        said(Drive {
+            block: 1 << 40,
+            ..drive()
+        }),
+        said(Drive {
+            fill: 1.01,
+            ..drive()
+        }),
+        said(Drive {
+            fill: f64::NAN,
+            ..drive()
+        }),
+        said(Drive {
+            spare: 0.0,
+            ..drive()
+        }),
+        said(Drive {
+            streams: 0,
+            ..drive()
+        }),
+        said(Drive {
+            block: 32 << 20,
+            ..drive()
+        }),
+    ];
+    for line in &all {
+        println!("{line}");
+        assert!(!line.is_empty() && !line.contains('\n'));
+    }
+    let nothing = Model::of(&drive(), &Load::default(), None).unwrap_err();
+    assert_eq!(nothing, "nothing was written");
+}
+
+#[test]
+fn a_sample_is_moved_on_the_account_of_who_wrote_it() {
+    let sample =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sample-traces/delete.most.tar.zst");
+    let recordings = Recording::open_all(&[sample], false).unwrap();
+    let options = Options {
+        causes: Some(crate::causes::Sharing::default()),
+        ..Options::default()
+    };
+    let mut taking = Taking::new(4096);
+    let reading = reading::read(recordings, &options, &|_| {}, &mut taking).unwrap();
+    let free = free(&reading.recordings[0]).unwrap().unwrap();
+    let load = taking.load(&reading.origins, "ext4", &free);
+    let written: u64 = load
+        .acts
+        .iter()
+        .map(|act| match act {
+            Act::Write { count, .. } => u64::from(*count),
+            _ => 0,
+        })
+        .sum();
+    assert_eq!((written, written * 4096), (load.writes, load.bytes));
+    assert!(!load.free.is_empty() && load.acts.contains(&Act::Flush));
+    let drive = Drive {
+        capacity: 256 << 20,
+        block: 4 << 20,
+        ..drive()
+    };
+    let recorded = reading.manifest.as_ref().map(|m| m.device.sectors * 512);
+    let model = Model::of(&drive, &load, recorded).unwrap();
+    let layer = |name: &str| -> f64 {
+        let parts = model.parts.iter().filter(|part| part.owner.layer == name);
+        parts.map(|part| part.share).sum()
+    };
+    println!("{:?} {:#?}", model.at, model.parts);
+    assert!(layer("ext4's journal") + layer("ext4's metadata") > layer(BEFORE));
+    assert!(
+        model
+            .parts
+            .iter()
+            .all(|part| part.owner.layer == BEFORE || part.owner.program == "mostrace")
+    );
+}
