@@ -12,7 +12,7 @@ const LAPS: usize = 4;
 const STEADY: f64 = 0.02;
 /// After so many laps, of at least so many units in all, it is taken as it is.
 const MOST_LAPS: usize = 40;
-const MOST_UNITS: u64 = 1 << 25;
+const MOST_UNITS: u64 = 1 << 23;
 
 /// What a device did in its last laps.
 #[derive(Clone, Debug, Default, PartialEq)]
