@@ -365,7 +365,7 @@ fn parts(parts: &[Part]) -> Vec<String> {
     let percents = rounded(&shares);
     let names: Vec<String> = shown
         .iter()
-        .map(|part| name(part))
+        .map(name)
         .chain(rest.first().map(|_| "others".into()))
         .collect();
     let mut lines = vec![String::new(), " moved  layer: program → file".into()];

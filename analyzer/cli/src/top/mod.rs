@@ -176,14 +176,13 @@ impl Top {
         thread::scope(|scope| {
             let arriving = Arriving::new(output, self.output.is_some(), recorder, LOOK);
             let (by, mut names) = (self.by, cgroup::Names::new(Path::new("/")));
-            let mut tell = move |mut view: View| {
+            let tell = move |mut view: View| {
                 if by == By::Cgroup {
                     view.processes = names.name(&view.cgroups);
                 }
                 drop(views.send(view));
             };
-            let follower =
-                scope.spawn(move || follow(arriving, &mut Views::new(|view| tell(view))));
+            let follower = scope.spawn(move || follow(arriving, &mut Views::new(tell)));
             let last = show.run(&shown);
             // Dropping it restores the terminal.
             drop(show);

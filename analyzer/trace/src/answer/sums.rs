@@ -228,8 +228,10 @@ impl<K: Eq + Hash> Grouped<K> {
     fn add(&mut self, key: K, op: Op, bytes: u64) {
         let at = OPS.iter().position(|one| *one == op);
         let sums = self.0.entry(key).or_default();
-        let sum = &mut sums[at.unwrap_or(OPS.len() - 1)];
-        sum.tally(bytes);
+        // OPS has every operation.
+        if let Some(sum) = at.and_then(|at| sums.get_mut(at)) {
+            sum.tally(bytes);
+        }
     }
 
     /// Returns the groups with the words of their keys; those beyond the first `top` are one. Only those that are shown get labels of
