@@ -57,7 +57,7 @@ fn load() -> Load {
         bytes: 1920 * 4096,
         duration_ns: 10_000_000_000,
         owners: vec![owner("hot"), owner("cold")],
-        free: vec![64..544],
+        free: std::iter::once(64..544).collect(),
     }
 }
 
