@@ -9,10 +9,12 @@
 #include <linux/fs.h>
 #include <linux/magic.h>
 #include <linux/ptrace.h>
+#include <linux/sched/task_stack.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
 #include <asm/syscall.h>
 #include "call.h"
+#include "compat.h"
 #include "filesystems.h"
 #include "head.h"
 #include "ring.h"
@@ -157,7 +159,7 @@ void mostrace_call_begun(struct pt_regs *regs, long number)
 
 	if (!is_recorded(how))
 		return;
-	syscall_get_arguments(current, regs, args);
+	mostrace_syscall_arguments(regs, args);
 	if (!(how & MOSTRACE_SYSCALL_PATH)) {
 		file = traced_file(args[0]);
 		if (!file)
@@ -181,7 +183,7 @@ static u64 position_before(const struct mostrace_call *call, struct pt_regs *reg
 	unsigned long args[6];
 	struct file *file;
 
-	syscall_get_arguments(current, regs, args);
+	mostrace_syscall_arguments(regs, args);
 	file = traced_file(args[0]);
 	if (!file)
 		return MOSTRACE_NONE;
@@ -199,7 +201,7 @@ static void tell_written(struct mostrace_thread *thread, struct pt_regs *regs, l
 	if (call->offset == MOSTRACE_NONE)
 		call->offset = position_before(call, regs, bytes);
 	if (thread->buffer && bytes >= sizeof(call->first_bytes) && bytes <= SHORT_WRITE &&
-	    !copy_from_user_nofault(call->first_bytes, thread->buffer, sizeof(call->first_bytes)))
+	    !mostrace_copy_from_user(call->first_bytes, thread->buffer, sizeof(call->first_bytes)))
 		call->head.flags |= MOSTRACE_CALL_FIRST;
 }
 

@@ -24,6 +24,7 @@ typedef unsigned long long ext4_fsblk_t;
 #include <trace/events/syscalls.h>
 #include "call.h"
 #include "causes.h"
+#include "compat.h"
 #include "filesystems.h"
 #include "handle.h"
 #include "thread.h"
@@ -57,8 +58,15 @@ static void on_start_inode(void *data, struct inode *inode, int blocks, int rsv_
 	mostrace_handle_prepared(inode->i_sb->s_dev, inode, ip);
 }
 #else
-static void on_start(void *data, struct super_block *sb, int blocks, int rsv_blocks,
-		     int revoke_creds, unsigned long ip)
+static void __maybe_unused on_start(void *data, struct super_block *sb, int blocks, int rsv_blocks,
+				    int revoke_creds, unsigned long ip)
+{
+	mostrace_handle_prepared(sb->s_dev, NULL, ip);
+}
+
+/* 5.5 (83448bdfb597): the credits for revoked blocks were added. */
+static void __maybe_unused on_start_plain(void *data, struct super_block *sb, int blocks,
+					  int rsv_blocks, unsigned long ip)
 {
 	mostrace_handle_prepared(sb->s_dev, NULL, ip);
 }
@@ -184,7 +192,8 @@ static_assert(TAKES(ext4_sync_file_enter, struct file *, int));
 static_assert(TAKES(ext4_journal_start_sb, struct super_block *, int, int, int, int, unsigned long));
 static_assert(TAKES(ext4_journal_start_inode, struct inode *, int, int, int, int, unsigned long));
 #else
-static_assert(TAKES(ext4_journal_start, struct super_block *, int, int, int, unsigned long));
+#define START_PLAIN	TAKES(ext4_journal_start, struct super_block *, int, int, unsigned long)
+static_assert(START_PLAIN || TAKES(ext4_journal_start, struct super_block *, int, int, int, unsigned long));
 #endif
 
 static struct probe {
@@ -201,7 +210,7 @@ static struct probe {
 	{ "ext4_journal_start_sb", on_start_sb },
 	{ "ext4_journal_start_inode", on_start_inode },
 #else
-	{ "ext4_journal_start", on_start },
+	{ "ext4_journal_start", __builtin_choose_expr(START_PLAIN, on_start_plain, on_start) },
 #endif
 	{ "ext4_mark_inode_dirty", on_mark_inode_dirty },
 	{ "ext4_unlink_enter", on_unlink },
@@ -260,12 +269,12 @@ static void find_in_modules(void)
 }
 #endif
 
-#if defined(CONFIG_KPROBES) && defined(CONFIG_HAVE_FUNCTION_ARG_ACCESS_API)
+#if defined(CONFIG_KPROBES) && defined(mostrace_argument)
 /* (handle, bh): a buffer that is modified already has its journal_head. */
 static int before_modify(struct kprobe *probe, struct pt_regs *regs)
 {
-	handle_t *handle = (handle_t *)regs_get_kernel_argument(regs, 0);
-	struct buffer_head *bh = (struct buffer_head *)regs_get_kernel_argument(regs, 1);
+	handle_t *handle = (handle_t *)mostrace_argument(regs, 0);
+	struct buffer_head *bh = (struct buffer_head *)mostrace_argument(regs, 1);
 
 	if (buffer_jbd(bh) && !bh2jh(bh)->b_modified)
 		mostrace_handle_modifies(handle, bh2jh(bh));

@@ -1,23 +1,104 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Everything that differs between kernels from 5.10 to 7.2, except for the arguments of the
- * tracepoints, which probe.c lets the compiler find out. Kbuild greps the headers and defines the
+ * Everything that differs between kernels from 4.14 to 7.2, except for the arguments of the
+ * tracepoints, which probe.c and causes.c let the compiler find out. Kbuild greps the headers and defines the
  * MOSTRACE_ switches.
  */
 #ifndef MOSTRACE_COMPAT_H
 #define MOSTRACE_COMPAT_H
 
 #include <linux/blkdev.h>
+#include <linux/build_bug.h>
 #include <linux/buffer_head.h>
 #include <linux/dcache.h>
 #include <linux/err.h>
 #include <linux/fs.h>
 #include <linux/highmem.h>
 #include <linux/mm.h>
+#include <linux/ptrace.h>
+#include <linux/sched.h>
+#include <linux/tracepoint.h>
+#include <linux/types.h>
 #include <linux/uaccess.h>
+#include <asm/syscall.h>
 
 #ifndef MOSTRACE_BI_BDEV
 #include <linux/genhd.h>
+#endif
+
+/* 5.1 (6bab69c65013) */
+#ifndef static_assert
+#define static_assert(expr)	_Static_assert(expr, #expr)
+#endif
+
+/* 5.12 (3bfe6106693b): before, no task of a process worked for io_uring. */
+#ifndef PF_IO_WORKER
+#define PF_IO_WORKER 0
+#endif
+
+/* 4.16 (8ced390c2b18) */
+#ifndef MOSTRACE_POLL_T
+typedef unsigned int __poll_t;
+#endif
+
+/* 4.20 (9c0be3f6b5d7): a module may have offsets instead of pointers. */
+#ifndef MOSTRACE_TRACEPOINT_PTR
+#define tracepoint_ptr_deref(at) (*(at))
+#endif
+
+/* 5.8 (fe557319aa06): probe_kernel_read() was renamed. */
+#ifndef MOSTRACE_KERNEL_NOFAULT
+#define copy_from_kernel_nofault(to, from, size) probe_kernel_read(to, from, size)
+#endif
+
+/*
+ * Copies from the memory of the current task; -EFAULT if it would have to sleep. 5.5
+ * (3d7081822f7f): probe_user_read() was added; 5.8 (c0ee37e85e0e): it was renamed.
+ */
+static inline long mostrace_copy_from_user(void *to, const void __user *from, size_t size)
+{
+#if defined(MOSTRACE_USER_NOFAULT)
+	return copy_from_user_nofault(to, from, size);
+#elif defined(MOSTRACE_PROBE_USER_READ)
+	return probe_user_read(to, from, size);
+#else
+	long left = size;
+
+	/* 5.0 (96d4f267e40f): access_ok() lost its first argument. */
+#ifdef VERIFY_READ
+	if (!access_ok(VERIFY_READ, from, size))
+		return -EFAULT;
+#else
+	if (!access_ok(from, size))
+		return -EFAULT;
+#endif
+	pagefault_disable();
+	left = __copy_from_user_inatomic(to, from, size);
+	pagefault_enable();
+	return left ? -EFAULT : 0;
+#endif
+}
+
+/* Stores the six arguments of a system call. Up to 5.0 (b35f549df1d7) they were a range. */
+static inline void mostrace_syscall_arguments(struct pt_regs *regs, unsigned long *args)
+{
+#ifdef MOSTRACE_SYSCALL_RANGE
+	syscall_get_arguments(current, regs, 0, 6, args);
+#else
+	syscall_get_arguments(current, regs, args);
+#endif
+}
+
+/*
+ * Returns an argument of the kernel's function that a kprobe has stopped at, one of the first two.
+ * regs_get_kernel_argument() came to x86 with 4.20 and to arm64 with 5.5.
+ */
+#if defined(CONFIG_HAVE_FUNCTION_ARG_ACCESS_API)
+#define mostrace_argument(regs, n) regs_get_kernel_argument(regs, n)
+#elif defined(CONFIG_ARM64)
+#define mostrace_argument(regs, n) ((regs)->regs[n])
+#elif defined(CONFIG_X86_64)
+#define mostrace_argument(regs, n) ((n) ? (regs)->si : (regs)->di)
 #endif
 
 /* Reads a structure of other code, whose address may be anything; false if it cannot be read. */
@@ -39,10 +120,17 @@ static inline struct gendisk *mostrace_bio_disk(const struct bio *bio)
 #endif
 }
 
-/* Returns true for a device that takes bios and makes no requests from them: zram, dm. */
+/*
+ * Returns true for a device that takes bios and makes no requests from them: zram, dm. 5.0
+ * (344e9ffcbd18): before, some queues of requests were not blk-mq's.
+ */
 static inline bool mostrace_is_bio_based(const struct gendisk *disk)
 {
+#ifdef MOSTRACE_QUEUE_IS_MQ
 	return disk && !queue_is_mq(disk->queue);
+#else
+	return disk && !queue_is_rq_based(disk->queue);
+#endif
 }
 
 /* Returns the number of the partition or disk; 0 if the bio does not have it. */
@@ -204,6 +292,16 @@ static inline struct dentry *mostrace_alias(struct inode *inode)
 	return hlist_entry(first, struct dentry, d_u.d_alias);
 #else
 	return hlist_entry(first, struct dentry, d_alias);
+#endif
+}
+
+/* Returns the counter of the changes to a dentry. 5.9 (26475371976c): it got a type of its own. */
+static inline seqcount_t *mostrace_d_seq(struct dentry *dentry)
+{
+#ifdef MOSTRACE_D_SEQ_SPINLOCK
+	return &dentry->d_seq.seqcount;
+#else
+	return &dentry->d_seq;
 #endif
 }
 

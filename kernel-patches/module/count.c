@@ -2,6 +2,7 @@
 /* Counters of the current or last recording, shown in sysfs next to the device. */
 #include <linux/cpumask.h>
 #include <linux/device.h>
+#include <linux/kernel.h>
 #include <linux/percpu.h>
 #include <linux/string.h>
 #include "count.h"
@@ -35,7 +36,7 @@ static u64 counted(enum mostrace_count what)
 	static ssize_t _name##_show(struct device *dev, struct device_attribute *attr,	\
 				    char *to)						\
 	{										\
-		return sysfs_emit(to, "%llu\n", counted(_what));			\
+		return scnprintf(to, PAGE_SIZE, "%llu\n", counted(_what));		\
 	}										\
 	static DEVICE_ATTR_RO(_name)
 

@@ -6,9 +6,9 @@
 #include <linux/build_bug.h>
 #include <linux/capability.h>
 #include <linux/fs.h>
+#include <linux/kernel.h>
 #include <linux/ktime.h>
 #include <linux/log2.h>
-#include <linux/minmax.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
@@ -18,8 +18,10 @@
 #include <linux/uaccess.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
+#include <uapi/linux/eventpoll.h>
 #include "causes.h"
 #include "claim.h"
+#include "compat.h"
 #include "count.h"
 #include "dirtier.h"
 #include "endio.h"

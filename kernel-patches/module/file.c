@@ -71,7 +71,7 @@ static void copy_parent(struct dentry *dentry, union file_record *r)
  */
 static void name_file(union file_record *r, struct inode *inode, struct dentry *dentry)
 {
-	seqcount_t *seq = &dentry->d_seq.seqcount;
+	seqcount_t *seq = mostrace_d_seq(dentry);
 	unsigned int begin;
 	int i;
 

@@ -101,7 +101,14 @@ static void on_start_folio(void *data, struct folio *folio, struct address_space
 #endif
 
 /* Called only for bios that did not complete through a request. */
-static void on_bio_complete(void *data, struct request_queue *q, struct bio *bio)
+static void __maybe_unused on_bio_complete(void *data, struct request_queue *q, struct bio *bio)
+{
+	mostrace_bio_completed(bio);
+}
+
+/* 5.8 (d24de76af836): the error was removed. */
+static void __maybe_unused on_bio_complete_error(void *data, struct request_queue *q,
+						 struct bio *bio, int error)
 {
 	mostrace_bio_completed(bio);
 }
@@ -113,13 +120,14 @@ static void on_bio_complete(void *data, struct request_queue *q, struct bio *bio
 #define BIO_REMAP_Q	TAKES(block_bio_remap, struct request_queue *, struct bio *, dev_t,	\
 			      sector_t)
 
+#define COMPLETE_ERROR	TAKES(block_bio_complete, struct request_queue *, struct bio *, int)
 #define DROP_PAGE	TAKES(mm_filemap_delete_from_page_cache, struct page *)
 
 static_assert(BIO_QUEUE_Q || TAKES(block_bio_queue, struct bio *));
 static_assert(SPLIT_Q || TAKES(block_split, struct bio *, unsigned int));
 static_assert(BIO_REMAP_Q || TAKES(block_bio_remap, struct bio *, dev_t, sector_t));
 static_assert(DROP_PAGE || TAKES(mm_filemap_delete_from_page_cache, struct folio *));
-static_assert(TAKES(block_bio_complete, struct request_queue *, struct bio *));
+static_assert(COMPLETE_ERROR || TAKES(block_bio_complete, struct request_queue *, struct bio *));
 static_assert(TAKES(block_dirty_buffer, struct buffer_head *));
 #ifdef MOSTRACE_DIRTY_FOLIO
 static_assert(TAKES(writeback_dirty_folio, struct folio *, struct address_space *));
@@ -137,7 +145,8 @@ static struct probe {
 	  __builtin_choose_expr(BIO_QUEUE_Q, on_bio_queue_q, on_bio_queue) },
 	{ "block_split", __builtin_choose_expr(SPLIT_Q, on_split_q, on_split) },
 	{ "block_bio_remap", __builtin_choose_expr(BIO_REMAP_Q, on_bio_remap_q, on_bio_remap) },
-	{ "block_bio_complete", on_bio_complete },
+	{ "block_bio_complete",
+	  __builtin_choose_expr(COMPLETE_ERROR, on_bio_complete_error, on_bio_complete) },
 	{ "iomap_dio_submit_bio", on_bio_file, .optional = true },
 	{ "block_dirty_buffer", on_dirty_buffer, .optional = true },
 	{ "mm_filemap_delete_from_page_cache",

@@ -7,7 +7,7 @@
 #include <linux/cpumask.h>
 #include <linux/irq_work.h>
 #include <linux/irqflags.h>
-#include <linux/minmax.h>
+#include <linux/kernel.h>
 #include <linux/percpu.h>
 #include <linux/smp.h>
 #include <linux/string.h>

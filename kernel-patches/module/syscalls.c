@@ -39,9 +39,13 @@ static const u16 syscalls[] = {
 	[__NR_symlinkat] = MOSTRACE_CALL_LINK | PATH,
 	[__NR_mknodat] = MOSTRACE_CALL_LINK | PATH,
 	[__NR_openat] = MOSTRACE_CALL_OPEN | INSIDE,
+#ifdef __NR_openat2
 	[__NR_openat2] = MOSTRACE_CALL_OPEN | INSIDE,
+#endif
 	[__NR_close] = MOSTRACE_CALL_CLOSE | INSIDE,
+#ifdef __NR_close_range
 	[__NR_close_range] = MOSTRACE_CALL_CLOSE | INSIDE,
+#endif
 	[__NR_setxattr] = MOSTRACE_CALL_XATTR | INSIDE,
 	[__NR_lsetxattr] = MOSTRACE_CALL_XATTR | INSIDE,
 	[__NR_fsetxattr] = MOSTRACE_CALL_XATTR | INSIDE,
@@ -56,14 +60,18 @@ static const u16 syscalls[] = {
 	[__NR_getdents64] = MOSTRACE_CALL_READ | INSIDE,
 	[__NR_readlinkat] = MOSTRACE_CALL_READ | INSIDE,
 	[__NR_execve] = MOSTRACE_CALL_READ | INSIDE,
+#ifdef __NR_io_uring_enter
 	[__NR_io_uring_enter] = MOSTRACE_CALL_URING | INSIDE,
+#endif
 	[__NR_fchmod] = MOSTRACE_CALL_ATTR | INSIDE,
 	[__NR_fchmodat] = MOSTRACE_CALL_ATTR | INSIDE,
 	[__NR_fchown] = MOSTRACE_CALL_ATTR | INSIDE,
 	[__NR_fchownat] = MOSTRACE_CALL_ATTR | INSIDE,
 	[__NR_utimensat] = MOSTRACE_CALL_ATTR | INSIDE,
 	[__NR_mount] = MOSTRACE_CALL_MOUNT | INSIDE,
+#ifdef __NR_fsconfig
 	[__NR_fsconfig] = MOSTRACE_CALL_MOUNT | INSIDE,
+#endif
 	[__NR_umount2] = MOSTRACE_CALL_UMOUNT | INSIDE,
 	[__NR_sendfile] = MOSTRACE_CALL_SPLICE | INSIDE,
 	[__NR_splice] = MOSTRACE_CALL_SPLICE | INSIDE,

@@ -7,7 +7,7 @@ fresh_f2fs 128
 named() {
 	step "record $1"
 	mostrace record -d "$loop" -o "$1.most" --source tracefs --entries tracefs --sync -- \
-		mostrace workload sqlite --transactions 50 --overwrite "$mnt/app.db" 2>rec.err || fail "$(cat rec.err)"
+		mostrace workload sqlite --transactions 50 --overwrite "$mnt/app.db" >rec.log 2>rec.err || fail "$(cat rec.err)"
 	mostrace query "$1.most" "SELECT ROUND(100.0 * SUM(CASE WHEN path IS NOT NULL THEN bytes ELSE 0 END) / SUM(bytes)) \
 		FROM events WHERE op = 'write'" --format csv | sed 1d
 }

@@ -16,7 +16,7 @@ recorded() {
 	shift
 	step "record $bundle"
 	mostrace record -d "$loop" -o "$bundle" --sync "$@" -- \
-		mostrace workload sqlite --transactions 50 --overwrite "$mnt/app.db" 2>rec.err || fail "$(cat rec.err)"
+		mostrace workload sqlite --transactions 50 --overwrite "$mnt/app.db" >rec.log 2>rec.err || fail "$(cat rec.err)"
 	known=
 	for column in path dirty_pid cause_pid; do
 		known="$known${known:+, }ROUND(100.0 * SUM(CASE WHEN $column IS NOT NULL THEN bytes ELSE 0 END) / SUM(bytes))"
