@@ -18,6 +18,7 @@
 #include <linux/uaccess.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
+#include <uapi/linux/eventpoll.h>
 #include "causes.h"
 #include "claim.h"
 #include "compat.h"

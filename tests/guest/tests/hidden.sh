@@ -64,7 +64,7 @@ for try in $(seq 20); do
 	step "kill $try"
 	mostrace record -d "$loop" -o killed.most --no-snapshot -- sleep 60 >/dev/null 2>&1 &
 	pid=$!
-	while is 2 && kill -0 $pid && [ ! -e killed.most/manifest.json ]; do :; done
+	while is 2 && [ -e /proc/$pid/exe ] && [ ! -e killed.most/manifest.json ]; do :; done
 	is 2 || low=$((low + 1))
 	kill -9 $pid
 	wait $pid || true
