@@ -132,6 +132,9 @@ impl Flash {
         let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
         let filesystem = filesystem.map_or("the filesystem".into(), |f| escape(f.kind.as_bytes()));
         let load = taking.load(&reading.origins, &filesystem, &free);
+        if load.writes == 0 {
+            anyhow::bail!("{path}: nothing was written");
+        }
         let recorded = manifest.map(|m| m.device.sectors.saturating_mul(512));
         let model = match Model::of(&drive, &load, recorded) {
             Ok(model) => model,

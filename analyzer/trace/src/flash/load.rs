@@ -195,7 +195,10 @@ impl Taking {
 
     fn push(&mut self, units: Range<u64>, what: What) {
         let Range { start: first, end } = units;
-        if end > first || matches!(what, What::Flush) {
+        let is_flush = |what: &What| matches!(what, What::Flush);
+        // A flush after a flush finds nothing to do.
+        let again = is_flush(&what) && self.seen.last().is_none_or(|last| is_flush(&last.what));
+        if end > first || (is_flush(&what) && !again) {
             self.seen.push(Seen { first, end, what });
         }
     }
