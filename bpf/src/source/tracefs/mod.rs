@@ -15,7 +15,6 @@ mod format;
 mod instance;
 mod names;
 mod owner;
-mod rwbs;
 mod task;
 mod tracepoints;
 mod volume;
