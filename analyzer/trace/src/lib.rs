@@ -17,6 +17,7 @@ pub mod answer;
 pub mod attribute;
 pub mod blktrace;
 pub mod causes;
+pub mod import;
 pub mod live;
 pub mod origins;
 pub mod pipeline;
