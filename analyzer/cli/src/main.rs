@@ -7,6 +7,7 @@ mod doctor;
 #[cfg(all(test, target_os = "linux"))]
 mod examples;
 mod help;
+mod import;
 mod phone;
 #[cfg(target_os = "linux")]
 mod record;
@@ -53,6 +54,7 @@ enum Command {
     #[cfg(target_os = "linux")]
     Top(top::Top),
     Phone(phone::Phone),
+    Import(import::Import),
     #[cfg(feature = "tables")]
     #[command(flatten)]
     Tables(Box<tables::Verb>),
@@ -82,6 +84,7 @@ impl Command {
             Command::Record(args) => return Ok(ExitCode::from(record::run(&args)?)),
             #[cfg(target_os = "linux")]
             Command::Top(args) => args.run()?,
+            Command::Import(args) => args.run()?,
             Command::Phone(args) => return Ok(ExitCode::from(phone::run(&args)?)),
             #[cfg(feature = "tables")]
             Command::Tables(verb) => return verb.run(),
