@@ -18,7 +18,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Hold and replay", &["check", "replay"]),
     (
         "Rows, formats, loads",
-        &["events", "export", "map", "workload", "schema"],
+        &["events", "export", "import", "map", "workload", "schema"],
     ),
 ];
 

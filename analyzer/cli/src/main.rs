@@ -10,6 +10,7 @@ mod doctor;
 mod examples;
 mod flash;
 mod help;
+mod import;
 mod names;
 mod paint;
 mod phone;
@@ -59,6 +60,7 @@ enum Command {
     #[cfg(target_os = "linux")]
     Top(top::Top),
     Phone(phone::Phone),
+    Import(import::Import),
     #[command(flatten)]
     Tables(Box<tables::Verb>),
     Flash(Box<flash::Flash>),
@@ -88,6 +90,7 @@ impl Command {
             Command::Record(args) => return Ok(ExitCode::from(record::run(&args)?)),
             #[cfg(target_os = "linux")]
             Command::Top(args) => args.run()?,
+            Command::Import(args) => args.run()?,
             Command::Phone(args) => return Ok(ExitCode::from(phone::run(&args)?)),
             Command::Tables(verb) => return verb.run(),
             Command::Flash(args) => args.run()?,

@@ -19,6 +19,7 @@ pub mod attribute;
 pub mod blktrace;
 pub mod causes;
 pub mod flash;
+pub mod import;
 pub mod labels;
 pub mod live;
 pub mod origins;

@@ -11,6 +11,7 @@ use mostrace_bundle::table::{HEADER_LEN, TableReader};
 use mostrace_bundle::{Bundle, Manifest, Zones, layout, segments};
 
 use crate::blktrace::{self, Notice, Partial, Trace};
+use crate::import::Kind;
 pub use joined::Joined;
 
 /// A trace cannot be read; the message is one line with the file and the place.
@@ -29,6 +30,14 @@ pub enum Error {
         path: PathBuf,
         /// The bundle's other shortfalls.
         missing: String,
+    },
+    /// The file is another tool's trace, which has to be imported first.
+    #[error("{0}: {kind}: mostrace import {0} -o x.most makes a recording of it", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// Its kind.
+        kind: Kind,
     },
     /// The same recording was named twice, for example as a folder and as an archive: its bytes would be counted twice.
     #[error("{}: the same recording as {}", path.display(), other.display())]
@@ -87,6 +96,14 @@ impl Recording {
             true => Some(Bundle::open(path)?),
             false => None,
         };
+        if bundle.is_none()
+            && let Ok(Some(kind)) = Kind::of(path)
+        {
+            return Err(Error::Foreign {
+                path: path.to_owned(),
+                kind,
+            });
+        }
         Ok(Recording {
             path: path.to_owned(),
             cut: partial || bundle.as_ref().is_some_and(Bundle::is_cut),

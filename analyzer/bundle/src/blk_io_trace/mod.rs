@@ -24,6 +24,7 @@ mod decode;
 mod encode;
 mod event;
 mod record;
+pub mod rwbs;
 
 pub use decode::{Decoded, decode};
 pub use encode::{EncodeError, encode};

@@ -34,6 +34,7 @@ use mostrace_bundle::blk_io_trace::Event;
 use mostrace_bundle::blk_io_trace::action::{
     BLK_TC_DISCARD, BLK_TC_FS, BLK_TC_PC, BLK_TC_WRITE, ta,
 };
+use mostrace_bundle::entry::UNKNOWN_ID;
 
 /// The state between events. It is bounded, whatever the trace lacks: with 16,384 or more waiting items, those that have
 /// waited longer than a request may take (30 s) are dropped, and the oldest beyond 262,144.
@@ -129,7 +130,7 @@ impl LifeCycles {
                 number: event.bio(),
                 q_ns: Some(event.time_ns),
                 q_cpu: Some(event.cpu),
-                pid: Some(event.pid),
+                pid: Some(event.pid).filter(|&pid| pid != UNKNOWN_ID),
                 sequence: Sequence::of(event.action),
                 ..Bio::default()
             },

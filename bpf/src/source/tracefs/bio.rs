@@ -4,9 +4,9 @@
 use mostrace_bundle::blk_io_trace::action::{
     BLK_TC_AHEAD, BLK_TC_DISCARD, BLK_TC_FLUSH, BLK_TC_WRITE,
 };
+use mostrace_bundle::blk_io_trace::rwbs::categories;
 
 use super::instance::Record;
-use super::rwbs::categories;
 use super::tracepoints::Event;
 
 /// A bio at the time when it is queued.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A block event, as a plain tracepoint shows it.
 
+use mostrace_bundle::blk_io_trace::rwbs::{categories, categories_of_bio};
+
 use super::format::{Field, Format};
-use super::rwbs::{categories, categories_of_bio};
 use crate::error::Result;
 use crate::machine::device::Device;
 

@@ -16,7 +16,6 @@ mod instance;
 mod names;
 mod owner;
 mod paths;
-mod rwbs;
 mod task;
 mod tracepoints;
 mod volume;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The operation of a block event, in its tracepoint's spelling (`blk_fill_rwbs`): `FWFS` is a write with a flush ahead and FUA.
 
-use mostrace_bundle::blk_io_trace::action::{
+use super::action::{
     BLK_TC_AHEAD, BLK_TC_DISCARD, BLK_TC_FLUSH, BLK_TC_FS, BLK_TC_FUA, BLK_TC_META, BLK_TC_PC,
     BLK_TC_READ, BLK_TC_SYNC, BLK_TC_WRITE,
 };
 
 /// Returns the categories that blktrace gives to a request. `sectors` distinguishes operations that have no letter from commands that do not come from a
 /// filesystem.
-pub(super) fn categories(rwbs: &[u8], sectors: u64) -> u64 {
+#[must_use]
+pub fn categories(rwbs: &[u8], sectors: u64) -> u64 {
     let (flush_ahead, rest) = match rwbs {
         [b'F', rest @ ..] if matches!(rest.first(), Some(b'A'..=b'Z')) && !is_flag(rest) => {
             (BLK_TC_FLUSH, rest)
@@ -39,7 +40,8 @@ pub(super) fn categories(rwbs: &[u8], sectors: u64) -> u64 {
 
 /// Returns those that it gives to a bio: only a request comes from a filesystem or is another command (blk_add_trace_rq,
 /// blk_add_trace_bio in kernel/trace/blktrace.c).
-pub(super) fn categories_of_bio(rwbs: &[u8], sectors: u64) -> u64 {
+#[must_use]
+pub fn categories_of_bio(rwbs: &[u8], sectors: u64) -> u64 {
     categories(rwbs, sectors) & !(BLK_TC_FS | BLK_TC_PC)
 }
 

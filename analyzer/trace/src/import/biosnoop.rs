@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The text of bcc's biosnoop, with or without the column of `-Q`:
+//!
+//! ```text
+//! TIME(s)     COMM           PID     DISK      T SECTOR     BYTES  QUE(ms) LAT(ms)
+//! 0.000004    supervise      1950    xvda1     W 13092560   4096      0.01    0.74
+//! ```
+//!
+//! <https://github.com/iovisor/bcc/blob/master/tools/biosnoop_example.txt>. A time is that of the completion, since the first
+//! one. LAT is the time from the issue to the completion, QUE from the queue to the issue. Names are cut to 14 characters.
+
+use mostrace_bundle::blk_io_trace::action::ta;
+use mostrace_bundle::blk_io_trace::rwbs::{categories, categories_of_bio};
+
+use super::devices::Devices;
+use super::seen::{Reader, Seen, Submitter, Taker, length, malformed};
+use super::words::{number, scaled};
+
+#[derive(Default)]
+pub(super) struct Biosnoop {
+    /// The names of the columns behind COMM.
+    columns: Vec<Vec<u8>>,
+    devices: Devices,
+}
+
+/// Returns true if the line is the header.
+pub(super) fn is_header(line: &[u8]) -> bool {
+    let mut words = line
+        .split(u8::is_ascii_whitespace)
+        .filter(|word| !word.is_empty());
+    words.next() == Some(b"TIME(s)") && words.next() == Some(b"COMM") && line.ends_with(b"LAT(ms)")
+}
+
+impl Reader for Biosnoop {
+    fn line(&mut self, line: &[u8], to: &mut dyn Taker) -> Result<bool, String> {
+        if is_header(line) {
+            let words = line.split(u8::is_ascii_whitespace);
+            let words = words.filter(|word| !word.is_empty()).skip(2);
+            self.columns = words.map(<[u8]>::to_vec).collect();
+            return Ok(true);
+        }
+        if line.is_empty() || line.starts_with(b"Tracing block device I/O") {
+            return Ok(true);
+        }
+        let row = self
+            .row(line)
+            .ok_or_else(|| malformed("a request as biosnoop prints it"))?;
+        let device = self.devices.number(row.disk, to)?;
+        let bytes = length(row.bytes)?;
+        let end_ns = row.end_ns;
+        let seen = Seen {
+            device,
+            sector: row.sector,
+            bytes,
+            ..Seen::default()
+        };
+        let sectors = u64::from(bytes);
+        let issued_ns = end_ns.checked_sub(row.took_ns);
+        if let (Some(issued_ns), Some(queued)) = (issued_ns, row.queued) {
+            to.event(&Seen {
+                time_ns: issued_ns.saturating_sub(queued),
+                pid: row.pid,
+                comm: Some(row.comm),
+                stage: ta::QUEUE,
+                categories: categories_of_bio(row.operation, sectors),
+                ..seen
+            })?;
+        }
+        // What began before time 0 has no place ahead of it.
+        if let Some(time_ns) = issued_ns {
+            to.event(&Seen {
+                time_ns,
+                stage: ta::ISSUE,
+                categories: categories(row.operation, sectors),
+                ..seen
+            })?;
+        }
+        to.event(&Seen {
+            time_ns: end_ns,
+            stage: ta::COMPLETE,
+            categories: categories(row.operation, sectors),
+            by: (row.queued.is_none() || issued_ns.is_none()).then_some(Submitter {
+                pid: row.pid,
+                comm: row.comm,
+            }),
+            ..seen
+        })?;
+        Ok(true)
+    }
+}
+
+struct Row<'a> {
+    end_ns: u64,
+    comm: &'a [u8],
+    pid: u32,
+    disk: &'a [u8],
+    operation: &'a [u8],
+    sector: u64,
+    bytes: u64,
+    took_ns: u64,
+    /// The time from the queue to the issue, ns.
+    queued: Option<u64>,
+}
+
+const NS_OF_MS: u64 = 1_000_000;
+
+impl Biosnoop {
+    /// Parses a row from its end, because a name may have blanks.
+    fn row<'a>(&self, line: &'a [u8]) -> Option<Row<'a>> {
+        let mut row = Row {
+            end_ns: 0,
+            comm: b"",
+            pid: 0,
+            disk: b"",
+            operation: b"",
+            sector: 0,
+            bytes: 0,
+            took_ns: 0,
+            queued: None,
+        };
+        let mut rest = line;
+        for column in self.columns.iter().rev() {
+            let text = rest.trim_ascii_end();
+            let blank = text.iter().rposition(u8::is_ascii_whitespace)?;
+            let (ahead, word) = text.split_at_checked(blank.checked_add(1)?)?;
+            rest = ahead;
+            match &column[..] {
+                b"PID" => row.pid = u32::try_from(number(word)?).ok()?,
+                b"DISK" => row.disk = word,
+                b"T" => row.operation = word,
+                // -1 is none.
+                b"SECTOR" => row.sector = if word == b"-1" { 0 } else { number(word)? },
+                b"BYTES" => row.bytes = number(word)?,
+                b"QUE(ms)" => row.queued = Some(scaled(word, NS_OF_MS)?),
+                b"LAT(ms)" => row.took_ns = scaled(word, NS_OF_MS)?,
+                _ => {}
+            }
+        }
+        let rest = rest.trim_ascii();
+        let blank = rest.iter().position(u8::is_ascii_whitespace);
+        let (time, comm) = rest.split_at_checked(blank.unwrap_or(rest.len()))?;
+        row.end_ns = scaled(time, 1_000_000_000)?;
+        row.comm = comm.trim_ascii();
+        (!row.disk.is_empty()).then_some(row)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct All(Vec<(u64, u64, u64, u32, Option<String>)>);
+
+    impl Taker for All {
+        fn event(&mut self, seen: &Seen<'_>) -> Result<(), String> {
+            let comm = seen.comm.or(seen.by.map(|by| by.comm));
+            let comm = comm.map(|comm| String::from_utf8_lossy(comm).into());
+            self.0
+                .push((seen.stage, seen.time_ns, seen.sector, seen.bytes, comm));
+            Ok(())
+        }
+    }
+
+    fn read(text: &str) -> Result<All, String> {
+        let mut all = All::default();
+        let mut reader = Biosnoop::default();
+        for line in text.lines() {
+            reader.line(line.as_bytes(), &mut all)?;
+        }
+        Ok(all)
+    }
+
+    #[test]
+    fn rows_have_the_columns_of_the_header() {
+        let plain = "TIME(s)     COMM           PID     DISK      T SECTOR     BYTES  LAT(ms)
+1.000004    Web Content 1  1950    xvda1     W 13092560   4096      0.74
+0.000100    ?              0               R 18446744073709551615 8      0.34";
+        let name = Some("Web Content 1".to_owned());
+        assert!(read(plain).is_err());
+        let first = plain.lines().take(2).collect::<Vec<_>>().join("\n");
+        assert_eq!(
+            read(&first).unwrap().0,
+            [
+                (ta::ISSUE, 999_264_000, 13_092_560, 4096, None),
+                (ta::COMPLETE, 1_000_004_000, 13_092_560, 4096, name.clone()),
+            ]
+        );
+        let queued =
+            "TIME(s)     COMM           PID     DISK      T SECTOR     BYTES  QUE(ms) LAT(ms)
+1.000004    Web Content 1  1950    xvda1     W 13092560   4096      0.01    0.74";
+        assert_eq!(
+            read(queued).unwrap().0,
+            [
+                (ta::QUEUE, 999_254_000, 13_092_560, 4096, name),
+                (ta::ISSUE, 999_264_000, 13_092_560, 4096, None),
+                (ta::COMPLETE, 1_000_004_000, 13_092_560, 4096, None),
+            ]
+        );
+    }
+}

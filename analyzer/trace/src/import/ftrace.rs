@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The text of Linux' ftrace: `trace` and `trace_pipe` of tracefs, `trace-cmd report`, and what atrace and systrace make of
+//! them, also within a page.
+//!
+//! ```text
+//!  sqlite3-697   (  690) [003] d..1.  9507.758123: block_rq_issue: 8,0 WS 4096 () 223490 + 8 none,0,0 [sqlite3]
+//!  task   -thread process cpu  flags   seconds     event           by the event's format
+//! ```
+//!
+//! <https://docs.kernel.org/trace/ftrace.html>, "Output format"; the events' formats are those of include/trace/events/block.h.
+//! Process and flags may be absent. Sectors have 512 bytes and are counted from the start of the disk; -1 is none. The clock is
+//! the one that was set in `trace_clock`: the text does not say which.
+
+use mostrace_bundle::blk_io_trace::action::ta;
+use mostrace_bundle::blk_io_trace::rwbs::{categories, categories_of_bio};
+
+use super::seen::{Reader, Seen, Taker, bytes_of_sectors, length, malformed};
+use super::words::{Words, device, number, scaled, split_once};
+
+#[derive(Default)]
+pub(super) struct Ftrace {
+    /// Events that the kernel says it overwrote, by its count of entries.
+    overwritten: u64,
+    /// Events that gaps in the text stand for.
+    gaps: u64,
+}
+
+/// Returns true if the line is one of ftrace's own.
+pub(super) fn is_ftrace(line: &[u8]) -> bool {
+    line.starts_with(b"# tracer: ") || parse(line).is_some()
+}
+
+/// A line of the text.
+#[derive(Debug, PartialEq, Eq)]
+struct Line<'a> {
+    pid: u32,
+    cpu: u32,
+    time_ns: u64,
+    event: &'a [u8],
+    fields: &'a [u8],
+}
+
+impl Reader for Ftrace {
+    fn line(&mut self, line: &[u8], to: &mut dyn Taker) -> Result<bool, String> {
+        let Some(line) = parse(line) else {
+            return Ok(self.note(line, to));
+        };
+        if let Some(shape) = shape(line.event) {
+            let wrong = || {
+                let event = String::from_utf8_lossy(line.event);
+                malformed(&format!("a {event} of a format that is known"))
+            };
+            let seen = block_event(&line, shape).ok_or_else(wrong)??;
+            to.event(&seen)?;
+        } else if line.event == b"block_bio_remap" {
+            if let Some(partition) = partition(line.fields) {
+                to.partition(partition);
+            }
+        } else if line.event == b"tracing_mark_write" {
+            // atrace's: trace_event_clock_sync: realtime_ts=1700000000123, in ms.
+            let realtime = line
+                .fields
+                .strip_prefix(b"trace_event_clock_sync: realtime_ts=");
+            if let Some(unix_ns) = realtime.and_then(|ms| scaled(ms, 1_000_000)) {
+                to.wall_clock(line.time_ns, unix_ns);
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Ftrace {
+    /// Takes a line that is no event; returns false if it is none of ftrace's.
+    fn note(&mut self, line: &[u8], to: &mut dyn Taker) -> bool {
+        if let Some((_, gap)) = split_once(line, b" [LOST ") {
+            let lost = Words::of(gap).number();
+            self.gaps = self.gaps.saturating_add(lost.unwrap_or(0));
+            to.lost(lost.map(|_| self.lost()));
+            return true;
+        }
+        if line.ends_with(b"EVENTS DROPPED]") {
+            to.lost(None);
+            return true;
+        }
+        if let Some((_, entries)) = split_once(line, b"# entries-in-buffer/entries-written: ") {
+            let word = Words::of(entries).word().unwrap_or_default();
+            let counts = split_once(word, b"/")
+                .and_then(|(kept, written)| number(written)?.checked_sub(number(kept)?));
+            self.overwritten = self.overwritten.saturating_add(counts.unwrap_or(0));
+            to.lost(counts.map(|_| self.lost()));
+            return true;
+        }
+        line.is_empty()
+            || line.starts_with(b"#")
+            || line.starts_with(b"cpus=")
+            || line.starts_with(b"version = ")
+            || line.starts_with(b"CPU ")
+            || line.starts_with(b"CPU:")
+            || line.starts_with(b"##### CPU ")
+    }
+
+    /// Events overwritten before the text was read are in both counts.
+    fn lost(&self) -> u64 {
+        self.overwritten.max(self.gaps)
+    }
+}
+
+/// Parses a line; None if it is no event. A task's name may have blanks, dashes and brackets, so the CPU is looked for.
+fn parse(line: &[u8]) -> Option<Line<'_>> {
+    let mut from = 0_usize;
+    loop {
+        let at = line
+            .get(from..)?
+            .windows(2)
+            .position(|window| window == b" [")?
+            .checked_add(from)?;
+        let (task, rest) = line.split_at_checked(at)?;
+        if let Some(parsed) = behind_task(task, rest) {
+            return Some(parsed);
+        }
+        from = at.checked_add(1)?;
+    }
+}
+
+fn behind_task<'a>(task: &[u8], rest: &'a [u8]) -> Option<Line<'a>> {
+    let mut words = Words::of(rest);
+    let cpu = words.word()?.strip_prefix(b"[")?.strip_suffix(b"]")?;
+    let pid = thread(task.trim_ascii_end())?;
+    let mut time = words.word()?;
+    if !time.ends_with(b":") {
+        // The flags.
+        time = words.word()?;
+    }
+    let time_ns = time
+        .strip_suffix(b":")
+        .filter(|time| time.contains(&b'.'))
+        .and_then(|time| scaled(time, 1_000_000_000))?;
+    let event = words.word()?.strip_suffix(b":")?;
+    Some(Line {
+        pid,
+        cpu: u32::try_from(number(cpu)?).ok()?,
+        time_ns,
+        event,
+        fields: words.rest(),
+    })
+}
+
+/// Returns the thread of `name-thread`, which its process may follow: `(  690)`, `(-----)`.
+fn thread(task: &[u8]) -> Option<u32> {
+    let task = match task.strip_suffix(b")") {
+        Some(with_process) => {
+            let open = with_process.iter().rposition(|&byte| byte == b'(')?;
+            with_process.get(..open)?.trim_ascii_end()
+        }
+        None => task,
+    };
+    let dash = task.iter().rposition(|&byte| byte == b'-')?;
+    u32::try_from(number(task.get(dash.checked_add(1)?..)?)?).ok()
+}
+
+/// What the fields of an event are.
+#[derive(Clone, Copy)]
+struct Shape {
+    stage: u64,
+    /// True if they describe a bio, otherwise a request, whose command they have in parentheses.
+    is_of_bio: bool,
+    /// True if the bytes of a command follow the operation.
+    has_bytes: bool,
+}
+
+fn shape(event: &[u8]) -> Option<Shape> {
+    let shape = |stage, is_of_bio, has_bytes| Shape {
+        stage,
+        is_of_bio,
+        has_bytes,
+    };
+    Some(match event {
+        b"block_bio_queue" => shape(ta::QUEUE, true, false),
+        b"block_split" => shape(ta::SPLIT, true, false),
+        b"block_rq_insert" => shape(ta::INSERT, false, true),
+        b"block_rq_issue" => shape(ta::ISSUE, false, true),
+        b"block_rq_requeue" => shape(ta::REQUEUE, false, false),
+        b"block_rq_complete" => shape(ta::COMPLETE, false, false),
+        _ => return None,
+    })
+}
+
+/// Parses the fields of an event.
+fn block_event<'a>(line: &Line<'a>, shape: Shape) -> Option<Result<Seen<'a>, String>> {
+    let mut words = Words::of(line.fields);
+    let device = device(words.word()?)?;
+    let rwbs = match words.rest().starts_with(b"(") {
+        true => &b""[..],
+        false => words.word()?,
+    };
+    let command = match shape.has_bytes {
+        true => words.number()?,
+        false => 0,
+    };
+    if !shape.is_of_bio {
+        while !words.word()?.ends_with(b")") {}
+    }
+    let sector = words.number()?;
+    let mut seen = Seen {
+        time_ns: line.time_ns,
+        cpu: line.cpu,
+        pid: line.pid,
+        device,
+        stage: shape.stage,
+        sector: if sector == u64::MAX { 0 } else { sector },
+        ..Seen::default()
+    };
+    let sectors = match shape.stage {
+        ta::SPLIT => {
+            words.eat(b"/")?;
+            let cut_at = words.number()?;
+            seen.cut_at = Some(cut_at);
+            cut_at.checked_sub(sector)?
+        }
+        _ => {
+            words.eat(b"+")?;
+            words.number()?
+        }
+    };
+    // The priority, of 6.11 and later: `none,0,0`.
+    if !words.rest().starts_with(b"[") {
+        words.word()?;
+    }
+    let last = words.in_brackets()?;
+    match shape.stage {
+        ta::COMPLETE | ta::REQUEUE => seen.error = errno(last)?,
+        _ => seen.comm = Some(last),
+    }
+    seen.categories = match shape.is_of_bio {
+        true => categories_of_bio(rwbs, sectors),
+        false => categories(rwbs, sectors),
+    };
+    let bytes = match sectors {
+        0 => length(command),
+        _ => bytes_of_sectors(sectors),
+    };
+    Some(bytes.map(|bytes| Seen { bytes, ..seen }))
+}
+
+fn errno(word: &[u8]) -> Option<u16> {
+    u16::try_from(number(word.strip_prefix(b"-").unwrap_or(word))?).ok()
+}
+
+/// Returns the partition of a remap from it to its disk's sectors: since 5.12 such an event names the partition twice.
+/// `259,3 WS 223490 + 8 <- (259,3) 128`
+fn partition(fields: &[u8]) -> Option<u32> {
+    let mut words = Words::of(fields);
+    let to = device(words.word()?)?;
+    let (_, source) = split_once(words.rest(), b"<- (")?;
+    let (source, _) = split_once(source, b")")?;
+    (device(source)? == to).then_some(to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct All {
+        seen: Vec<(u64, u32, u64, u32, u32, Option<String>)>,
+        partitions: Vec<u32>,
+        lost: Vec<Option<u64>>,
+    }
+
+    impl Taker for All {
+        fn event(&mut self, seen: &Seen<'_>) -> Result<(), String> {
+            let comm = seen.comm.map(|name| String::from_utf8_lossy(name).into());
+            self.seen.push((
+                seen.stage,
+                seen.pid,
+                seen.sector,
+                seen.bytes,
+                u32::from(seen.error),
+                comm,
+            ));
+            Ok(())
+        }
+
+        fn partition(&mut self, number: u32) {
+            self.partitions.push(number);
+        }
+
+        fn lost(&mut self, events: Option<u64>) {
+            self.lost.push(events);
+        }
+    }
+
+    fn read(text: &str) -> Result<(All, usize), String> {
+        let mut all = All::default();
+        let mut reader = Ftrace::default();
+        let mut others = 0;
+        for line in text.lines() {
+            others += usize::from(!reader.line(line.as_bytes(), &mut all)?);
+        }
+        Ok((all, others))
+    }
+
+    #[test]
+    fn kernels_and_tools_print_an_event_in_many_forms() {
+        let (all, others) = read(
+            "# tracer: nop
+# entries-in-buffer/entries-written: 140/240   #P:4
+           <...>-77    (-----) [001] d.h2   100.000001: block_rq_complete: 8,0 WS () 16 + 8 [-5]
+ a [0] b-c d-78    (  70) [001] d..1.   100.000002: block_bio_queue: 8,0 WS 16 + 8 [a [0] b-c d]
+      sleep-79    [003]   100.000003456: block_rq_issue:       8,0 FF 0 () 18446744073709551615 + 0 none,0,0 [sleep]
+      sleep-79    [003] ..... 100.000004: block_rq_issue: 8,0 N 36 (12 00 00) 0 + 0 [sleep]
+      sleep-79    [003] ..... 100.000005: block_split: 8,0 W 8 / 12 [sleep]
+CPU:3 [LOST 120 EVENTS]
+      sleep-79    [003] ..... 100.000006: block_bio_remap: 259,3 W 136 + 8 <- (259,3) 8
+      sleep-79    [003] ..... 100.000006: block_bio_remap: 8,0 W 136 + 8 <- (254,3) 8
+      sleep-79    [003] ..... 100.000007: sched_switch: prev_comm=a
+something else",
+        )
+        .unwrap();
+        let name = |name: &str| Some(name.to_owned());
+        assert_eq!(
+            all.seen,
+            [
+                (ta::COMPLETE, 77, 16, 4096, 5, None),
+                (ta::QUEUE, 78, 16, 4096, 0, name("a [0] b-c d")),
+                (ta::ISSUE, 79, 0, 0, 0, name("sleep")),
+                (ta::ISSUE, 79, 0, 36, 0, name("sleep")),
+                (ta::SPLIT, 79, 8, 2048, 0, name("sleep")),
+            ]
+        );
+        assert_eq!(all.partitions, [259 << 20 | 3]);
+        assert_eq!(all.lost, [Some(100), Some(120)]);
+        assert_eq!(others, 1);
+    }
+
+    #[test]
+    fn a_broken_event_is_an_error() {
+        let line = "a-1 [001] d..1. 100.000002: block_rq_complete: 8,0 WS () ";
+        for fields in ["x + 8 [0]", "16 + 8 [x]", "16 + 99999999999 [0]", "16"] {
+            assert!(read(&format!("{line}{fields}")).is_err(), "{fields}");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The kinds of foreign traces, recognised by their bytes.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+use super::biosnoop::{self, Biosnoop};
+use super::blkparse::{self, Blkparse};
+use super::csv::{self, Csv};
+use super::ftrace::{self, Ftrace};
+use super::iolog::{self, Iolog};
+use super::lines::Lines;
+use super::seen::Reader;
+
+/// A kind of foreign trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The text of blkparse.
+    Blkparse,
+    /// The text of ftrace, also within a page.
+    Ftrace,
+    /// fio's iolog of this version.
+    Iolog(u8),
+    /// The text of biosnoop.
+    Biosnoop,
+    /// Alibaba's block traces.
+    Alibaba,
+    /// Those of Microsoft Research Cambridge.
+    Msr,
+    /// Tencent's.
+    Tencent,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Kind::Blkparse => f.write_str("the text of blkparse"),
+            Kind::Ftrace => f.write_str("the text of ftrace"),
+            Kind::Iolog(version) => write!(f, "an iolog of fio, version {version}"),
+            Kind::Biosnoop => f.write_str("the text of biosnoop"),
+            Kind::Alibaba => f.write_str("a block trace in Alibaba's format"),
+            Kind::Msr => f.write_str("a block trace in the format of MSR Cambridge"),
+            Kind::Tencent => f.write_str("a block trace in Tencent's format"),
+        }
+    }
+}
+
+/// The most lines ahead of the first one of the trace; a page has its scripts there.
+const AHEAD: u64 = 1 << 10;
+const AHEAD_IN_A_PAGE: u64 = 1 << 17;
+
+impl Kind {
+    /// Recognises a file by its first lines; None if it is of no known kind.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be read.
+    pub fn of(path: &Path) -> io::Result<Option<Kind>> {
+        if !path.metadata()?.is_file() {
+            return Ok(None);
+        }
+        let mut lines = Lines::open(path)?;
+        let mut most = AHEAD;
+        while let Some(line) = lines.next()? {
+            if line.number == 1 && is_page(line.text) {
+                most = AHEAD_IN_A_PAGE;
+            }
+            if line.text.contains(&0) || line.number > most {
+                return Ok(None);
+            }
+            let kind = of_line(line.text);
+            if kind.is_some() {
+                return Ok(kind);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns true if times may be out of order beyond what their readers put right.
+    pub(super) fn is_unordered(self) -> bool {
+        !matches!(self, Kind::Blkparse | Kind::Ftrace)
+    }
+
+    /// Returns what the kind cannot tell of any trace.
+    pub(super) fn cannot_tell(self) -> &'static str {
+        match self {
+            Kind::Blkparse => {
+                "blkparse's text does not tell which process a thread is of, nor files; times are since the first event"
+            }
+            Kind::Ftrace => {
+                "ftrace's text has times in µs of the clock that was chosen, and does not tell which; files are not imported"
+            }
+            Kind::Iolog(_) => "an iolog does not tell processes; a sync is taken for a flush",
+            Kind::Biosnoop => "biosnoop does not tell flags of requests, nor files",
+            Kind::Alibaba | Kind::Msr | Kind::Tencent => {
+                "a public block trace does not tell processes, files or flushes"
+            }
+        }
+    }
+
+    pub(super) fn reader(self) -> Box<dyn Reader> {
+        match self {
+            Kind::Blkparse => Box::new(Blkparse::default()),
+            Kind::Ftrace => Box::new(Ftrace::default()),
+            Kind::Iolog(_) => Box::new(Iolog::default()),
+            Kind::Biosnoop => Box::new(Biosnoop::default()),
+            Kind::Alibaba => Box::new(Csv::new(csv::Of::Alibaba)),
+            Kind::Msr => Box::new(Csv::new(csv::Of::Msr)),
+            Kind::Tencent => Box::new(Csv::new(csv::Of::Tencent)),
+        }
+    }
+}
+
+/// Returns true if a page begins with the line.
+pub(super) fn is_page(line: &[u8]) -> bool {
+    let begins = |with: &[u8]| {
+        line.get(..with.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(with))
+    };
+    begins(b"<!doctype html") || begins(b"<html")
+}
+
+fn of_line(line: &[u8]) -> Option<Kind> {
+    if let Some(version) = iolog::version(line) {
+        return Some(Kind::Iolog(version));
+    }
+    if biosnoop::is_header(line) {
+        return Some(Kind::Biosnoop);
+    }
+    if ftrace::is_ftrace(line) {
+        return Some(Kind::Ftrace);
+    }
+    if blkparse::is_event(line) {
+        return Some(Kind::Blkparse);
+    }
+    Some(match csv::recognise(line)? {
+        csv::Of::Alibaba => Kind::Alibaba,
+        csv::Of::Msr => Kind::Msr,
+        csv::Of::Tencent => Kind::Tencent,
+    })
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The lines of a text, in bounded memory.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+/// The longest line that is kept; no event is as long, but the scripts of a page are.
+const LONGEST: u64 = 64 << 10;
+
+pub(super) struct Lines {
+    file: BufReader<File>,
+    line: Vec<u8>,
+    number: u64,
+}
+
+/// A line without its end.
+pub(super) struct Line<'a> {
+    pub text: &'a [u8],
+    /// Counted from 1.
+    pub number: u64,
+    /// False if the text ends within the line.
+    pub is_ended: bool,
+}
+
+impl Lines {
+    pub fn open(path: &Path) -> io::Result<Lines> {
+        Ok(Lines {
+            file: BufReader::with_capacity(256 << 10, File::open(path)?),
+            line: Vec::new(),
+            number: 0,
+        })
+    }
+
+    /// Reads the next line. What is beyond the length that is kept is skipped.
+    pub fn next(&mut self) -> io::Result<Option<Line<'_>>> {
+        self.line.clear();
+        let read = (&mut self.file)
+            .take(LONGEST)
+            .read_until(b'\n', &mut self.line)?;
+        if read == 0 {
+            return Ok(None);
+        }
+        self.number = self.number.saturating_add(1);
+        let mut is_ended = self.line.ends_with(b"\n");
+        if !is_ended && self.line.len() as u64 == LONGEST {
+            is_ended = self.file.skip_until(b'\n')? > 0;
+        }
+        Ok(Some(Line {
+            text: self.line.trim_ascii_end(),
+            number: self.number,
+            is_ended,
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_are_cut_and_counted_as_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        let long = vec![b'x'; 200_000];
+        let text = [&b"one\r\n\n"[..], &long, b"\nlast"].concat();
+        std::fs::write(&path, text).unwrap();
+        let mut lines = Lines::open(&path).unwrap();
+        let mut seen = Vec::new();
+        while let Some(line) = lines.next().unwrap() {
+            seen.push((line.text.len(), line.number, line.is_ended));
+        }
+        assert_eq!(
+            seen,
+            [(3, 1, true), (0, 2, true), (65536, 3, true), (4, 4, false)]
+        );
+    }
+}

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Writes what a reader finds into a bundle.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+
+use foldhash::fast::RandomState;
+use mostrace_bundle::blk_io_trace::action::{BLK_TC_FS, BLK_TC_NOTIFY, ta, tn};
+use mostrace_bundle::blk_io_trace::{Event, Layout, Version, encode};
+use mostrace_bundle::entry::{
+    Contents, Flags, Home, Jbd2, NONE, Origin, RawHead, RawProcess, Stage, TYPE_PROCESS, UNKNOWN_ID,
+};
+use mostrace_bundle::table::TableWriter;
+use mostrace_bundle::{Writer, layout};
+use zerocopy::IntoBytes;
+
+use super::seen::{Seen, Submitter, Taker};
+use super::survey::Target;
+
+/// The most CPUs, each of which has an open file.
+const CPUS: u32 = 512;
+/// The most threads whose names are remembered; after that all are noted again.
+const MANY_NAMES: usize = 1 << 16;
+/// The most events that wait to be put in order.
+const WAITING: usize = 1 << 17;
+
+const V7: Layout = Layout {
+    version: Version::V7,
+    big_endian: false,
+};
+
+/// The time of an event, its place in the text, and its record.
+type Waiting = (u64, u64, Box<[u8]>);
+
+/// A bundle's tables while a foreign trace is read.
+pub(super) struct Making<'a> {
+    to: &'a Writer,
+    target: &'a Target,
+    files: BTreeMap<u32, BufWriter<File>>,
+    processes: TableWriter,
+    /// The name that was last noted for each thread.
+    noted: HashMap<u32, Box<[u8]>, RandomState>,
+    /// The events of a kind that is not in order, earliest first, with their place in the text.
+    waiting: Option<BinaryHeap<Reverse<Waiting>>>,
+    record: Vec<u8>,
+    last_ns: u64,
+    pub made: Made,
+}
+
+/// What was written.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Made {
+    pub events: u64,
+    pub entries: u64,
+    pub completed: u64,
+    /// Events that are too far out of order.
+    pub late: u64,
+    /// The time of the first event and of the last one.
+    pub span_ns: Option<(u64, u64)>,
+    pub lost: Option<u64>,
+    pub lost_uncounted: bool,
+    /// A moment of the trace's clock, and the same by the wall clock.
+    pub wall_clock: Option<(u64, u64)>,
+}
+
+impl Making<'_> {
+    pub fn begin<'a>(
+        to: &'a Writer,
+        target: &'a Target,
+        is_unordered: bool,
+    ) -> io::Result<Making<'a>> {
+        let file = to
+            .folder()
+            .create(layout::PROCESS)
+            .map_err(io::Error::other)?;
+        Ok(Making {
+            to,
+            target,
+            files: BTreeMap::new(),
+            processes: TableWriter::new(file)?,
+            noted: HashMap::default(),
+            waiting: is_unordered.then(BinaryHeap::new),
+            record: Vec::new(),
+            last_ns: 0,
+            made: Made::default(),
+        })
+    }
+
+    /// Writes what waits.
+    pub fn end(mut self) -> io::Result<Made> {
+        while let Some(Reverse((time_ns, _, record))) =
+            self.waiting.as_mut().and_then(BinaryHeap::pop)
+        {
+            self.write_ordered(time_ns, &record)?;
+        }
+        for file in self.files.values_mut() {
+            file.flush()?;
+        }
+        self.processes.flush()?;
+        Ok(self.made)
+    }
+
+    /// Returns the event as the bundle has it; None if it is another device's, or superseded by a later one.
+    fn chosen<'s>(&self, seen: &Seen<'s>) -> Option<Seen<'s>> {
+        let target = self.target;
+        if seen.device != target.device && !target.partitions.contains(&seen.device) {
+            return None;
+        }
+        if target.completes_at == ta::COMPLETE {
+            return Some(*seen);
+        }
+        // Nothing completes: the last that is known of a request stands for its end, without its times.
+        let by = seen.comm.map(|comm| Submitter {
+            pid: seen.pid,
+            comm,
+        });
+        (seen.stage == target.completes_at).then(|| Seen {
+            stage: ta::COMPLETE,
+            categories: seen.categories | BLK_TC_FS,
+            // Who issues a request need not have queued its bios.
+            by: by.filter(|_| target.completes_at == ta::QUEUE),
+            comm: None,
+            ..*seen
+        })
+    }
+
+    fn put(&mut self, seen: &Seen<'_>) -> Result<(), String> {
+        let cut_at = seen.cut_at.map(u64::to_be_bytes);
+        let event = Event {
+            time_ns: seen.time_ns,
+            sector: seen.sector,
+            action: seen.stage | seen.categories,
+            bytes: seen.bytes,
+            pid: seen.pid,
+            device: self.target.device,
+            cpu: seen.cpu,
+            error: seen.error,
+            pdu: cut_at.as_ref().map_or(&[][..], |cut_at| &cut_at[..]),
+            ..Event::default()
+        };
+        if let Some(comm) = seen.comm {
+            self.note(&event, comm)?;
+        }
+        self.made.events = self.made.events.saturating_add(1);
+        if seen.stage == ta::COMPLETE {
+            self.made.completed = self.made.completed.saturating_add(1);
+        }
+        let (first, last) = self.made.span_ns.unwrap_or((seen.time_ns, seen.time_ns));
+        self.made.span_ns = Some((first.min(seen.time_ns), last.max(seen.time_ns)));
+        self.write(&event)
+    }
+
+    /// Notes the name of the event's thread, unless it is known.
+    fn note(&mut self, event: &Event<'_>, comm: &[u8]) -> Result<(), String> {
+        if self
+            .noted
+            .get(&event.pid)
+            .is_some_and(|known| **known == *comm)
+        {
+            return Ok(());
+        }
+        if self.noted.len() >= MANY_NAMES {
+            self.noted.clear();
+        }
+        self.noted.insert(event.pid, comm.into());
+        self.write(&Event {
+            time_ns: event.time_ns,
+            action: BLK_TC_NOTIFY | tn::PROCESS,
+            pid: event.pid,
+            cpu: event.cpu,
+            pdu: comm,
+            ..Event::default()
+        })
+    }
+
+    fn write(&mut self, event: &Event<'_>) -> Result<(), String> {
+        let mut record = std::mem::take(&mut self.record);
+        record.clear();
+        encode(event, V7, &mut record).map_err(|error| error.to_string())?;
+        let written = match &mut self.waiting {
+            None => self.append(event.cpu, &record),
+            Some(waiting) => {
+                let place = self.made.events;
+                waiting.push(Reverse((event.time_ns, place, record.clone().into())));
+                match waiting.len() > WAITING {
+                    true => match waiting.pop() {
+                        Some(Reverse((time_ns, _, first))) => self
+                            .write_ordered(time_ns, &first)
+                            .map_err(|e| e.to_string()),
+                        None => Ok(()),
+                    },
+                    false => Ok(()),
+                }
+            }
+        };
+        self.record = record;
+        written
+    }
+
+    /// Writes an event of a kind that is not in order; these have no CPU.
+    fn write_ordered(&mut self, time_ns: u64, record: &[u8]) -> io::Result<()> {
+        if time_ns < self.last_ns {
+            self.made.late = self.made.late.saturating_add(1);
+        }
+        self.last_ns = self.last_ns.max(time_ns);
+        self.append(0, record).map_err(io::Error::other)
+    }
+
+    fn append(&mut self, cpu: u32, record: &[u8]) -> Result<(), String> {
+        if !self.files.contains_key(&cpu) {
+            if cpu >= CPUS {
+                return Err(format!("CPU {cpu}, and at most {CPUS} are imported"));
+            }
+            let name = layout::trace_of_cpu(cpu);
+            let file = self.to.folder().create(name).map_err(|e| e.to_string())?;
+            self.files
+                .insert(cpu, BufWriter::with_capacity(32 << 10, file));
+        }
+        match self.files.get_mut(&cpu) {
+            Some(file) => file.write_all(record).map_err(|e| e.to_string()),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes the entry of a request whose submitter no Q tells.
+    fn entry(&mut self, seen: &Seen<'_>, by: Submitter<'_>) -> io::Result<()> {
+        let mut comm = [0; 16];
+        for (to, from) in comm.iter_mut().take(15).zip(by.comm) {
+            *to = *from;
+        }
+        let entry = RawProcess {
+            head: RawHead {
+                kind: TYPE_PROCESS.into(),
+                size: u16::try_from(size_of::<RawProcess>()).unwrap_or(0).into(),
+                dev: self.target.device.into(),
+                time_ns: seen.time_ns.into(),
+                sector: seen.sector.into(),
+                bytes: seen.bytes.into(),
+                cpu: u16::try_from(seen.cpu).unwrap_or(0).into(),
+                stage: Stage::ISSUE,
+                flags: Flags::default(),
+            },
+            submit_ns: 0.into(),
+            home_sector: NONE.into(),
+            pid: by.pid.into(),
+            tgid: UNKNOWN_ID.into(),
+            uid: UNKNOWN_ID.into(),
+            opf: 0.into(),
+            tid: 0.into(),
+            origin: Origin::UNKNOWN,
+            jbd2: Jbd2::NONE,
+            home: Home::DISK,
+            contents: Contents::UNKNOWN,
+            comm,
+        };
+        self.made.entries = self.made.entries.saturating_add(1);
+        self.processes.push(entry.as_bytes())
+    }
+}
+
+impl Taker for Making<'_> {
+    fn event(&mut self, seen: &Seen<'_>) -> Result<(), String> {
+        let Some(seen) = self.chosen(seen) else {
+            return Ok(());
+        };
+        if let Some(by) = seen.by {
+            self.entry(&seen, by).map_err(|error| error.to_string())?;
+        }
+        self.put(&seen)
+    }
+
+    fn lost(&mut self, events: Option<u64>) {
+        match events {
+            Some(_) => self.made.lost = events,
+            None => self.made.lost_uncounted = true,
+        }
+    }
+
+    fn wall_clock(&mut self, time_ns: u64, unix_ns: u64) {
+        self.made.wall_clock.get_or_insert((time_ns, unix_ns));
+    }
+}

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Makes a bundle of what other tools traced. A format has a reader of its own; the rest of the program knows none of them.
+//!
+//! ```text
+//! lines ──→ Reader ──→ Survey: which devices, what is told of them ──→ the target
+//! lines ──→ Reader ──→ Making: events, names, entries of the target ──→ bundle
+//! ```
+//!
+//! What a format cannot tell is unknown, and a note says so. If it has no completions, the last event that it has of a request
+//! stands for its completion, without any time that a request could have taken.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        clippy::panic,
+        clippy::unwrap_used
+    )
+)]
+
+mod biosnoop;
+mod blkparse;
+mod csv;
+mod devices;
+mod ftrace;
+mod iolog;
+mod kind;
+mod lines;
+mod making;
+mod seen;
+mod survey;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use mostrace_bundle::blk_io_trace::action::ta;
+use mostrace_bundle::manifest::{Clock, Device, SCHEMA, Sources, State};
+use mostrace_bundle::{Counters, Manifest, Writer, layout};
+
+pub use kind::Kind;
+use lines::Lines;
+use making::{Made, Making};
+use seen::{Reader, Taker};
+use survey::{Survey, Target};
+
+/// A foreign trace cannot be imported; the message is one line with the file and the place.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file cannot be read.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The file is of no known kind.
+    #[error("{}: no trace of a kind that can be imported (docs/IMPORT.md lists them)", .0.display())]
+    Unknown(PathBuf),
+    /// The files are of several kinds.
+    #[error("{} is {kind}, but {} is {other_kind}: import files of one kind at a time", path.display(), other.display())]
+    Kinds {
+        /// The one file.
+        path: PathBuf,
+        /// Its kind.
+        kind: Kind,
+        /// The other file.
+        other: PathBuf,
+        /// Its kind.
+        other_kind: Kind,
+    },
+    /// A line is damaged.
+    #[error("{}, line {line}: {what}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: u64,
+        /// What is wrong.
+        what: String,
+    },
+    /// The traces have no device to import, or several.
+    #[error("{}: {what}", path.display())]
+    Device {
+        /// The first file.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// The bundle cannot be written.
+    #[error(transparent)]
+    Bundle(#[from] mostrace_bundle::Error),
+}
+
+/// What was imported.
+#[derive(Debug)]
+pub struct Imported {
+    /// The files' kind.
+    pub kind: Kind,
+    /// The device's name, or major:minor.
+    pub device: String,
+    /// Number of events.
+    pub events: u64,
+    /// Number of requests that completed, or stand for these.
+    pub completed: u64,
+    /// What the trace lacks, a line each; the bundle has these too.
+    pub notes: Vec<String>,
+}
+
+/// What reading the texts showed beside the events.
+#[derive(Default)]
+struct Rest {
+    /// Lines that are not of the format.
+    strange: u64,
+    /// The files that end within a line.
+    cut: Vec<PathBuf>,
+}
+
+/// Reads the texts one after the other, all of one kind, and writes a bundle. `device` chooses one of several.
+///
+/// # Errors
+/// Returns an error if a text is damaged or of another kind, if it has several devices and none is chosen, or if the bundle
+/// cannot be written.
+pub fn import(paths: &[PathBuf], device: Option<&str>, to: &Writer) -> Result<Imported, Error> {
+    let kind = kind_of(paths)?;
+    let first = paths.first().cloned().unwrap_or_default();
+    let mut survey = Survey::default();
+    read(paths, kind, &mut survey)?;
+    let target = survey.target(device).map_err(|what| Error::Device {
+        path: first.clone(),
+        what,
+    })?;
+    let failed = |source| Error::Io {
+        path: to.dir().to_owned(),
+        source,
+    };
+    let mut making = Making::begin(to, &target, kind.is_unordered()).map_err(failed)?;
+    let rest = read(paths, kind, &mut making)?;
+    let made = making.end().map_err(failed)?;
+    let notes = notes(kind, &target, &made, &rest);
+    let mut manifest = manifest(kind, &target, &made);
+    manifest.notes.clone_from(&notes);
+    manifest.device.path = first.display().to_string();
+    manifest.files = to.sizes()?;
+    to.put_manifest(&manifest)?;
+    Ok(Imported {
+        kind,
+        device: target.name,
+        events: made.events,
+        completed: made.completed,
+        notes,
+    })
+}
+
+fn kind_of(paths: &[PathBuf]) -> Result<Kind, Error> {
+    let mut known: Option<(&Path, Kind)> = None;
+    for path in paths {
+        let kind = Kind::of(path).map_err(|source| Error::Io {
+            path: path.clone(),
+            source,
+        })?;
+        let kind = kind.ok_or_else(|| Error::Unknown(path.clone()))?;
+        match known {
+            Some((other, other_kind)) if other_kind != kind => {
+                return Err(Error::Kinds {
+                    path: path.clone(),
+                    kind,
+                    other: other.to_owned(),
+                    other_kind,
+                });
+            }
+            _ => known = Some((path, kind)),
+        }
+    }
+    match known {
+        Some((_, kind)) => Ok(kind),
+        None => Err(Error::Unknown(PathBuf::new())),
+    }
+}
+
+fn read(paths: &[PathBuf], kind: Kind, to: &mut dyn Taker) -> Result<Rest, Error> {
+    let mut rest = Rest::default();
+    let mut reader = kind.reader();
+    for path in paths {
+        read_one(path, &mut *reader, to, &mut rest)?;
+    }
+    Ok(rest)
+}
+
+fn read_one(
+    path: &Path,
+    reader: &mut dyn Reader,
+    to: &mut dyn Taker,
+    rest: &mut Rest,
+) -> Result<(), Error> {
+    let failed = |source| Error::Io {
+        path: path.to_owned(),
+        source,
+    };
+    let mut lines = Lines::open(path).map_err(failed)?;
+    let mut in_page = false;
+    while let Some(line) = lines.next().map_err(failed)? {
+        in_page |= line.number == 1 && kind::is_page(line.text);
+        // Pages of old versions have the text as a string of a script.
+        let text = line.text.strip_suffix(b"\\n\\").unwrap_or(line.text);
+        match reader.line(text, to) {
+            Ok(true) => {}
+            Ok(false) if in_page => {}
+            Ok(false) => rest.strange = rest.strange.saturating_add(1),
+            Err(_) if !line.is_ended => rest.cut.push(path.to_owned()),
+            Err(what) => {
+                return Err(Error::Line {
+                    path: path.to_owned(),
+                    line: line.number,
+                    what,
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn manifest(kind: Kind, target: &Target, made: &Made) -> Manifest {
+    let (start_ns, stop_ns) = made.span_ns.unwrap_or_default();
+    let start_unix_ns = made.wall_clock.map_or(0, |(time_ns, unix_ns)| {
+        let since = i128::from(start_ns).saturating_sub(time_ns.into());
+        u64::try_from(since.saturating_add(unix_ns.into())).unwrap_or(0)
+    });
+    let dev = format!("{}:{}", target.device >> 20, target.device & 0xf_ffff);
+    let counts = [
+        ("events".to_owned(), made.events),
+        (layout::count_of(layout::PROCESS), made.entries),
+    ];
+    let lost = made.lost.filter(|_| !made.lost_uncounted);
+    Manifest {
+        schema: SCHEMA,
+        tool: format!("mostrace {}", env!("CARGO_PKG_VERSION")),
+        state: State::Complete,
+        device: Device {
+            name: target.name.clone(),
+            dev: dev.clone(),
+            disk: target.name.clone(),
+            disk_dev: dev,
+            ..Device::default()
+        },
+        clock: Clock {
+            start_mono_ns: start_ns,
+            start_unix_ns,
+            stop_mono_ns: stop_ns,
+        },
+        sources: Sources {
+            events: format!("{kind}, imported"),
+            entries: "none".into(),
+            files: "none".into(),
+            causes: "none".into(),
+        },
+        losses: lost
+            .map(|lost| ("events_tracefs".to_owned(), lost))
+            .into_iter()
+            .collect(),
+        counts: counts.into(),
+        counters: Some(Counters::NotCompared("imported traces have none".into())),
+        ..Manifest::default()
+    }
+}
+
+/// Returns what the trace lacks.
+fn notes(kind: Kind, target: &Target, made: &Made, rest: &Rest) -> Vec<String> {
+    let mut notes = vec![format!("imported: {}", kind.cannot_tell())];
+    let without = match target.completes_at {
+        ta::ISSUE => Some("when requests were issued"),
+        ta::QUEUE => Some("when bios were queued"),
+        _ if made.completed == made.events => Some("when requests arrived"),
+        _ => None,
+    };
+    if let Some(times) = without {
+        notes.push(format!(
+            "no completions: latencies are unknown, and times are {times}"
+        ));
+    }
+    if target.leaves_bios {
+        notes.push("several disks: bios of partitions are left out, as it is not known of which disk they are".into());
+    }
+    if made.lost_uncounted {
+        notes.push(
+            "INCOMPLETE: the tracer dropped events, and the text does not say how many".into(),
+        );
+    }
+    if made.late > 0 {
+        notes.push(format!(
+            "{} events are far out of the order of time",
+            made.late
+        ));
+    }
+    if rest.strange > 0 {
+        notes.push(format!(
+            "{} lines are not of the format and were skipped",
+            rest.strange
+        ));
+    }
+    for path in &rest.cut {
+        notes.push(format!(
+            "{}: the text ends within a line, which was left out",
+            path.display()
+        ));
+    }
+    notes
+}

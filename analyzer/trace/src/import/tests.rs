@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+
+use std::fs;
+
+use mostrace_bundle::Bundle;
+use proptest::prelude::*;
+
+use super::*;
+use crate::blktrace::Completions;
+use crate::recording::Recording;
+
+/// A completion: its time and beginning (ns), sector, bytes, and who queued it.
+type Seen = (u64, Option<u64>, u64, u32, Option<u32>);
+
+struct Made {
+    manifest: Manifest,
+    notes: Vec<String>,
+    completions: Vec<Seen>,
+}
+
+/// Imports texts, and reads the bundle as every verb does.
+fn made(texts: &[&str], device: Option<&str>) -> Result<Made, String> {
+    let dir = tempfile::tempdir().unwrap();
+    let mut paths = Vec::new();
+    for (nth, text) in texts.iter().enumerate() {
+        let path = dir.path().join(format!("{nth}.txt"));
+        fs::write(&path, text).unwrap();
+        paths.push(path);
+    }
+    let bundle = dir.path().join("x.most");
+    let writer = Writer::create(&bundle).unwrap();
+    let place = format!("{}/", dir.path().display());
+    let imported = import(&paths, device, &writer);
+    let imported = imported.map_err(|error| error.to_string().replace(&place, ""))?;
+    assert!(Bundle::open(&bundle).unwrap().shortfalls().is_empty());
+    let recordings = Recording::open_all(&[bundle], false).unwrap();
+    let recording = recordings.first().unwrap();
+    let mut completions = Completions::new(recording.events().unwrap());
+    let mut all = Vec::new();
+    while let Some(done) = completions.next().unwrap() {
+        let part = done.parts.first().unwrap();
+        all.push((done.time_ns, part.q_ns, done.sector, done.bytes, part.pid));
+    }
+    assert_eq!(all.len() as u64, imported.completed);
+    Ok(Made {
+        manifest: recording.manifest().unwrap().clone(),
+        notes: imported.notes,
+        completions: all,
+    })
+}
+
+const BLKPARSE: &str = "  8,0    1        1     0.000000000   697  Q  WS 100 + 8 [sh]
+  8,0    1        2     0.000000100   697  D  WS 100 + 8 [sh]
+  8,0    0        1     0.000000500     0  C  WS 100 + 8 [0]
+";
+const FTRACE: &str = "# tracer: nop
+# entries-in-buffer/entries-written: 140/240   #P:4
+  sh-697    [001] d..1.   100.000001: block_bio_remap: 259,1 WS 100 + 8 <- (259,1) 36
+  sh-697    [001] d..1.   100.000001: block_bio_queue: 259,1 WS 100 + 8 [sh]
+  sh-697    [001] d..1.   100.000002: block_rq_issue: 259,0 WS 4096 () 100 + 8 none,0,0 [sh]
+  <idle>-0  [000] d.h1.   100.000005: block_rq_complete: 259,0 WS () 100 + 8 none,0,0 [0]
+";
+
+#[test]
+fn a_request_has_its_bytes_times_and_process() {
+    let blkparse = made(&[BLKPARSE], None).unwrap();
+    assert_eq!(blkparse.completions, [(500, Some(0), 100, 4096, Some(697))]);
+    assert_eq!(blkparse.manifest.device.dev, "8:0");
+    assert_eq!(blkparse.notes.len(), 1);
+
+    let ftrace = made(&[FTRACE], None).unwrap();
+    let (begin, end) = (100_000_001_000, 100_000_005_000);
+    assert_eq!(
+        ftrace.completions,
+        [(end, Some(begin), 100, 4096, Some(697))]
+    );
+    assert_eq!(ftrace.manifest.losses["events_tracefs"], 100);
+
+    let page = format!("<!DOCTYPE html>\n<script>\n{FTRACE}</script>\n");
+    let page = made(&[&page], None).unwrap();
+    assert_eq!(page.completions, ftrace.completions);
+    assert_eq!(page.notes, ftrace.notes);
+}
+
+#[test]
+fn what_never_completes_has_no_latency() {
+    let issued = BLKPARSE.lines().take(2).collect::<Vec<_>>().join("\n") + "\n";
+    let issued = made(&[&issued], None).unwrap();
+    assert_eq!(issued.completions, [(100, None, 100, 4096, None)]);
+    assert!(
+        issued.notes[1].starts_with("no completions: "),
+        "{:?}",
+        issued.notes
+    );
+    let iolog = "fio version 3 iolog\n0 a add\n0 a open\n7 a write 4096 8192\n9 a sync\n9 a read 0 512\n9 a close\n";
+    let iolog = made(&[iolog], None).unwrap();
+    assert_eq!(
+        iolog.completions,
+        [
+            (7_000, None, 8, 8192, None),
+            (9_000, None, 0, 0, None),
+            (9_000, None, 0, 512, None)
+        ]
+    );
+    assert!(iolog.notes[1].starts_with("no completions: "));
+}
+
+#[test]
+fn public_traces_have_their_units() {
+    let msr =
+        "128166372003061629,hm,1,Read,383496192,32768,413\n128166372003061630,hm,1,Write,0,512,1\n";
+    let msr = made(&[msr], None).unwrap();
+    let unix_ns = (128_166_372_003_061_629 - 116_444_736_000_000_000) * 100;
+    assert_eq!(
+        msr.completions,
+        [
+            (unix_ns + 200, Some(unix_ns + 100), 0, 512, None),
+            (unix_ns + 41_300, Some(unix_ns), 749_016, 32768, None)
+        ]
+    );
+    assert_eq!(msr.manifest.begin_unix_ns(), Some(unix_ns));
+    let alibaba = "419,W,8192,16384,77\n420,R,0,512,78\n";
+    assert_eq!(
+        made(&[alibaba], None).err().unwrap(),
+        "0.txt: requests of 2 devices are in it: choose one with --device, of 420 (1), 419 (1)"
+    );
+    let alibaba = made(&[alibaba], Some("419")).unwrap();
+    assert_eq!(alibaba.completions, [(77_000, None, 16, 16384, None)]);
+    let tencent = made(&["1538323200,12910952,128,1,1063\n"], None).unwrap();
+    let time_ns = 1_538_323_200_000_000_000;
+    assert_eq!(
+        tencent.completions,
+        [(time_ns, None, 12_910_952, 65536, None)]
+    );
+}
+
+#[test]
+fn damage_is_named_with_its_place() {
+    let damaged = BLKPARSE.replace("0.000000100", "x");
+    let error = made(&[BLKPARSE, &damaged], None).err().unwrap();
+    assert!(error.starts_with("1.txt, line 2: "), "{error}");
+    let cut = made(&[&BLKPARSE[..BLKPARSE.len() - 4], BLKPARSE], None).unwrap();
+    assert!(
+        cut.notes.iter().any(|note| note.ends_with("left out")),
+        "{:?}",
+        cut.notes
+    );
+    let two = made(&[BLKPARSE, FTRACE], None).err().unwrap();
+    assert!(two.starts_with("1.txt is the text of ftrace, but 0.txt is the text of blkparse"));
+    let none = made(&["hello\n"], None).err().unwrap();
+    assert!(none.starts_with("0.txt: no trace of a kind"), "{none}");
+    let far = BLKPARSE.replace("  8,0    1  ", "  8,0  999  ");
+    assert!(made(&[&far], None).err().unwrap().contains("CPU 999"));
+}
+
+#[test]
+fn another_tools_trace_is_named_when_it_is_opened() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.txt");
+    fs::write(&path, FTRACE).unwrap();
+    let error = Recording::open_all(std::slice::from_ref(&path), false)
+        .err()
+        .unwrap();
+    let path = path.display();
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "{path}: the text of ftrace: mostrace import {path} -o x.most makes a recording of it"
+        )
+    );
+}
+
+const IOLOG: &str = "fio version 3 iolog\n7 a write 4096 8192\n9 a sync\n9 a read 0 512\n";
+const BIOSNOOP: &str =
+    "TIME(s)     COMM           PID     DISK      T SECTOR     BYTES  QUE(ms) LAT(ms)
+1.000004    Web Content 1  1950    xvda1     W 13092560   4096      0.01    0.74
+";
+const CSV: &str = "128166372003061629,hm,1,Read,383496192,32768,413\n";
+
+proptest! {
+    /// A few bytes of a text are replaced, inserted or removed.
+    #[test]
+    fn no_damage_makes_a_reader_panic(
+        which in 0_usize..5,
+        edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0_u8..4), 1..6),
+    ) {
+        let mut text = [BLKPARSE, FTRACE, IOLOG, BIOSNOOP, CSV][which].as_bytes().to_vec();
+        for (place, byte, how) in edits {
+            let place = place.index(text.len());
+            match how {
+                0 => text[place] = byte,
+                1 => text.insert(place, byte),
+                2 => text.insert(place, b"0123456789,-:[]( "[usize::from(byte) % 17]),
+                _ => drop(text.remove(place)),
+            }
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.txt");
+        fs::write(&path, text).unwrap();
+        let writer = Writer::create(&dir.path().join("x.most")).unwrap();
+        if let Err(error) = import(&[path], None, &writer) {
+            prop_assert!(!error.to_string().contains('\n'));
+        }
+    }
+}
