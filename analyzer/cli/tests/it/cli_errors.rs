@@ -338,7 +338,7 @@ fn what_cannot_be_is_one_line_with_what_can() {
         ),
         (
             &["events", path, "--columns", "tim_utc"],
-            "no column tim_utc; the nearest: time_utc, time_ns, ",
+            "no column tim_utc; the nearest: time_utc, time_ns",
         ),
         (
             &["analyze", path, "--by", "comand"],
