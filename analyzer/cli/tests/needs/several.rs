@@ -204,10 +204,9 @@ fn several_are_held_against_the_first() {
         let pair = mostrace(&["diff", &paths[0], &sample(name)]);
         assert_eq!(pair.lines().next(), Some(*line));
     }
-    assert_eq!(
-        lines[4..8],
-        ["a: delete", "b: truncate", "c: persist", "d: wal"]
-    );
+    let headed = ["a: delete", "b: truncate", "c: persist", "d: wal"];
+    let heads = lines.iter().filter(|line| headed.contains(line));
+    assert!(heads.eq(&headed), "{text}");
     let all = json(&[&args[..], &["--json"]].concat());
     for (letter, (name, path)) in ["a", "b", "c", "d"].iter().zip(names.iter().zip(&paths)) {
         assert_eq!(all[letter]["name"], **name);

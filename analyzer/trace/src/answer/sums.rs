@@ -228,8 +228,8 @@ impl<K: Eq + Hash> Grouped<K> {
     fn add(&mut self, key: K, op: Op, bytes: u64) {
         let at = OPS.iter().position(|one| *one == op);
         let sums = self.0.entry(key).or_default();
-        // OPS has every operation.
-        if let Some(sum) = at.and_then(|at| sums.get_mut(at)) {
+        // What it does not have, such as a zone's operations, counts as the last: others.
+        if let Some(sum) = sums.get_mut(at.unwrap_or(OPS.len().saturating_sub(1))) {
             sum.tally(bytes);
         }
     }
