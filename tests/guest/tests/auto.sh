@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # On Debian's kernels before 7.0 our probes run at all times, so that `auto` takes them for the events too. Where they do not make the
-# entries, and from 7.0 on, it takes a block tracer.
+# entries, and from 7.0 on, it takes plain tracepoints.
 case $(uname -r) in
 [56].*) events=bpf ;;
-*) events=blktrace ;;
+*) events=tracefs ;;
 esac
 mostrace doctor >doctor.txt
 grep "^auto takes: events from $events, entries from bpf$" doctor.txt || fail "doctor: $(cat doctor.txt)"
@@ -21,6 +21,6 @@ taken() {
 }
 taken $events
 taken $events --causes none
-taken blktrace --entries tracefs
-taken blktrace --entries none
+taken tracefs --entries tracefs
+taken tracefs --entries none
 remove
