@@ -222,14 +222,14 @@ static __always_inline bool climb_up(struct work *w, __u32 slot, struct super_bl
 
 /* Makes the dentry's path, or otherwise its name, the current one. Returns its length, or 0 if it is not known. */
 static __always_inline __u32 find_path(struct work *w, __u32 slot, struct dentry *dentry, struct super_block *sb,
-				       __u32 magic, __u64 ino)
+				       __u32 magic)
 {
 	struct path_name *p;
 	__u32 len = 0;
 
 	w->path = (__u64)dentry >> 6;
 	p = path_in_hand(w);
-	if (p->inode == w->run.inode && p->ino == ino && p->seen[0].dentry == dentry && is_path(slot))
+	if (p->inode == w->run.inode && p->ino == w->ino && p->seen[0].dentry == dentry && is_path(slot))
 		return p->len;
 	p->inode = 0;
 	for (int try = 0; !len && try < NAME_TRIES; try++)
@@ -237,7 +237,7 @@ static __always_inline __u32 find_path(struct work *w, __u32 slot, struct dentry
 	if (!len || !climb_up(w, slot, sb))
 		return len;
 	p->inode = w->run.inode;
-	p->ino = ino;
+	p->ino = w->ino;
 	return p->len;
 }
 
@@ -245,7 +245,7 @@ static __always_inline __u32 find_path(struct work *w, __u32 slot, struct dentry
 static __always_inline void name_file(struct work *w, __u32 slot, struct mostrace_file *f, struct dentry *dentry,
 				      struct super_block *sb, __u32 magic)
 {
-	__u32 len = find_path(w, slot, dentry, sb, magic, f->ino) & (MOSTRACE_NAME_MAX - 1);
+	__u32 len = find_path(w, slot, dentry, sb, magic) & (MOSTRACE_NAME_MAX - 1);
 	struct path_name *p = path_in_hand(w);
 	char *name = (char *)f + sizeof(*f);
 
@@ -285,7 +285,8 @@ __noinline int put_file(__u32 slot)
 	sb = SEE(i, struct inode, i_sb);
 	magic = LOAD(sb, s_magic);
 	put_head(&f->head, w, MOSTRACE_FILE, sizeof(*f), w->run.sector, w->run.bytes);
-	f->ino = file_number(inode, magic);
+	w->ino = file_number(inode, magic);
+	f->ino = w->ino;
 	if (is_number_passing(magic))
 		f->head.flags |= MOSTRACE_INO_PASSING;
 	f->offset = w->run.offset;

@@ -101,6 +101,7 @@ struct work {
 	struct buffer_head *buffer;	/* the buffer that the bio writes, if the bio was made for one */
 	struct window inode;
 	struct path_name paths[PATHS];
+	__u64 ino;		/* number of the file of the current run */
 	__u32 path;		/* index of the current path */
 	__u32 used;		/* used bytes of `out` */
 	/* These three must be adjacent, as they go into one record of the ring. */
