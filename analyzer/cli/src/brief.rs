@@ -3,7 +3,9 @@
 
 use mostrace_trace::about;
 use mostrace_trace::answer::{Answer, Destination, Destinations, Sums, percent, size};
+use mostrace_trace::charged::Charged;
 use mostrace_trace::reading::Reading;
+use mostrace_trace::transactions::Database;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Number of programs, files and layers that are shown.
@@ -45,21 +47,33 @@ pub struct Others {
 }
 
 impl Brief {
-    /// Returns what was read and summed up.
-    ///
-    /// # Errors
-    /// Returns an error if a table of calls cannot be read.
-    pub fn of(reading: &Reading, sums: &Sums) -> anyhow::Result<Brief> {
+    /// Returns what was read and summed up, and what processes asked of their files.
+    pub fn of(reading: &Reading, sums: &Sums, databases: &[Database]) -> Brief {
         let manifest = reading.manifest.as_ref();
-        Ok(Brief {
+        Brief {
             warnings: reading.warnings.clone(),
             whole: about::whole(&reading.recordings, &reading.warnings),
-            answer: Answer::of(sums, manifest, &reading.databases()?),
+            answer: Answer::of(sums, manifest, databases),
             destinations: Answer::destinations(sums, manifest, MOST),
             notices: reading.all_notices(),
             is_filtered: false,
             others: None,
-        })
+        }
+    }
+
+    /// Returns what a command caused, and what others wrote meanwhile.
+    #[cfg(target_os = "linux")]
+    pub fn of_command(charged: &Charged) -> Brief {
+        let manifest = charged.reading.manifest.as_ref();
+        let others = charged.of_others();
+        let others = others.map(|sums| Answer::destinations(&sums, manifest, MOST));
+        Brief {
+            others: charged.counted.words().map(|words| Others {
+                words,
+                destinations: others,
+            }),
+            ..Brief::of(&charged.reading, &charged.sums(), &charged.own_databases())
+        }
     }
 
     /// Returns the lines, as wide as the terminal.

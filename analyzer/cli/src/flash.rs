@@ -141,7 +141,7 @@ impl Flash {
             Err(what) => usage!("{path}: {what}"),
         };
         let mut out = Output::create(self.output.as_deref())?;
-        let headline = headline(&model, &reading)?;
+        let headline = headline(&model, &reading);
         let measured = manifest.and_then(|m| m.health.as_ref()).and_then(measured);
         if self.json {
             let json = json!({
@@ -246,8 +246,8 @@ fn share(of: f64) -> String {
 }
 
 /// Returns stored → device → flash, for each transaction if their number is known; each ratio has its base.
-fn headline(model: &Model, reading: &Reading) -> anyhow::Result<String> {
-    let transactions = Transactions::new(reading.manifest.as_ref(), &reading.databases()?);
+fn headline(model: &Model, reading: &Reading) -> String {
+    let transactions = Transactions::new(reading.manifest.as_ref(), &reading.databases);
     let each = transactions
         .count
         .divisor()
@@ -265,12 +265,12 @@ fn headline(model: &Model, reading: &Reading) -> anyhow::Result<String> {
     let base = stored.map_or(String::new(), |bytes| {
         format!(" ({} × stored)", times(device / bytes))
     });
-    Ok(format!(
+    format!(
         "{ahead}{from}{} at the device{base} → {} on flash ({} × the device's).",
         size(device / by),
         size(device * model.at.ratio / by),
         times(model.at.ratio)
-    ))
+    )
 }
 
 fn times(ratio: f64) -> String {

@@ -4,13 +4,22 @@
 
 mod bar;
 mod brief;
+mod budget;
 #[cfg_attr(not(target_os = "linux"), path = "no_doctor.rs")]
 mod doctor;
 #[cfg(all(test, target_os = "linux"))]
 mod examples;
 mod flash;
+#[cfg(target_os = "linux")]
+mod ground;
+#[cfg(target_os = "linux")]
+mod guest;
 mod help;
 mod import;
+mod json;
+mod keep;
+#[cfg(target_os = "linux")]
+mod measure;
 mod names;
 mod paint;
 mod phone;
@@ -61,6 +70,9 @@ enum Command {
     Top(top::Top),
     Phone(phone::Phone),
     Import(import::Import),
+    #[cfg(target_os = "linux")]
+    Measure(Box<measure::Measure>),
+    Check(Box<budget::Check>),
     #[command(flatten)]
     Tables(Box<tables::Verb>),
     Flash(Box<flash::Flash>),
@@ -92,6 +104,9 @@ impl Command {
             Command::Top(args) => args.run()?,
             Command::Import(args) => args.run()?,
             Command::Phone(args) => return Ok(ExitCode::from(phone::run(&args)?)),
+            #[cfg(target_os = "linux")]
+            Command::Measure(args) => return Ok(ExitCode::from(measure::run(&args)?)),
+            Command::Check(args) => return Ok(ExitCode::from(args.run()?)),
             Command::Tables(verb) => return verb.run(),
             Command::Flash(args) => args.run()?,
             #[cfg(target_os = "linux")]

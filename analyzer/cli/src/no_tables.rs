@@ -7,10 +7,12 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use mostrace_trace::answer::{Answer, Summing};
+#[cfg(target_os = "linux")]
+use mostrace_trace::charged::Charged;
 use mostrace_trace::output::Output;
-use mostrace_trace::recording::Recording;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
+use crate::json::Shown;
 use crate::paint;
 use crate::shell;
 use crate::source::SourceArgs;
@@ -35,12 +37,28 @@ pub fn hint(error: &clap::Error) -> Option<String> {
     }
 }
 
+/// Returns an error for what needs tables, in a program without them.
+///
+/// # Errors
+/// Always fails here.
+#[cfg(target_os = "linux")]
+pub fn check(what: &str) -> anyhow::Result<()> {
+    usage!("{what} {LACKING}");
+}
+
+/// Returns an error in place of the tree, which is a table.
+///
+/// # Errors
+/// Always fails.
+#[cfg(target_os = "linux")]
+pub fn tree(_: &Charged, _: Option<usize>) -> anyhow::Result<String> {
+    usage!("the tree {LACKING}");
+}
+
 /// A verb and its arguments.
 #[derive(clap::Subcommand)]
 pub enum Verb {
     Analyze(Analyze),
-    #[command(hide = true)]
-    Measure(Words),
     #[command(hide = true)]
     Replay(Words),
     #[command(hide = true)]
@@ -51,8 +69,6 @@ pub enum Verb {
     Events(Words),
     #[command(hide = true)]
     Export(Words),
-    #[command(hide = true)]
-    Check(Words),
     #[command(hide = true)]
     Query(Words),
     #[command(hide = true)]
@@ -114,28 +130,16 @@ impl Analyze {
         let reading = self.source.read(&mut summing)?;
         let sums = summing.finish(&reading.origins);
         let manifest = reading.manifest.as_ref();
-        let answer = Answer::of(&sums, manifest, &reading.databases()?);
-        let shown = |one: &Recording| one.path().display().to_string();
-        let mut object = Map::new();
-        let mut put = |name: &str, value: Value| object.insert(name.to_owned(), value);
-        match &reading.recordings[..] {
-            [one] => put("trace", json!(shown(one))),
-            several => put("traces", several.iter().map(shown).collect()),
+        let shown = Shown {
+            recordings: &reading.recordings,
+            manifest,
+            warnings: &reading.warnings,
+            finding: Some(&Answer::of(&sums, manifest, &reading.databases)),
+            notices: &reading.all_notices(),
+            duration_ns: reading.origins.duration_ns(),
+            total: &sums.layers.total,
         };
-        put("warnings", json!(reading.warnings));
-        put("finding", json!(answer));
-        put("notices", json!(reading.all_notices()));
-        put("duration_ns", json!(reading.origins.duration_ns()));
-        put(
-            "manifest",
-            json!(manifest.filter(|_| reading.recordings.len() == 1)),
-        );
-        let total = sums.layers.total;
-        let total = total
-            .fields()
-            .map(|(name, value)| (name.to_owned(), json!(value)));
-        put("total", total.collect::<Map<_, _>>().into());
-        Ok(out.json(&Value::Object(object))?)
+        Ok(out.json(&Value::Object(shown.object()))?)
     }
 
     /// Returns what to do for more.

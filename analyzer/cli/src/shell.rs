@@ -15,6 +15,13 @@ pub fn plain(word: &str) -> String {
     }
 }
 
+/// Quotes words for a shell and joins them with spaces.
+#[cfg(target_os = "linux")]
+pub fn line<W: AsRef<str>>(words: impl IntoIterator<Item = W>) -> String {
+    let quoted = words.into_iter().map(|word| quoted(word.as_ref()));
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use std::process::Command;

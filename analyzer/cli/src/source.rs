@@ -113,7 +113,8 @@ impl SourceArgs {
     pub fn brief(&self) -> anyhow::Result<Brief> {
         let mut summing = Summing::default();
         let reading = self.read(&mut summing)?;
-        Brief::of(&reading, &summing.finish(&reading.origins))
+        let sums = summing.finish(&reading.origins);
+        Ok(Brief::of(&reading, &sums, &reading.databases))
     }
 
     /// Returns the options for reading these recordings; `causes` finds who caused each row.

@@ -5,9 +5,9 @@ use chrono::{DateTime, SecondsFormat};
 use polars::prelude::{Column, DataType, IntoColumn, NamedFrom, PolarsResult, Series};
 use serde::Serialize;
 
+use super::error::Error;
 use super::grid::Grid;
 use super::page::Page;
-use super::sheet::Error;
 use mostrace_tables::ledger::{Sums, Time, Timeline};
 use mostrace_tables::tables::Table;
 use mostrace_trace::tally::Tally;

@@ -21,6 +21,7 @@ mod calls;
 mod colour;
 mod cube;
 mod data;
+mod error;
 mod grid;
 mod ladder;
 mod lean;
@@ -32,6 +33,7 @@ mod scan;
 mod sheet;
 mod words;
 
+pub use error::Error;
 pub use ledger::{COLUMNS as LEDGER_COLUMNS, ledger};
 pub use page::page;
-pub use sheet::{Error, Sheet};
+pub use sheet::Sheet;

@@ -14,7 +14,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Serialize;
 
-use super::sheet::Error;
+use super::error::Error;
 
 /// Values are divided by this if all of them are its multiples.
 const SECTOR: i64 = 512;

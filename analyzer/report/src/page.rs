@@ -11,8 +11,9 @@ use minijinja::{Environment, Value, context};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+use super::error::Error;
 use super::lean::lean;
-use super::sheet::{Drawn, Error, Sheet};
+use super::sheet::{Drawn, Sheet};
 use mostrace_tables::tables::diff::Diff;
 
 /// The page's own scripts in the order in which they are used.

@@ -7,11 +7,11 @@ use mostrace_bundle::{Counters, Manifest};
 use serde::Serialize;
 
 use super::data::{Data, data};
+use super::error::Error;
 use super::grid::Grid;
 use super::ladder::Ladder;
 use mostrace_tables::analysis::Analysis;
 use mostrace_tables::facts::Column;
-use mostrace_tables::tables::calls;
 use mostrace_tables::tables::diff::Side;
 use mostrace_tables::tables::sizes::{self, Sizes};
 use mostrace_tables::tables::summary;
@@ -19,38 +19,6 @@ use mostrace_tables::tables::{Grouping, about, for_the_answer, locality, summed}
 use mostrace_tables::tables::{Table, numbers, texts};
 use mostrace_trace::answer::Answer;
 use mostrace_trace::transactions::Transactions;
-
-/// A page cannot be made.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The rows cannot be read.
-    #[error("temporary files: {0}")]
-    Rows(#[from] polars::prelude::PolarsError),
-    /// A table of the bundle cannot be read.
-    #[error(transparent)]
-    Bundle(#[from] mostrace_bundle::Error),
-    /// The calls cannot be read.
-    #[error(transparent)]
-    Analysis(#[from] mostrace_tables::analysis::Error),
-    /// The template is invalid.
-    #[error("the page: {0}")]
-    Page(#[from] minijinja::Error),
-    /// A figure cannot be represented in JSON.
-    #[error("the page's data: {0}")]
-    Data(#[from] serde_json::Error),
-    /// The data cannot be compressed.
-    #[error("the page's data: {0}")]
-    Compression(#[from] std::io::Error),
-}
-
-impl From<calls::Error> for Error {
-    fn from(error: calls::Error) -> Error {
-        match error {
-            calls::Error::Bundle(error) => Error::Bundle(error),
-            calls::Error::Rows(error) => Error::Rows(error),
-        }
-    }
-}
 
 type Result<T> = std::result::Result<T, Error>;
 
@@ -117,11 +85,11 @@ impl Sheet {
         let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
         let filesystem = filesystem.map_or("the filesystem", |f| f.kind.as_str());
         let filesystem = mostrace_trace::text::escape(filesystem.as_bytes());
-        let databases = analysis.databases()?;
+        let databases = &analysis.databases;
         let total = summed(facts, Grouping::by(&[]), None)?.total;
         let Data { packed, is_summed } = data(analysis, &filesystem)?;
         let sizes = is_summed.then(|| Sizes::new(facts, None)).transpose()?;
-        let transactions = Transactions::new(manifest, &databases);
+        let transactions = Transactions::new(manifest, databases);
         let (trust, trust_why) = trust(analysis, manifest);
         let of_sizes = |title: &str, note, table: Option<Table>| {
             table.map(|table| Grid::new(title, note, table))
@@ -131,13 +99,13 @@ impl Sheet {
         };
         let side = || {
             let name = about::name(path, manifest);
-            Side::new(name, facts, manifest, &databases, &analysis.warnings)
+            Side::new(name, facts, manifest, databases, &analysis.warnings)
         };
         let rewrites = Column::all_of(&["class", "role"]);
         let name = about::name(path, manifest);
         let is_empty = facts.requests() == 0;
-        let answer = Answer::of(&for_the_answer(facts, None)?, manifest, &databases);
-        let ladder = Ladder::new(&answer, manifest, &databases, &total);
+        let answer = Answer::of(&for_the_answer(facts, None)?, manifest, databases);
+        let ladder = Ladder::new(&answer, manifest, databases, &total);
         let missing = match trust {
             Trust::Incomplete => trust_why.clone(),
             Trust::Whole | Trust::Unchecked => Vec::new(),

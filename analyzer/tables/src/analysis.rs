@@ -47,6 +47,8 @@ pub struct Analysis {
     pub notices: Vec<String>,
     /// True if every recording had a map.
     pub mapped: bool,
+    /// What processes asked of their files, with the transactions of SQLite databases; empty without a table of calls.
+    pub databases: Vec<Database>,
     recordings: Vec<Recording>,
     manifest: Option<Manifest>,
 }
@@ -95,15 +97,16 @@ impl Analysis {
             warnings,
             notices,
             mapped,
+            databases,
         } = read;
-        let facts = rows.build(origins).map_err(std::io::Error::other);
-        let mut facts = facts.map_err(Error::Rows)?;
+        let mut facts = rows.build(origins).map_err(std::io::Error::other)?;
         facts.look_for_programs(&options.programs);
         Ok(Analysis {
             facts,
             warnings,
             notices,
             mapped,
+            databases,
             recordings,
             manifest,
         })
@@ -115,14 +118,14 @@ impl Analysis {
         self.manifest.as_ref()
     }
 
-    /// Returns what a summary says of the trace beside its rows; without the databases, which take time to find.
+    /// Returns what a summary says of the trace beside its rows.
     pub fn trace(&self) -> Trace<'_> {
         Trace {
             manifest: self.manifest(),
             warnings: self.warnings.clone(),
             notices: self.notices.clone(),
             mapped: self.mapped,
-            databases: Vec::new(),
+            databases: &self.databases,
         }
     }
 
@@ -163,20 +166,6 @@ impl Analysis {
         };
         let (handles, steps) = (table(layout::HANDLE)?, table(layout::F2FS)?);
         Ok(Waits::new(&self.facts, nth, handles, steps))
-    }
-
-    /// Returns what processes asked of their files, with the transactions of SQLite databases; empty without a table of
-    /// calls.
-    ///
-    /// # Errors
-    /// Returns an error if a table of calls cannot be read.
-    pub fn databases(&self) -> Result<Vec<Database>> {
-        let all = reading::databases(&self.recordings, self.facts.all_origins())?;
-        let shown = |database: Database| Database {
-            comm: self.facts.shown(&database.comm),
-            ..database
-        };
-        Ok(all.into_iter().map(shown).collect())
     }
 
     /// Finds each transaction of SQLite databases in the calls, for the table `transactions`; call it before names are hidden,

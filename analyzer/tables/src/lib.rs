@@ -5,14 +5,13 @@
 //! 2. [`tables`] sums them up, and [`export`] writes files.
 //! 3. [`analysis`] does all of this, and its page has an example: [`analysis::Analysis::open`] reads a trace by its path.
 //!
-//! [`lab`] holds traces against limits, and records matrices of them. [`ledger`] keeps the sums of each hour for years.
+//! [`ledger`] keeps the sums of each hour for years.
 #![forbid(unsafe_code)]
 
 pub mod analysis;
 mod caught;
 pub mod export;
 pub mod facts;
-pub mod lab;
 pub mod ledger;
 pub mod nearest;
 mod sql;

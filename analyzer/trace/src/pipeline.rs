@@ -10,6 +10,7 @@
 use std::io::{self, Read};
 
 use mostrace_bundle::Manifest;
+use mostrace_bundle::entry::RawCall;
 use mostrace_bundle::table::TableReader;
 
 use crate::attribute::{Attributor, Names, Registry, Request, Row};
@@ -38,10 +39,15 @@ pub struct Step<'p, 'a> {
 }
 
 /// What is made of completed requests while they are read, such as rows or sums. The requests of several recordings follow one
-/// another. What names they refer to is known at the end.
+/// another, and so do the segments of a recording that still runs. What names they refer to is known at the end.
 pub trait Fold {
-    /// Begins a recording, whose numbers of processes, files and causes begin at `base`.
+    /// Begins a recording, whose numbers of processes, files and causes begin at `base`. They also begin anew when too many are
+    /// remembered of a recording that still runs.
     fn begin(&mut self, base: Base);
+
+    /// Takes a system call of the segment that is read, ahead of its completions, and the registry that knows its process. Saved
+    /// recordings tell none.
+    fn call(&mut self, _: &RawCall, _: &Registry<'_>) {}
 
     /// Takes a completed request.
     ///
@@ -49,12 +55,30 @@ pub trait Fold {
     /// Returns an error if it cannot be kept.
     fn step(&mut self, step: &Step<'_, '_>) -> io::Result<()>;
 
-    /// Ends the recording.
+    /// Ends the recording, or the segment.
     ///
     /// # Errors
     /// Returns an error if what is left cannot be kept.
-    fn end(&mut self) -> io::Result<()> {
+    fn end(&mut self, _: &Stretch<'_>) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// A recording, or a segment of one that still runs, whose completions have all been read.
+pub struct Stretch<'p> {
+    /// Its manifest; None for the bare files of blktrace.
+    pub manifest: Option<&'p Manifest>,
+    /// The processes and files that are known so far.
+    pub registry: &'p Registry<'p>,
+    /// True if calls are told.
+    pub has_calls: bool,
+    cause: &'p dyn Fn(CauseId) -> Cause,
+}
+
+impl Stretch<'_> {
+    /// Returns a cause by its number.
+    pub fn cause(&self, id: CauseId) -> Cause {
+        (self.cause)(id)
     }
 }
 
@@ -150,6 +174,21 @@ impl<'a, R: Read> Pipeline<'a, R> {
         self.causer
             .as_ref()
             .map_or(Cause::default(), |causer| causer.cause(id))
+    }
+
+    /// Tells the fold that all completions at hand have been read.
+    pub fn end(
+        &self,
+        fold: &mut impl Fold,
+        manifest: Option<&Manifest>,
+        has_calls: bool,
+    ) -> Result<(), Error> {
+        Ok(fold.end(&Stretch {
+            manifest,
+            registry: self.registry(),
+            has_calls,
+            cause: &|id| self.cause(id),
+        })?)
     }
 
     /// Reads the tables to their end.

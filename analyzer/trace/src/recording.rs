@@ -4,7 +4,7 @@
 mod joined;
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use mostrace_bundle::table::{HEADER_LEN, TableReader};
@@ -39,6 +39,9 @@ pub enum Error {
         /// Its kind.
         kind: Kind,
     },
+    /// What was made of it could not be kept.
+    #[error("temporary files: {0}")]
+    Rows(#[from] io::Error),
     /// The same recording was named twice, for example as a folder and as an archive: its bytes would be counted twice.
     #[error("{}: the same recording as {}", path.display(), other.display())]
     Twice {

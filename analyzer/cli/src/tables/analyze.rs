@@ -10,16 +10,17 @@ use mostrace_tables::analysis::Analysis;
 use mostrace_tables::export::{Format, Output, to_text, to_value};
 use mostrace_tables::facts::{Column, Filter, catalogue};
 use mostrace_tables::tables::groups::table_of;
-use mostrace_tables::tables::summary::{Summary, Trace};
-use mostrace_tables::tables::{Grouping, Table, about, percentiles, summed, waits};
-use mostrace_trace::recording::Recording;
+use mostrace_tables::tables::summary::Summary;
+use mostrace_tables::tables::{self, Grouping, Table, about, percentiles, summed, waits};
+use mostrace_trace::charged::Charging;
 use mostrace_trace::sums::Totals;
 use mostrace_trace::transactions::Transactions;
 use serde_json::{Map, Value, json};
 
 use super::out::{self, OutArgs, twice};
 use super::source::{SourceArgs, WhereArgs};
-use super::{brief, tree, tree_json};
+use super::{brief, tree};
+use crate::json::Shown;
 use crate::paint;
 use crate::shell;
 use crate::usage;
@@ -168,18 +169,14 @@ impl Analyze {
         }
         if !self.full && format != Format::Json {
             let brief = match filter {
-                Some(_) => brief::of(&self.source.analyze(false, true)?, filter)?,
+                Some(filter) => brief::of(&self.source.analyze(false, true)?, filter)?,
                 None => self.source.brief()?,
             };
             let text = brief.text(out.width(), &self.next());
             return Ok(paint::put(&mut out, &text)?);
         }
         let analysis = self.source.analyze(true, true)?;
-        let trace = Trace {
-            databases: analysis.databases()?,
-            ..analysis.trace()
-        };
-        let summary = Summary::new(&analysis.facts, filter, trace)?;
+        let summary = Summary::new(&analysis.facts, filter, analysis.trace())?;
         match format {
             Format::Json => out.json(&self.json(&summary, &analysis))?,
             _ => out.text(&self.text(&summary, &analysis, out.width()))?,
@@ -243,23 +240,31 @@ impl Analyze {
         format: Format,
         out: &mut Output,
     ) -> anyhow::Result<()> {
-        let analysis = self.source.analyze(false, true)?;
-        let tree = tree::of(&analysis, filter)?;
-        match format {
-            Format::Json => {
-                let manifest = analysis.manifest();
-                let payload = manifest.and_then(|m| m.payload.as_ref());
-                let transactions = Transactions::new(manifest, &analysis.databases()?);
-                out.json(&tree_json::value(&tree, payload, &transactions))?
+        let (tree, manifest, databases) = match filter {
+            None => {
+                let mut charging = Charging::default();
+                let reading = self.source.read(&mut charging)?;
+                let charged = charging.finish(reading);
+                let tree = charged.tree();
+                (tree, charged.reading.manifest, charged.reading.databases)
             }
-            _ => out.text(&tree::text(
-                &analysis,
-                &tree,
-                tree::MOST_OWNERS,
-                out.width(),
-            )?)?,
+            Some(_) => {
+                let analysis = self.source.analyze(false, true)?;
+                let manifest = analysis.manifest();
+                let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
+                let filesystem = filesystem.map_or("the filesystem", |f| f.kind.as_str());
+                let tree = tables::tree::of(&analysis.facts, &[], filesystem, filter)?;
+                (tree, manifest.cloned(), analysis.databases)
+            }
+        };
+        let manifest = manifest.as_ref();
+        if format == Format::Json {
+            let payload = manifest.and_then(|m| m.payload.as_ref());
+            let transactions = Transactions::new(manifest, &databases);
+            return Ok(out.json(&tree.value(payload, &transactions))?);
         }
-        Ok(())
+        let (most, width) = (tree::MOST_OWNERS, out.width());
+        Ok(out.text(&tree::text(manifest, &databases, &tree, most, width)?)?)
     }
 
     fn text(&self, summary: &Summary, analysis: &Analysis, width: Option<usize>) -> String {
@@ -297,32 +302,20 @@ impl Analyze {
     }
 
     fn json(&self, summary: &Summary, analysis: &Analysis) -> Value {
-        let manifest = analysis.manifest();
         let mut object = Map::new();
-        let mut put = |name: &str, value: Value| object.insert(name.to_owned(), value);
-        put("schema", json!(catalogue::SCHEMA));
-        let shown = |one: &Recording| one.path().display().to_string();
-        let manifest = manifest.filter(|_| !analysis.is_of_several());
-        match analysis.recordings() {
-            [one] => put("trace", json!(shown(one))),
-            several => put("traces", several.iter().map(shown).collect()),
+        object.insert("schema".into(), json!(catalogue::SCHEMA));
+        let shown = Shown {
+            recordings: analysis.recordings(),
+            manifest: analysis.manifest(),
+            warnings: &summary.warnings,
+            finding: summary.answer.as_ref(),
+            notices: &summary.notices,
+            duration_ns: summary.duration_ns,
+            total: &summary.total,
         };
-        put("warnings", json!(summary.warnings));
-        put("finding", json!(summary.answer));
-        put("notices", json!(summary.notices));
-        put("duration_ns", json!(summary.duration_ns));
-        put("manifest", json!(manifest));
-        put(
-            "total",
-            summary
-                .total
-                .fields()
-                .map(|(name, value)| (name.to_owned(), json!(value)))
-                .collect::<Map<_, _>>()
-                .into(),
-        );
+        object.append(&mut shown.object());
         for section in &summary.sections {
-            put(section.name, to_value(&section.table));
+            object.insert(section.name.into(), to_value(&section.table));
         }
         Value::Object(object)
     }

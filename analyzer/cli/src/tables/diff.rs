@@ -7,11 +7,10 @@ use mostrace_tables::export::{Output, to_text, to_value};
 use mostrace_tables::facts::catalogue;
 use mostrace_tables::tables::about;
 use mostrace_tables::tables::diff::{Diff as Differences, Side, letter};
-use mostrace_trace::causes::Sharing;
 use mostrace_trace::text::escape;
 use serde_json::{Map, Value, json};
 
-use super::budget;
+use super::source;
 use crate::names;
 use crate::paint;
 
@@ -113,10 +112,9 @@ fn json(sides: &[Read], diff: &Differences) -> Value {
 }
 
 fn read(path: &Path) -> anyhow::Result<Read> {
-    let analysis = budget::read(path, Some(Sharing::default()))?;
+    let analysis = source::read(path)?;
     let manifest = analysis.manifest();
     let name = about::name(path, manifest);
-    let databases = analysis.databases()?;
     Ok(Read {
         path: path.to_owned(),
         whole: about::whole(analysis.recordings(), &analysis.warnings),
@@ -124,7 +122,7 @@ fn read(path: &Path) -> anyhow::Result<Read> {
             name,
             &analysis.facts,
             manifest,
-            &databases,
+            &analysis.databases,
             &analysis.warnings,
         )?,
         warnings: analysis.warnings,

@@ -16,9 +16,9 @@ use mostrace_tables::facts::Key;
 use mostrace_trace::text::escape;
 
 use super::hide::HideArgs;
-use super::keep::keep;
 use super::source::{SourceArgs, several};
 use super::wrote;
+use crate::keep::keep;
 use crate::{UsageError, shell, usage};
 
 /// Write the trace in another tool's format: flame graphs, fio, cache simulators, blkparse's text, a Parquet data set

@@ -3,21 +3,13 @@
 
 mod analyze;
 mod brief;
-mod budget;
 mod diff;
 mod events;
 mod export;
-#[cfg(target_os = "linux")]
-mod ground;
-#[cfg(target_os = "linux")]
-mod guest;
 mod hide;
 mod hint;
-mod keep;
 mod ledger;
 mod map;
-#[cfg(target_os = "linux")]
-mod measure;
 mod out;
 mod query;
 #[cfg(target_os = "linux")]
@@ -25,19 +17,27 @@ mod replay;
 mod report;
 mod source;
 mod tree;
-mod tree_json;
 mod wrote;
 
 use std::io::Write as _;
 use std::process::ExitCode;
 
 pub use hint::hint;
+#[cfg(target_os = "linux")]
+pub use tree::charged as tree;
+
+/// Returns an error for what needs tables, in a program without them.
+///
+/// # Errors
+/// Never fails here.
+#[cfg(target_os = "linux")]
+pub fn check(_: &str) -> anyhow::Result<()> {
+    Ok(())
+}
 
 /// A verb and its arguments.
 #[derive(clap::Subcommand)]
 pub enum Verb {
-    #[cfg(target_os = "linux")]
-    Measure(measure::Measure),
     #[cfg(target_os = "linux")]
     Replay(replay::Replay),
     Analyze(analyze::Analyze),
@@ -45,7 +45,6 @@ pub enum Verb {
     Diff(diff::Diff),
     Events(events::Events),
     Export(export::Export),
-    Check(budget::Check),
     Query(query::Query),
     Ledger(ledger::Ledger),
     Map(map::Map),
@@ -61,10 +60,7 @@ impl Verb {
     pub fn run(self) -> anyhow::Result<ExitCode> {
         match self {
             #[cfg(target_os = "linux")]
-            Verb::Measure(args) => return Ok(ExitCode::from(measure::run(&args)?)),
-            #[cfg(target_os = "linux")]
             Verb::Replay(args) => return Ok(ExitCode::from(args.run()?)),
-            Verb::Check(args) => return Ok(ExitCode::from(args.run()?)),
             Verb::Analyze(args) => wrote::telling(args.file(), || args.run())?,
             Verb::Report(args) => args.run()?,
             Verb::Diff(args) => wrote::telling(args.file(), || args.run())?,
@@ -79,13 +75,4 @@ impl Verb {
         }
         Ok(ExitCode::SUCCESS)
     }
-}
-
-/// Quotes words for a shell and joins them with spaces.
-#[cfg(target_os = "linux")]
-fn line<W: AsRef<str>>(words: impl IntoIterator<Item = W>) -> String {
-    let quoted = words
-        .into_iter()
-        .map(|word| crate::shell::quoted(word.as_ref()));
-    quoted.collect::<Vec<_>>().join(" ")
 }

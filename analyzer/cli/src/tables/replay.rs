@@ -12,13 +12,13 @@ use mostrace_bundle::temporary::{TempFile, TempFolder};
 use mostrace_capture::{FreshKind, Options, settle};
 use mostrace_replay::{Recorded, Start, refuse_unless_empty};
 use mostrace_tables::export::{Output, to_text, to_value};
-use mostrace_tables::lab::budget::{Judgement, Runs, report};
 use mostrace_tables::tables::diff::{Diff as Differences, Side, letter};
-use mostrace_trace::causes::Sharing;
+use mostrace_trace::budget::{Judgement, Runs, report};
 use serde_json::{Map, Value, json};
 
-use super::budget::{self, BudgetArgs, Form};
-use super::ground::{FreshArgs, Ground, GroundKind, Held, kind};
+use super::source;
+use crate::budget::{self, BudgetArgs, Form};
+use crate::ground::{FreshArgs, Ground, GroundKind, Held, kind};
 use crate::workload::replay::{How, Source};
 
 mod blocks;
@@ -60,7 +60,7 @@ pub struct Replay {
     #[arg(long, conflicts_with_all = ["within", "guest", "mkfs", "size"])]
     image: bool,
     /// Replay in an emulated machine with this Debian kernel, such as 6.12: it has f2fs and FAT, and needs no root here
-    #[arg(long, value_name = "KERNEL", value_parser = super::guest::kernel, conflicts_with = "within")]
+    #[arg(long, value_name = "KERNEL", value_parser = crate::guest::kernel, conflicts_with = "within")]
     guest: Option<String>,
     #[command(flatten)]
     how: How,
@@ -112,8 +112,7 @@ impl Replay {
         let mut judgements = Vec::new();
         if self.budget.is_given() {
             for replay in &replays {
-                let analysis = budget::read(&replay.path, Some(Sharing::default()))?;
-                let measured = budget::measure(&replay.path, &analysis)?;
+                let measured = budget::measure(&replay.path, &budget::read(&replay.path)?)?;
                 if let Some(runs) = Runs::new(vec![measured]) {
                     judgements.extend(self.budget.judge(&replay.name, &runs, &limits)?);
                 }
@@ -255,7 +254,7 @@ impl Replay {
                 .map(|replay| (replay.name.clone(), &*replay.path)),
         );
         let sides = paths.iter().map(|(name, path)| {
-            let analysis = budget::read(path, Some(Sharing::default()))?;
+            let analysis = source::read(path)?;
             // SQLite's transactions are known by contents, which a replay does not have.
             let manifest = analysis.manifest().map(|manifest| {
                 let mut manifest = manifest.clone();

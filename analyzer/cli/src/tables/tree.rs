@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tree as `analyze --tree` and `measure` print it.
+//! The tree as `analyze` and `measure` print it.
 
-use mostrace_tables::analysis::Analysis;
+use mostrace_bundle::Manifest;
 use mostrace_tables::export::to_text;
-use mostrace_tables::facts::Filter;
-use mostrace_tables::tables::tree::Tree;
-use mostrace_trace::transactions::{Source, Sure, Transactions};
+use mostrace_tables::tables::tree::table;
+use mostrace_trace::charged::Charged;
+use mostrace_trace::transactions::{Database, Source, Sure, Transactions};
+use mostrace_trace::tree::Tree;
 
 /// The most processes and databases that are shown one by one.
 pub const MOST_OWNERS: usize = 20;
-/// On a terminal, what has less than this many per cent of all bytes is summed up.
+/// On a terminal, what has less than this many per cent of all bytes is summed up; a measurement shows owners with less as one.
 const SMALL_PERCENT: u64 = 1;
 
-/// Builds the tree of the rows that pass the filter; the analysis must have causes.
+/// Formats the tree of a measurement.
 ///
 /// # Errors
-/// Returns an error if a table cannot be read or the filter does not fit its columns.
-pub fn of(analysis: &Analysis, filter: Option<&Filter>) -> anyhow::Result<Tree> {
-    let manifest = analysis.manifest();
-    let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
-    let filesystem = filesystem.map_or("the filesystem", |f| f.kind.as_str());
-    let databases = analysis.databases()?;
-    Ok(Tree::new(&analysis.facts, &databases, filesystem, filter)?)
+/// Never fails, because all columns have different names.
+#[cfg(target_os = "linux")]
+pub fn charged(charged: &Charged, width: Option<usize>) -> anyhow::Result<String> {
+    let tree = charged.tree();
+    let shown = tree.notable(SMALL_PERCENT).min(MOST_OWNERS);
+    let manifest = charged.reading.manifest.as_ref();
+    text(manifest, &charged.reading.databases, &tree, shown, width)
 }
 
 /// Formats the tree for people: the first `shown` processes and databases one by one, the others together. On a terminal, which
@@ -30,15 +31,14 @@ pub fn of(analysis: &Analysis, filter: Option<&Filter>) -> anyhow::Result<Tree> 
 /// # Errors
 /// Never fails, because all columns have different names.
 pub fn text(
-    analysis: &Analysis,
+    manifest: Option<&Manifest>,
+    databases: &[Database],
     tree: &Tree,
     shown: usize,
     width: Option<usize>,
 ) -> anyhow::Result<String> {
-    let manifest = analysis.manifest();
-    let databases = analysis.databases()?;
-    let of_calls = Transactions::shown(manifest, &databases);
-    let used = Transactions::new(manifest, &databases);
+    let of_calls = Transactions::shown(manifest, databases);
+    let used = Transactions::new(manifest, databases);
     let payload = manifest.and_then(|m| m.payload.as_ref());
     let payload = payload.filter(|_| !tree.is_filtered).map(|p| {
         let (bytes, of) = (p.payload_bytes, p.transactions);
@@ -55,9 +55,9 @@ pub fn text(
     let table = match width {
         Some(_) => {
             let shown = shown.min(tree.notable(SMALL_PERCENT).max(1));
-            tree.folded(SMALL_PERCENT).table(shown)?
+            table(&tree.folded(SMALL_PERCENT), shown)?
         }
-        None => tree.table(shown)?,
+        None => table(tree, shown)?,
     };
     Ok(payload.unwrap_or_default() + &to_text(&table, width))
 }

@@ -142,7 +142,8 @@ fn line(what: &str, line: &Line, view: &View) -> String {
 mod tests {
     use std::time::Duration;
 
-    use mostrace_trace::live::{Amount, Device};
+    use mostrace_trace::live::Amount;
+    use mostrace_trace::sums::Totals;
 
     use super::*;
 
@@ -162,11 +163,11 @@ mod tests {
         };
         let view = View {
             since: Duration::from_millis(2500),
-            device: Device {
+            device: Totals {
                 writes: 3,
                 write_bytes: 12_000,
                 flushes: 2,
-                ..Device::default()
+                ..Totals::default()
             },
             processes: vec![line("idle now", 0, 9000), line("late", 3000, 3000)],
             files: vec![line("/x.db", 0, 12_000)],

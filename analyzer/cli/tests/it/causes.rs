@@ -907,7 +907,7 @@ fn transactions_are_told_apart_by_process_and_database() {
     // Another process wrote to the device: what was asked and what was written are reported for those who did it.
     let options = mostrace_tables::analysis::Options::default();
     let analysis = mostrace_tables::analysis::Analysis::open(path.as_ref(), &options).unwrap();
-    let databases = analysis.databases().unwrap();
+    let databases = analysis.databases;
     let found: Vec<_> = databases
         .iter()
         .map(|d| {
@@ -1174,8 +1174,18 @@ proptest! {
         });
         let whole = mostrace_tables::tables::summed(&analysis.facts, by[0].clone(), None).unwrap();
         let several = mostrace_tables::tables::all_summed(&analysis.facts, &by, None).unwrap();
-        let tree = mostrace_tables::tables::tree::Tree::new(&analysis.facts, &[], "ext4", None).unwrap();
+        let tree = mostrace_tables::tables::tree::of(&analysis.facts, &[], "ext4", None).unwrap();
         prop_assert_eq!(tree.leaves(), whole.total.write_bytes);
+        // The fold sums up what the tables do.
+        let mut charging = mostrace_trace::charged::Charging::default();
+        let recordings = mostrace_trace::recording::Recording::open_all(std::slice::from_ref(&path), false).unwrap();
+        let reading = mostrace_trace::reading::read(recordings, &options, &|_| {}, &mut charging).unwrap();
+        let charged = charging.finish(reading);
+        prop_assert_eq!(charged.total, whole.total);
+        prop_assert_eq!(charged.sums(), mostrace_tables::tables::for_the_answer(&analysis.facts, None).unwrap());
+        let of_fold = charged.tree();
+        prop_assert_eq!(of_fold.total, tree.total);
+        prop_assert_eq!(of_fold.owners, tree.owners.clone());
         let owners: u64 = tree.owners.iter().map(|owner| owner.totals.flushes).sum();
         prop_assert_eq!(owners, whole.total.flushes);
         // Cut into shares or not, the groups by class are the same.

@@ -63,7 +63,7 @@ fn the_answer_sums_up_what_the_tables_do() {
                 for_the_answer(&rows.facts, None).unwrap(),
                 "{paths:?}"
             );
-            assert_eq!(read.databases().unwrap(), rows.databases().unwrap());
+            assert_eq!(read.databases, rows.databases);
             assert_eq!(read.all_notices(), notices(&rows.facts, &rows.trace()));
         }
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use mostrace_bundle::Bundle;
 use mostrace_tables::analysis::{Analysis, Options};
-use mostrace_tables::tables::tree::Tree;
+use mostrace_tables::tables::tree;
 use mostrace_trace::live::{Line, Views, follow};
 use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, Suite, one_by_one, tests, tool};
@@ -119,8 +119,8 @@ fn a_loop_devices_worker_is_its_device() {
         ..Options::default()
     };
     let analysis = Analysis::open(&bundle, &options).unwrap();
-    let databases = analysis.databases().unwrap();
-    let tree = Tree::new(&analysis.facts, &databases, "ext4", None).unwrap();
+    let databases = &analysis.databases;
+    let tree = tree::of(&analysis.facts, databases, "ext4", None).unwrap();
     let written = tree.total.write_bytes;
     assert!(written >= 8 << 20);
     assert_eq!(tree.leaves(), written);

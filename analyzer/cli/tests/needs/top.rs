@@ -181,7 +181,7 @@ fn held(segment: &Path) -> [u64; 3] {
         every: None,
     };
     let totals = summed(&analysis.facts, grouping, None).unwrap().total;
-    let asked = analysis.databases().unwrap();
+    let asked = &analysis.databases;
     let asked = asked.iter().map(|database| database.total().bytes).sum();
     [totals.write_bytes, totals.flushes, asked]
 }

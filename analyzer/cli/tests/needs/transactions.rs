@@ -93,7 +93,7 @@ fn recorded(options: &[&str], cases: &[&str]) -> Recorded {
 /// Returns the count for some processes; None if they called nothing in the recording.
 fn counted(analysis: &Analysis, pids: &[u32]) -> Option<Count> {
     let manifest = analysis.manifest();
-    let mut databases = analysis.databases().unwrap();
+    let mut databases = analysis.databases.clone();
     databases.retain(|database| pids.contains(&database.tgid));
     (!databases.is_empty()).then(|| Transactions::shown(manifest, &databases))
 }

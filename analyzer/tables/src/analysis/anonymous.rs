@@ -14,7 +14,8 @@ use mostrace_bundle::manifest::{
 use mostrace_bundle::{Counters, Manifest};
 
 use super::Analysis;
-use crate::facts::{Key, hashed};
+use crate::facts::{Key, hashed, path_of};
+use mostrace_trace::transactions::Database;
 use mostrace_trace::{about, reading};
 
 /// Words of the kernel, of filesystems and of the recorder, which do not reveal whose recording it is.
@@ -39,6 +40,9 @@ impl Analysis {
     /// what may contain names: notes, notices, settings.
     pub fn anonymize(&mut self, key: &Key) {
         self.facts.anonymize(key);
+        for database in &mut self.databases {
+            hide(database, key);
+        }
         self.facts.replace_manifests(|of| hidden_manifest(of, key));
         let manifest = self.manifest.as_ref();
         let left_out = self.notices.len() + manifest.map_or(0, |manifest| manifest.notes.len());
@@ -55,6 +59,15 @@ impl Analysis {
         let notice = format!("{left_out} notices are left out, as they may hold names");
         self.notices = (left_out > 0).then_some(notice).into_iter().collect();
         self.manifest = manifest;
+    }
+}
+
+fn hide(database: &mut Database, key: &Key) {
+    let hidden = Hidden { key };
+    database.bundle = hidden.text(&database.bundle).into();
+    database.path = database.path.as_deref().map(|path| path_of(key, path));
+    if !database.comm.is_empty() {
+        database.comm = hashed(key, &database.comm);
     }
 }
 

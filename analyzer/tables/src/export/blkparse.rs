@@ -14,7 +14,8 @@ use std::io::{self, BufWriter, Write};
 
 use mostrace_bundle::blk_io_trace::action::{BLK_TA_CGROUP, BLK_TC_PC, letter, ta, tn};
 
-use super::foreign::{Error, counted};
+use super::error::Error;
+use super::left_out::counted;
 use crate::facts::{Key, hashed};
 use mostrace_trace::blktrace::{Event, Names, Trace, rwbs};
 use mostrace_trace::output::Output;

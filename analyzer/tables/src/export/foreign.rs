@@ -12,20 +12,18 @@
 
 use std::io::{self, BufWriter, Write};
 
-use polars::prelude::PolarsError;
-
+use super::error::{Error, Result};
 use super::iolog;
+use super::left_out::LeftOut;
 use super::oracle::{Access, next_accesses};
 use super::perfetto;
-use super::requests::{self, Request};
+use super::requests::{self, SECTOR};
 use crate::analysis::Analysis;
 use crate::facts::Facts;
 use crate::tables::{Grouping, summed};
 use mostrace_trace::attribute::Op;
-use mostrace_trace::output::{Output, WriteError};
-use mostrace_trace::recording;
+use mostrace_trace::output::Output;
 use mostrace_trace::sums::Label;
-use mostrace_trace::tally::Tally;
 
 /// A format of another tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -45,40 +43,6 @@ pub enum Foreign {
     Perfetto,
 }
 
-/// A trace could not be written in another tool's format.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The output cannot be written.
-    #[error(transparent)]
-    Write(#[from] WriteError),
-    /// The trace cannot be read.
-    #[error(transparent)]
-    Recording(#[from] recording::Error),
-    /// The rows cannot be read.
-    #[error("temporary files: {0}")]
-    Rows(#[from] PolarsError),
-    /// The output cannot be written, in a loop over the rows.
-    #[error(transparent)]
-    Io(#[from] io::Error),
-    /// The format needs absolute times, which the trace lacks.
-    #[error("the format needs the time by the wall clock, which this trace lacks")]
-    NoClock,
-    /// The format has a record for each block, and the requests are longer than a device's.
-    #[error(
-        "its {requests} requests access {blocks} blocks of 4 KiB, more than oracle-general writes: some 1,024 for each request"
-    )]
-    TooLong {
-        /// Reads and writes.
-        requests: usize,
-        /// The blocks that they access, each as often as it is accessed.
-        blocks: u64,
-    },
-}
-
-pub(super) type Result<T> = std::result::Result<T, Error>;
-
-/// Bytes of a sector.
-pub(super) const SECTOR: u64 = 512;
 /// Bytes of an object in oracleGeneral.
 const BLOCK: u64 = 4096;
 /// Blocks that oracleGeneral has room for: some for each request, as long as a device's are on average at most (4 MiB), and
@@ -87,12 +51,6 @@ const BLOCKS_A_REQUEST: u64 = 1 << 10;
 const BLOCKS: u64 = 1 << 20;
 /// The time from 1601 to 1970, in units of 100 ns.
 const FILETIME_OF_UNIX: u64 = 116_444_736_000_000_000;
-
-impl From<mostrace_bundle::Error> for Error {
-    fn from(error: mostrace_bundle::Error) -> Error {
-        Error::Recording(error.into())
-    }
-}
 
 impl Foreign {
     /// Returns true if the format has causes.
@@ -134,56 +92,6 @@ impl Foreign {
         }
         Ok(left_out.words())
     }
-}
-
-/// Counts of what a format cannot hold.
-#[derive(Default)]
-pub(super) struct LeftOut {
-    flushes: u64,
-    discards: u64,
-    others: u64,
-    pub fua: u64,
-    pub late: u64,
-}
-
-impl LeftOut {
-    /// Returns true if a request is a read or a write; counts it otherwise.
-    pub fn moves(&mut self, request: &Request) -> bool {
-        match request.op {
-            Op::Read | Op::Write => return true,
-            Op::Flush | Op::DeviceFlush => self.flushes.tally(1),
-            Op::Discard | Op::WriteZeroes => self.discards.tally(1),
-            _ => self.others.tally(1),
-        }
-        false
-    }
-
-    fn words(&self) -> Vec<String> {
-        let of = [
-            (self.flushes, "flushes have no place in this format"),
-            (
-                self.discards,
-                "discards and write-zeroes have no place in this format",
-            ),
-            (
-                self.others,
-                "passthrough and zone requests have no place in this format",
-            ),
-            (self.fua, "writes with FUA are written as plain ones"),
-            (
-                self.late,
-                "requests are out of order, because they took longer than a million others",
-            ),
-        ];
-        counted(&of)
-    }
-}
-
-/// Returns a line for each count that is not 0.
-pub(super) fn counted(all: &[(u64, &str)]) -> Vec<String> {
-    let some = all.iter().filter(|(count, _)| *count > 0);
-    some.map(|(count, what)| format!("{count} {what}"))
-        .collect()
 }
 
 fn folded(facts: &Facts, out: &mut Output) -> Result<()> {

@@ -12,8 +12,9 @@
 use std::collections::HashSet;
 use std::io::{BufWriter, Write};
 
-use super::foreign::{LeftOut, Result, SECTOR};
-use super::requests::{self, Request};
+use super::error::Result;
+use super::left_out::LeftOut;
+use super::requests::{self, Request, SECTOR};
 use crate::facts::Facts;
 use mostrace_trace::attribute::Op;
 use mostrace_trace::output::Output;

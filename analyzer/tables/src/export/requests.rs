@@ -10,6 +10,9 @@ use crate::facts::{Facts, NONE, NONE_32, Part, Rows, bits, stored_column as at};
 use mostrace_trace::attribute::Op;
 use mostrace_trace::tally::Tally;
 
+/// Bytes of a sector.
+pub(super) const SECTOR: u64 = 512;
+
 /// Number of requests that are held back until earlier arrivals have completed.
 const WAITING: usize = 1 << 20;
 

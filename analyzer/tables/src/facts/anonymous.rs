@@ -107,7 +107,7 @@ impl Texts<'_> {
     }
 }
 
-fn path_of(key: &Key, path: &[u8]) -> Box<[u8]> {
+pub(crate) fn path_of(key: &Key, path: &[u8]) -> Box<[u8]> {
     let mut components: Vec<&[u8]> = path.split(|&b| b == b'/').collect();
     let last = components.pop().unwrap_or_default();
     let folder = |name: &[u8]| match name {

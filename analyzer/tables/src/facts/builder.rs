@@ -12,7 +12,7 @@ use super::{Facts, stored};
 use mostrace_trace::attribute::{Request, Row};
 use mostrace_trace::causes::Verdicts;
 use mostrace_trace::origins::{Base, Origins};
-use mostrace_trace::pipeline::{Fold, Step};
+use mostrace_trace::pipeline::{Fold, Step, Stretch};
 
 /// Rows of a batch: so many that a batch's fixed cost does not matter.
 const BATCH: usize = 1 << 18;
@@ -37,7 +37,7 @@ impl Fold for Builder {
         pushed.map_err(io::Error::other)
     }
 
-    fn end(&mut self) -> io::Result<()> {
+    fn end(&mut self, _: &Stretch<'_>) -> io::Result<()> {
         self.end_recording().map_err(io::Error::other)
     }
 }

@@ -37,7 +37,7 @@ use mostrace_bundle::Manifest;
 use polars::prelude::{DataFrame, Expr, IntoLazy, LazyFrame, PolarsError, PolarsResult, col};
 
 pub use anonymous::Key;
-pub(crate) use anonymous::{Texts, hashed};
+pub(crate) use anonymous::{Texts, hashed, path_of};
 use batches::Batches;
 pub use builder::Builder;
 pub use catalogue::Column;

@@ -1,68 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The shares of rows with several causers; cuts rows into them.
+//! Cuts rows with several causers into their shares.
 
 use polars::prelude::{
     Column, DataFrame, IdxCa, IdxSize, IntoColumn, NamedFrom, PolarsResult, Series,
 };
 
-use super::stored::{bits, column as at};
-use mostrace_trace::causes::Share;
-use mostrace_trace::origins::Base;
-
-const ROW: &str = "_row";
-const BITS: &str = "_share_bits";
-
-/// The collected shares, grouped by row, the first share of each row first.
-#[derive(Default)]
-pub(super) struct Shares {
-    /// The row's index in its batch.
-    row: Vec<IdxSize>,
-    bytes: Vec<u32>,
-    cause: Vec<u32>,
-    /// The fields of [`bits`] in which a share differs from its row.
-    bits: Vec<u64>,
-}
-
-impl Shares {
-    /// Adds the shares of a row; `base` is where its recording's numbers begin.
-    pub fn push(&mut self, row: usize, shares: &[Share], base: Base) {
-        for (nth, share) in shares.iter().enumerate() {
-            // A batch has fewer rows than fit.
-            self.row.push(row as IdxSize);
-            self.bytes.push(share.bytes);
-            self.cause.push(base.cause(share.cause).0);
-            let later = bits::LATER_SHARE.word((nth > 0).into());
-            self.bits.push(bits::KNOWN.word(share.known as u64) | later);
-        }
-    }
-
-    /// Removes all shares and returns them as a frame; None if there are none.
-    pub fn take(&mut self) -> PolarsResult<Option<DataFrame>> {
-        let Shares {
-            row,
-            bytes,
-            cause,
-            bits,
-        } = std::mem::take(self);
-        if row.is_empty() {
-            return Ok(None);
-        }
-        let columns: Vec<Column> = vec![
-            Series::new(ROW.into(), row).into(),
-            Series::new(at::bytes.into(), bytes).into(),
-            Series::new(at::cause.into(), cause).into(),
-            Series::new(BITS.into(), bits).into(),
-        ];
-        DataFrame::new_infer_height(columns).map(Some)
-    }
-}
+use super::stored::{ROW, SHARE_BITS, bits, column as at};
 
 /// Cuts each row into its shares, which have bytes, cause and certainty of their own.
 pub(super) fn cut(mut rows: DataFrame, shares: &DataFrame) -> PolarsResult<DataFrame> {
     let of_row = shares.column(ROW)?.idx()?;
     let [share_bytes, share_cause] = [at::bytes, at::cause].map(|name| shares.column(name));
     let (share_bytes, share_cause) = (share_bytes?.u32()?, share_cause?.u32()?);
-    let share_bits = shares.column(BITS)?.u64()?;
+    let share_bits = shares.column(SHARE_BITS)?.u64()?;
     // The row of each share, and the share's index if the row was cut.
     let mut places: Vec<IdxSize> = Vec::with_capacity(rows.height().saturating_add(of_row.len()));
     let mut share_of: Vec<Option<usize>> = Vec::with_capacity(places.capacity());

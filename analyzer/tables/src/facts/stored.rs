@@ -2,18 +2,17 @@
 //! The stored columns of a row: numbers, and numbers of names. The [catalogue](super::catalogue) computes the visible
 //! columns from them. Their names begin with `_`, unlike those of the catalogue.
 
-use polars::prelude::{Column, DataFrame, PolarsResult};
+use polars::prelude::{Column, DataFrame, IdxSize, NamedFrom, PolarsResult, Series};
 
 use mostrace_map::ELSEWHERE;
 use mostrace_map::class::Provenance;
 
 use super::field::Field;
 use super::rewrites::Rewrites;
-use super::shares::Shares;
 use super::values::Values;
 use mostrace_trace::attribute::{FileId, Request, Row};
 use mostrace_trace::blktrace::action;
-use mostrace_trace::causes::{CauseId, Known, Verdicts};
+use mostrace_trace::causes::{CauseId, Known, Share, Verdicts};
 use mostrace_trace::labels::kind_code;
 use mostrace_trace::origins::Base;
 use mostrace_trace::tally::Tally;
@@ -289,6 +288,56 @@ impl Builder {
             number
         });
         at as u32
+    }
+}
+
+/// The column of the row that a share is of.
+pub(super) const ROW: &str = "_row";
+/// The column of the fields in which a share differs from its row.
+pub(super) const SHARE_BITS: &str = "_share_bits";
+
+/// The collected shares, grouped by row, the first share of each row first.
+#[derive(Default)]
+struct Shares {
+    /// The row's index in its batch.
+    row: Vec<IdxSize>,
+    bytes: Vec<u32>,
+    cause: Vec<u32>,
+    /// The fields of [`bits`] in which a share differs from its row.
+    bits: Vec<u64>,
+}
+
+impl Shares {
+    /// Adds the shares of a row; `base` is where its recording's numbers begin.
+    fn push(&mut self, row: usize, shares: &[Share], base: Base) {
+        for (nth, share) in shares.iter().enumerate() {
+            // A batch has fewer rows than fit.
+            self.row.push(row as IdxSize);
+            self.bytes.push(share.bytes);
+            self.cause.push(base.cause(share.cause).0);
+            let later = bits::LATER_SHARE.word((nth > 0).into());
+            self.bits.push(bits::KNOWN.word(share.known as u64) | later);
+        }
+    }
+
+    /// Removes all shares and returns them as a frame; None if there are none.
+    fn take(&mut self) -> PolarsResult<Option<DataFrame>> {
+        let Shares {
+            row,
+            bytes,
+            cause,
+            bits,
+        } = std::mem::take(self);
+        if row.is_empty() {
+            return Ok(None);
+        }
+        let columns: Vec<Column> = vec![
+            Series::new(ROW.into(), row).into(),
+            Series::new(column::bytes.into(), bytes).into(),
+            Series::new(column::cause.into(), cause).into(),
+            Series::new(SHARE_BITS.into(), bits).into(),
+        ];
+        DataFrame::new_infer_height(columns).map(Some)
     }
 }
 

@@ -2,7 +2,7 @@
 //! Sums the segments of a running recording by the hour.
 
 use std::collections::HashSet;
-use std::io::Read;
+use std::io;
 
 use mostrace_bundle::entry::{CallKind, RawCall};
 use mostrace_bundle::health::Gauges;
@@ -13,11 +13,14 @@ use mostrace_map::class::Kind;
 use super::hour::{Figures, Gap, Hour, Key, Reading, since};
 use super::uid_io::UidIo;
 use crate::facts::package;
-use mostrace_trace::attribute::role::{Roles, database_of};
-use mostrace_trace::attribute::{FileId, HashMap, Op, ProcessId, Registry, Task, called};
+use mostrace_trace::attribute::role::Roles;
+use mostrace_trace::attribute::{
+    FileId, HashMap, Op, ProcessId, Registry, Task, called, database_of,
+};
 use mostrace_trace::causes::{Cause, CauseId, Verdicts, asks};
-use mostrace_trace::live::{Fold, Paths};
-use mostrace_trace::pipeline::{Pipeline, Step};
+use mostrace_trace::live::Paths;
+use mostrace_trace::origins::Base;
+use mostrace_trace::pipeline::{Fold, Step, Stretch};
 use mostrace_trace::sums::Label;
 use mostrace_trace::sums::layer::Layer;
 use mostrace_trace::tally::Tally;
@@ -150,8 +153,8 @@ impl<F: FnMut(Hour)> Keeper<F> {
 }
 
 impl<F: FnMut(Hour)> Fold for Keeper<F> {
-    fn begin_anew(&mut self) {
-        self.paths.begin_anew();
+    fn begin(&mut self, _: Base) {
+        self.paths.begin();
         self.companions.clear();
     }
 
@@ -176,7 +179,7 @@ impl<F: FnMut(Hour)> Fold for Keeper<F> {
         self.calls.entry(whose).or_default().tally(figures);
     }
 
-    fn push(&mut self, step: &Step<'_, '_>) {
+    fn step(&mut self, step: &Step<'_, '_>) -> io::Result<()> {
         let verdicts = step.verdicts.into_iter().flat_map(Verdicts::iter);
         let mut is_first = true;
         for (row, (_, shares)) in step.rows.iter().zip(verdicts) {
@@ -193,18 +196,17 @@ impl<F: FnMut(Hour)> Fold for Keeper<F> {
                 self.shares.entry(what).or_default().tally(figures);
             }
         }
+        Ok(())
     }
 
-    fn end_segment<R: Read>(
-        &mut self,
-        manifest: &Manifest,
-        pipeline: &Pipeline<'_, R>,
-        _has_calls: bool,
-    ) {
+    fn end(&mut self, segment: &Stretch<'_>) -> io::Result<()> {
+        let Some(manifest) = segment.manifest else {
+            return Ok(());
+        };
         self.watch(manifest);
         let filesystem = manifest.filesystem.as_ref();
         let filesystem = filesystem.map_or("the filesystem", |fs| fs.kind.as_str());
-        let registry = pipeline.registry();
+        let registry = segment.registry;
         let shares = std::mem::take(&mut self.shares);
         let mut paths: HashMap<FileId, Box<[u8]>> = HashMap::default();
         for (.., id) in shares.keys() {
@@ -222,7 +224,7 @@ impl<F: FnMut(Hour)> Fold for Keeper<F> {
         for ((cause, kind, file), figures) in shares {
             let Cause {
                 process, operation, ..
-            } = pipeline.cause(cause);
+            } = segment.cause(cause);
             let class = kind.map(|kind| kind.class().as_str());
             let role = paths.get(&file).map(|path| roles.of(path).as_str());
             let labels = [class, kind.map(Kind::as_str), role, None];
@@ -253,6 +255,7 @@ impl<F: FnMut(Hour)> Fold for Keeper<F> {
             };
             self.hour.add(key, figures);
         }
+        Ok(())
     }
 }
 

@@ -12,6 +12,7 @@
 // A recording may come from anybody: no number in it may make this panic.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
+mod day;
 mod days;
 mod hour;
 mod keeper;

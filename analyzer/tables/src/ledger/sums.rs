@@ -13,7 +13,8 @@ use polars::prelude::{
     UInt64Type,
 };
 
-use super::days::{DRIVE, Days};
+use super::day::DRIVE;
+use super::days::Days;
 use super::{Error, Figures, Result};
 use crate::tables::Table;
 use mostrace_trace::tally::{Tally, tallied_by_field};

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 
-use super::days;
+use super::day;
 
 /// The most memory that the process may take, bytes. A day of 24 full hours takes a third of it.
 const MEMORY: u64 = 512 << 20;
@@ -187,12 +187,12 @@ fn try_all(watch: &Sender<()>) -> io::Result<Option<String>> {
         let Ok(length) = <[u8; 8]>::try_from(length) else {
             return Ok(None);
         };
-        let length = u64::from_le_bytes(length).min(days::LONGEST.saturating_add(1));
+        let length = u64::from_le_bytes(length).min(day::LONGEST.saturating_add(1));
         let mut day = Vec::new();
         (&mut stdin).take(length).read_to_end(&mut day)?;
         // The watch lives as long as the process.
         let _ = watch.send(());
-        if let Err(why) = days::parse(day) {
+        if let Err(why) = day::parse(day) {
             return Ok(Some(why.to_string()));
         }
         let _ = watch.send(());

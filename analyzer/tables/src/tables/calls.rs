@@ -2,17 +2,16 @@
 //! The table `calls`: what processes asked of the filesystem, call by call. It is what an application's writes are
 //! compared with (bytes passed to write()), and how long it waited for durability.
 
-use std::collections::HashMap;
 use std::io::Read;
 
 use mostrace_bundle::entry::{CallKind, EntryRef, RawCall, call_flags};
 use mostrace_bundle::table::TableReader;
-use polars::prelude::{
-    DataType, IntoColumn, NamedFrom, PolarsError, PolarsResult, Series, TimeUnit,
-};
+use polars::prelude::{DataType, IntoColumn, NamedFrom, PolarsResult, Series, TimeUnit};
 
 use strum::VariantArray;
 
+pub use super::call_files::Error;
+use super::call_files::Files;
 use super::relations::{BUNDLE, Doc, INT64, STRING, docs};
 use super::waits::{Parts, Wait, Waits};
 use super::{Table, numbers, texts};
@@ -53,17 +52,6 @@ const COLUMNS: [Doc; 21] = docs! {
 
 /// The number of calls in a piece.
 const PIECE: usize = 1 << 16;
-
-/// The calls cannot be read, or their table cannot be made.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The table in the bundle.
-    #[error(transparent)]
-    Bundle(#[from] mostrace_bundle::Error),
-    /// The table of rows.
-    #[error(transparent)]
-    Rows(#[from] PolarsError),
-}
 
 /// Columns that were added later.
 const LATER: [Doc; 1] = docs! {
@@ -118,24 +106,6 @@ fn read<R: Read>(calls: &mut TableReader<R>) -> Result<Vec<RawCall>, mostrace_bu
         }
     }
     Ok(piece)
-}
-
-/// The files with their final names, by inode and generation.
-pub(super) struct Files<'n>(HashMap<(u64, u32), &'n File>);
-
-impl<'n> Files<'n> {
-    pub fn new(files: impl IntoIterator<Item = &'n File>) -> Files<'n> {
-        let keyed = files.into_iter().filter_map(|file| {
-            let key = file.inode.zip(file.generation)?;
-            file.path.as_ref().map(|_| (key, file))
-        });
-        Files(keyed.collect())
-    }
-
-    pub fn of(&self, raw: &RawCall) -> Option<&'n File> {
-        let key = (raw.ino.get(), raw.generation.get());
-        self.0.get(&key).copied()
-    }
 }
 
 fn table(

@@ -9,12 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use mostrace_bundle::Manifest;
 use polars::prelude::{Column as Values, IntoColumn, NamedFrom, Series};
 
-use super::charged::{Charged, Counted};
+use super::charged::Charged;
 use super::groups::sums_of;
 use super::summary::{Section, section};
 use super::{Grouping, Result, Table, numbers, ratio, reals, texts};
 use crate::facts::Facts;
 use mostrace_trace::answer::{self, Answer, size};
+use mostrace_trace::charged::Counted;
 use mostrace_trace::sums::layer::{self, Layer};
 use mostrace_trace::sums::{Groups, Label, Totals};
 use mostrace_trace::tally::Tally;

@@ -4,6 +4,7 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 pub mod amplification;
+mod call_files;
 pub mod calls;
 pub mod charged;
 pub mod diff;
@@ -16,7 +17,6 @@ pub mod relations;
 mod schema;
 pub mod sizes;
 pub mod summary;
-mod target;
 pub mod tree;
 pub mod waits;
 

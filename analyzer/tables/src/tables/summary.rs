@@ -51,7 +51,7 @@ pub struct Trace<'a> {
     /// True if there was a map of the filesystem.
     pub mapped: bool,
     /// The calls of processes on their files.
-    pub databases: Vec<Database>,
+    pub databases: &'a [Database],
 }
 
 /// The whole summary.
@@ -144,7 +144,7 @@ impl Summary {
             let workload = mostrace_trace::text::escape(payload.workload.as_bytes());
             // The figures per transaction are those that `check` compares with limits.
             let charged = Charged::new(facts, trace.manifest)?;
-            let databases = charged.databases(facts, &trace.databases);
+            let databases = charged.databases(facts, trace.databases);
             let count = Transactions::new(trace.manifest, &databases).count;
             let of = [CLASS, ROLE].map(|at| Grouping::of(GROUPINGS[at]));
             let sums = match filter {
@@ -174,7 +174,7 @@ impl Summary {
                 ),
             ]);
         }
-        let of_all = || Answer::of(&of_the_answer, trace.manifest, &trace.databases);
+        let of_all = || Answer::of(&of_the_answer, trace.manifest, trace.databases);
         let answer = filter.is_none().then(of_all);
         Ok(Summary {
             answer,

@@ -45,6 +45,62 @@ impl Sums {
             known: only_bytes(known),
         }
     }
+
+    /// Sums up what has these keys; `total` are the sums of all.
+    pub fn of<'k>(
+        keys: impl Iterator<Item = (&'k Key, u64)>,
+        origins: &Origins,
+        total: Totals,
+    ) -> Sums {
+        let who = labels::causes_or_submitters(origins);
+        let files = labels::cause_or_final_files(origins);
+        let roles = labels::roles(origins);
+        let cause_roles = labels::of_files(origins, By::Cause, |_, file| Some(file.role?.as_str()));
+        let operations =
+            labels::of_causes(origins, |cause: &Cause| Some(cause.operation?.as_str()));
+        let of_cause = |words: &[Option<&'static str>], cause: CauseId| {
+            words.get(cause.0 as usize).copied().flatten()
+        };
+        let mut layers = Grouped::default();
+        let mut causers = Grouped::default();
+        let mut known = Grouped::default();
+        for (key, bytes) in keys {
+            let [cause, process, file] = [key.cause.0, key.process.0, key.file.0].map(u64::from);
+            let kind_code = key.kind.map_or(0, labels::kind_code);
+            let layer = (key.kind, roles.code([kind_code, file]), key.home_kind);
+            let (role, operation) = (
+                of_cause(&cause_roles, key.cause),
+                of_cause(&operations, key.cause),
+            );
+            layers.add((layer, role, operation), key.op, bytes);
+            let whose = (who.code([cause, process, file]), files.code([cause, file]));
+            causers.add((whose, layer), key.op, bytes);
+            known.add(key.known, key.op, bytes);
+        }
+        let (who, files, roles) = (who.words(), files.words(), roles.words());
+        let layer = |(kind, role, home): (Option<Kind>, u32, Option<Kind>)| {
+            let class = kind.map(|kind| kind.class().as_str());
+            [
+                class,
+                kind.map(Into::into),
+                word(&roles, role),
+                home.map(Into::into),
+            ]
+        };
+        let [of_layers, of_who, of_known] = GROUPINGS.map(|(by, top)| (by, top, total));
+        Sums {
+            layers: layers.groups(of_layers, |&(of, role, operation)| {
+                let [class, kind, of, home] = layer(of);
+                [class, kind, of, home, role, operation]
+            }),
+            who: causers.groups(of_who, |&((process, file), of)| {
+                let [class, kind, of, home] = layer(of);
+                let whose = [word(&who, process), word(&files, file)];
+                [whose[0], whose[1], class, kind, of, home]
+            }),
+            known: known.groups(of_known, |known| [Some(known.as_str())]),
+        }
+    }
 }
 
 /// A group: a label for each column, and its sums.
@@ -68,16 +124,23 @@ pub struct Summing {
     total: Totals,
 }
 
-/// All that the groups of a row depend on.
+/// All that the groups of a row depend on; the numbers are those among all recordings.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Key {
-    cause: CauseId,
-    process: ProcessId,
-    file: FileId,
-    kind: Option<Kind>,
-    home_kind: Option<Kind>,
-    known: Known,
-    op: Op,
+pub struct Key {
+    /// The cause.
+    pub cause: CauseId,
+    /// The submitter.
+    pub process: ProcessId,
+    /// The file that is written or read.
+    pub file: FileId,
+    /// The kind of the blocks.
+    pub kind: Option<Kind>,
+    /// The kind at their home, of copies in a journal.
+    pub home_kind: Option<Kind>,
+    /// The certainty of the cause.
+    pub known: Known,
+    /// The operation.
+    pub op: Op,
 }
 
 /// As two numbers, because every row is looked up.
@@ -144,56 +207,14 @@ impl Summing {
         self.bytes.entry(key).or_default().tally(bytes.into());
     }
 
+    /// Returns the bytes by all that groups depend on.
+    pub fn keys(&self) -> impl Iterator<Item = (&Key, u64)> {
+        self.bytes.iter().map(|(key, bytes)| (key, *bytes))
+    }
+
     /// Returns the sums, given the names that the rows refer to.
     pub fn finish(self, origins: &Origins) -> Sums {
-        let who = labels::causes_or_submitters(origins);
-        let files = labels::cause_or_final_files(origins);
-        let roles = labels::roles(origins);
-        let cause_roles = labels::of_files(origins, By::Cause, |_, file| Some(file.role?.as_str()));
-        let operations =
-            labels::of_causes(origins, |cause: &Cause| Some(cause.operation?.as_str()));
-        let of_cause = |words: &[Option<&'static str>], cause: CauseId| {
-            words.get(cause.0 as usize).copied().flatten()
-        };
-        let mut layers = Grouped::default();
-        let mut causers = Grouped::default();
-        let mut known = Grouped::default();
-        for (key, bytes) in &self.bytes {
-            let [cause, process, file] = [key.cause.0, key.process.0, key.file.0].map(u64::from);
-            let kind_code = key.kind.map_or(0, labels::kind_code);
-            let layer = (key.kind, roles.code([kind_code, file]), key.home_kind);
-            let (role, operation) = (
-                of_cause(&cause_roles, key.cause),
-                of_cause(&operations, key.cause),
-            );
-            layers.add((layer, role, operation), key.op, *bytes);
-            let whose = (who.code([cause, process, file]), files.code([cause, file]));
-            causers.add((whose, layer), key.op, *bytes);
-            known.add(key.known, key.op, *bytes);
-        }
-        let (who, files, roles) = (who.words(), files.words(), roles.words());
-        let layer = |(kind, role, home): (Option<Kind>, u32, Option<Kind>)| {
-            let class = kind.map(|kind| kind.class().as_str());
-            [
-                class,
-                kind.map(Into::into),
-                word(&roles, role),
-                home.map(Into::into),
-            ]
-        };
-        let [of_layers, of_who, of_known] = GROUPINGS.map(|(by, top)| (by, top, self.total));
-        Sums {
-            layers: layers.groups(of_layers, |&(of, role, operation)| {
-                let [class, kind, of, home] = layer(of);
-                [class, kind, of, home, role, operation]
-            }),
-            who: causers.groups(of_who, |&((process, file), of)| {
-                let [class, kind, of, home] = layer(of);
-                let whose = [word(&who, process), word(&files, file)];
-                [whose[0], whose[1], class, kind, of, home]
-            }),
-            known: known.groups(of_known, |known| [Some(known.as_str())]),
-        }
+        Sums::of(self.keys(), origins, self.total)
     }
 }
 

@@ -30,6 +30,7 @@ mod classify;
 mod empties;
 mod family;
 mod file;
+mod files;
 mod folders;
 mod note;
 mod op;
@@ -44,21 +45,23 @@ mod rows;
 mod sightings;
 mod stacks;
 mod submitter;
+mod task;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
 pub use attributor::Attributor;
 pub use family::Family;
-pub use file::{File, FileId};
+pub use file::{File, FileId, database_of};
 pub use op::Op;
-pub use process::{Process, ProcessId, Task, called};
+pub use process::{Process, ProcessId};
 pub use process_names::ProcessNames;
 pub use registry::Registry;
 pub use renames::Renames;
 pub use rows::{JournalBlock, Leftovers, Mounting, Names, Request, Row};
 pub use stacks::{Stack, StackId};
 pub use submitter::{Loops, SUBMITTER, program, submitter};
+pub use task::{Task, called};
 
 /// Every entry is looked up in several of these maps, so the hash is faster than the default one; it is seeded at random
 /// too.

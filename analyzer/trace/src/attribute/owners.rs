@@ -17,7 +17,7 @@ use mostrace_bundle::table::TableReader;
 use mostrace_map::Map;
 
 use super::FileId;
-use super::file::Files;
+use super::files::Files;
 use crate::tally::sum;
 
 /// Everything in flight is later than a commit of this age, ns.

@@ -8,7 +8,7 @@ use mostrace_bundle::entry::{EntryRef, comm_flags};
 use mostrace_bundle::table::TableReader;
 
 use super::HashMap;
-use super::process::{Task, text};
+use super::task::{Task, text};
 
 /// The number of a name in [`ProcessNames`].
 pub(super) type NameId = u32;

@@ -4,10 +4,11 @@
 use mostrace_bundle::entry::Home;
 use mostrace_map::Map;
 
-use super::file::Files;
+use super::files::Files;
 use super::owners::Owners;
-use super::process::{Processes, Task};
+use super::process::Processes;
 use super::stacks::{StackId, Stacks};
+use super::task::Task;
 use super::{File, FileId, Process, ProcessId, ProcessNames};
 
 /// Knows every process and file that a table or an event has named so far.

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use mostrace_map::Map;
 use mostrace_map::class::{Kind, Role};
 
-use super::File;
+use super::file::{File, database_of};
 use super::folders::Folders;
 
 /// What is known of the files beside each file.
@@ -45,16 +45,4 @@ pub(super) fn assign(mut files: Vec<File>, map: Option<&Map>) -> Vec<File> {
         file.role = file.path.as_deref().map(|path| roles.of(path));
     }
     files
-}
-
-/// Returns the path of the database that a temporary file of SQLite belongs to.
-pub fn database_of(path: &[u8]) -> Option<&[u8]> {
-    let cut = match Role::of_name(path) {
-        Role::RollbackJournal => path.len().checked_sub("-journal".len()),
-        Role::Wal | Role::Shm => path.len().checked_sub("-wal".len()),
-        Role::SuperJournal => path.windows(3).rposition(|w| w == b"-mj"),
-        _ => None,
-    };
-    path.get(..cut?)
-        .filter(|base| !base.is_empty() && !base.ends_with(b"/"))
 }

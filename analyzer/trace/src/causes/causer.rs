@@ -12,6 +12,7 @@ use super::ahead::Ahead;
 use super::blame::{Blame, Others, Weights};
 use super::calls::{Call, Calls};
 use super::cause::List;
+use super::change::{Act, Change, NEVER};
 use super::emptied::Emptied;
 use super::f2fs::F2fs;
 use super::handle::{Handle, Lead, removes};
@@ -21,7 +22,7 @@ use super::pages::Pages;
 use super::share::{Sharing, Verdicts};
 use super::tables::Tables;
 use super::unlinked::Unlinked;
-use super::writes::{Act, Change, Inode, NEVER, Writes};
+use super::writes::{Inode, Writes};
 use super::{Caller, Cause, CauseId, Known, Operation};
 use crate::attribute::{FileId, HashMap, Op, ProcessId, Registry, Request, Row};
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::Caller;
-use super::writes::{Act, Change};
+use super::change::{Act, Change};
 use crate::attribute::ProcessId;
 use crate::tally::Tally;
 

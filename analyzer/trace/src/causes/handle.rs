@@ -3,12 +3,9 @@
 
 use mostrace_bundle::entry::{CallKind, RawHandle, handle_flags};
 
-use super::operation::is_sync;
+use super::operation::{handle_type, is_sync};
 use super::{Caller, Operation};
 use crate::attribute::FileId;
-
-/// The `h_type` of a handle that marks blocks as written at the end of IO.
-pub(super) const EXT4_HT_EXT_CONVERT: u16 = 11;
 
 /// Prefixes of the names of functions that begin handles to write pages back, whatever the call.
 const WRITE_BACK: [&str; 3] = ["ext4_do_writepages", "ext4_writepages", "mpage_"];
@@ -75,7 +72,7 @@ impl Handle {
         // A write with O_SYNC writes back what others wrote to its pages, too.
         let writes_back =
             function.is_some_and(|name| WRITE_BACK.iter().any(|begins| name.starts_with(begins)));
-        let is_conversion = raw.kind.get() == EXT4_HT_EXT_CONVERT;
+        let is_conversion = raw.kind.get() == handle_type::EXT_CONVERT;
         let lead = match operation {
             _ if flags.has(handle_flags::UNSEEN) => Lead::Nothing,
             // An overlay's mount removes files of the filesystem below it.

@@ -22,6 +22,7 @@ mod blame;
 mod calls;
 mod cause;
 mod causer;
+mod change;
 mod changed;
 mod durability;
 mod emptied;

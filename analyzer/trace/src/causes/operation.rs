@@ -4,7 +4,6 @@
 use mostrace_bundle::entry::CallKind;
 use strum::{IntoStaticStr, VariantArray};
 
-use super::handle::EXT4_HT_EXT_CONVERT;
 use crate::attribute::Mounting;
 
 /// The operation of a task on a file.
@@ -58,12 +57,14 @@ pub enum Operation {
 }
 
 /// `EXT4_HT_…` of fs/ext4/ext4_jbd2.h.
-mod handle_type {
+pub(super) mod handle_type {
     pub const WRITE_PAGE: u16 = 2;
     pub const MAP_BLOCKS: u16 = 3;
     pub const DIR: u16 = 4;
     pub const TRUNCATE: u16 = 5;
     pub const XATTR: u16 = 10;
+    /// Marks blocks as written at the end of IO.
+    pub const EXT_CONVERT: u16 = 11;
 }
 
 /// The functions of ext4 that do only one thing.
@@ -179,7 +180,7 @@ impl Operation {
             (handle_type::TRUNCATE, CallKind::Unlink) => Some(Operation::Unlink),
             (handle_type::TRUNCATE, _) => Some(Operation::Truncate),
             (handle_type::XATTR, _) => Some(Operation::Xattr),
-            (handle_type::WRITE_PAGE | handle_type::MAP_BLOCKS | EXT4_HT_EXT_CONVERT, _) => {
+            (handle_type::WRITE_PAGE | handle_type::MAP_BLOCKS | handle_type::EXT_CONVERT, _) => {
                 Some(Operation::Allocate)
             }
             _ => None,

@@ -5,37 +5,20 @@ use std::fs::File;
 use std::io::{Cursor, Read};
 use std::path::PathBuf;
 
-use mostrace_bundle::entry::{EntryRef, RawCall};
+use mostrace_bundle::entry::EntryRef;
 use mostrace_bundle::manifest::Manifest;
 use mostrace_bundle::table::{TableReader, header};
 use mostrace_bundle::{Bundle, Zones, layout};
 
 use super::chain::Chain;
-use crate::attribute::{Attributor, Registry};
+use crate::attribute::Attributor;
 use crate::blktrace::{Completions, Partial, Trace};
 use crate::causes::{Causer, Sharing, Tables, are_whole};
-use crate::pipeline::{Pipeline, Step};
+use crate::origins::Base;
+use crate::pipeline::{Fold, Pipeline};
 use crate::recording::Error;
 
 type Result<T> = std::result::Result<T, Error>;
-
-/// Takes the contents of a running recording's segments.
-pub trait Fold {
-    /// Takes a system call of the segment, and the registry that knows its process; all of a segment's calls come before its
-    /// completions. A recording without calls has none.
-    fn call(&mut self, call: &RawCall, registry: &Registry<'_>);
-    /// Takes a completed request of the segment.
-    fn push(&mut self, step: &Step<'_, '_>);
-    /// Ends the segment of this manifest. `has_calls` is false if calls are not recorded.
-    fn end_segment<R: Read>(
-        &mut self,
-        manifest: &Manifest,
-        pipeline: &Pipeline<'_, R>,
-        has_calls: bool,
-    );
-    /// Takes that the numbers of processes, files and causes begin anew after this segment.
-    fn begin_anew(&mut self);
-}
 
 /// The most processes, files and causes that are remembered. A program can give its threads any number of names, and make any number
 /// of files.
@@ -64,10 +47,8 @@ fn follow_within(
     let mut segments = segments.into_iter();
     let mut next = segments.next().transpose()?;
     while let Some(first) = next {
+        fold.begin(Base::default());
         next = stretch(most, &first, &mut segments, fold)?;
-        if next.is_some() {
-            fold.begin_anew();
-        }
     }
     Ok(())
 }
@@ -149,9 +130,9 @@ fn stretch(
         let newest = next.as_ref().map_or(&manifest, |next| &next.manifest);
         pipeline.go_on(trace, newest);
         while let Some(step) = pipeline.next()? {
-            fold.push(&step);
+            fold.step(&step)?;
         }
-        fold.end_segment(&manifest, &pipeline, has_calls);
+        pipeline.end(fold, Some(&manifest), has_calls)?;
         match next {
             Some(next) => waiting = next,
             None => return Ok(later),
@@ -275,35 +256,34 @@ impl Files {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
     use std::path::Path;
 
     use super::*;
+    use crate::pipeline::{Step, Stretch};
 
-    /// What all segments wrote, and how often it began anew.
+    /// What all segments wrote, and how often the numbers began.
     #[derive(Default)]
     struct Written {
         bytes: u64,
-        anew: usize,
+        begun: usize,
         segments: usize,
     }
 
     impl Fold for Written {
-        fn call(&mut self, _: &RawCall, _: &Registry<'_>) {}
-
-        fn push(&mut self, step: &Step<'_, '_>) {
-            self.bytes += step
-                .rows
-                .iter()
-                .map(|row| u64::from(row.bytes))
-                .sum::<u64>();
+        fn begin(&mut self, _: Base) {
+            self.begun += 1;
         }
 
-        fn end_segment<R: Read>(&mut self, _: &Manifest, _: &Pipeline<'_, R>, _: bool) {
+        fn step(&mut self, step: &Step<'_, '_>) -> io::Result<()> {
+            let bytes = step.rows.iter().map(|row| u64::from(row.bytes));
+            self.bytes += bytes.sum::<u64>();
+            Ok(())
+        }
+
+        fn end(&mut self, _: &Stretch<'_>) -> io::Result<()> {
             self.segments += 1;
-        }
-
-        fn begin_anew(&mut self) {
-            self.anew += 1;
+            Ok(())
         }
     }
 
@@ -319,9 +299,9 @@ mod tests {
     #[test]
     fn what_is_forgotten_takes_no_bytes_with_it() {
         let one = written(usize::MAX, 1);
-        assert!(one.bytes > 0 && one.anew == 0);
+        assert!(one.bytes > 0 && one.begun == 1);
         let three = written(0, 3);
-        assert_eq!((three.segments, three.anew), (3, 2));
+        assert_eq!((three.segments, three.begun), (3, 3));
         assert_eq!(three.bytes, 3 * one.bytes);
     }
 }

@@ -18,7 +18,7 @@ mod sums;
 mod view;
 mod views;
 
-pub use follow::{Fold, follow};
+pub use follow::follow;
 pub use paths::Paths;
-pub use view::{Amount, Device, Latency, Line, View};
+pub use view::{Amount, Latency, Line, View};
 pub use views::Views;

@@ -47,7 +47,7 @@ impl Paths {
     }
 
     /// Forgets all files: their numbers begin anew.
-    pub fn begin_anew(&mut self) {
+    pub fn begin(&mut self) {
         *self = Paths::default();
     }
 

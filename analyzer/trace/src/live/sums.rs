@@ -4,7 +4,6 @@
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
 use std::hash::Hash;
-use std::io::Read;
 use std::time::Duration;
 
 use mostrace_bundle::entry::{CallKind, RawCall};
@@ -12,12 +11,13 @@ use mostrace_bundle::manifest::Manifest;
 use mostrace_map::class::Class;
 
 use super::paths::Paths;
-use super::view::{Amount, Device, Latency, Line, View};
+use super::view::{Amount, Latency, Line, View};
 use crate::attribute::{
     self, File, FileId, HashMap, Loops, Op, Process, ProcessId, Registry, Row, Task, called,
 };
 use crate::causes::{Cause, CauseId, Verdicts};
-use crate::pipeline::{Pipeline, Step};
+use crate::pipeline::{Step, Stretch};
+use crate::sums::{Sort, Totals};
 use crate::tally::Tally;
 use crate::text::escape;
 
@@ -25,7 +25,7 @@ use crate::text::escape;
 #[derive(Default)]
 pub(super) struct Sums {
     /// The device's completions in this segment.
-    now: Device,
+    now: Totals,
     write_latency: Latency,
     read_latency: Latency,
     /// The shares of this segment.
@@ -35,7 +35,7 @@ pub(super) struct Sums {
     /// The same by cgroup.
     asked_in: HashMap<Place, u64>,
     since: Duration,
-    device: Device,
+    device: Totals,
     classes: [u64; Class::ALL.len()],
     asked_in_all: u64,
     lost: u64,
@@ -116,8 +116,8 @@ enum Which {
 
 impl Sums {
     /// Forgets which file each number was: the numbers begin anew.
-    pub fn begin_anew(&mut self) {
-        self.paths.begin_anew();
+    pub fn begin(&mut self) {
+        self.paths.begin();
     }
 
     /// Adds a system call.
@@ -141,7 +141,7 @@ impl Sums {
     }
 
     /// Adds a completion.
-    pub fn push(&mut self, step: &Step<'_, '_>) {
+    pub fn step(&mut self, step: &Step<'_, '_>) {
         let Step {
             request,
             rows,
@@ -149,7 +149,7 @@ impl Sums {
             ..
         } = step;
         let verdicts = step.verdicts.into_iter().flat_map(Verdicts::iter);
-        self.now.count(request);
+        self.now.count(Sort::of(request), 1, request.bytes.into());
         match request.op {
             Op::Write => self.write_latency.count(request),
             Op::Read => self.read_latency.count(request),
@@ -236,13 +236,8 @@ impl Sums {
     }
 
     /// Ends the segment of this manifest and returns its view.
-    pub fn end_segment<R: Read>(
-        &mut self,
-        manifest: &Manifest,
-        pipeline: &Pipeline<'_, R>,
-        has_calls: bool,
-    ) -> View {
-        let registry = pipeline.registry();
+    pub fn end(&mut self, segment: &Stretch<'_>, manifest: &Manifest) -> View {
+        let registry = segment.registry;
         self.loops = Loops::new(&manifest.loops);
         let clock = &manifest.clock;
         let lasted = clock.stop_mono_ns.saturating_sub(clock.start_mono_ns);
@@ -255,7 +250,7 @@ impl Sums {
         for (whose, amount) in std::mem::take(&mut self.by_cause) {
             let (who, name, process, file) = match whose {
                 Whose::Cause(id) => {
-                    let Cause { process, file, .. } = pipeline.cause(id);
+                    let Cause { process, file, .. } = segment.cause(id);
                     let (who, name) = process_of(registry.process(process));
                     (who, name, process, file)
                 }
@@ -312,7 +307,7 @@ impl Sums {
             now,
             device: self.device,
             classes: both,
-            asked: has_calls.then_some((asked_now, self.asked_in_all)),
+            asked: segment.has_calls.then_some((asked_now, self.asked_in_all)),
             write_latency: std::mem::take(&mut self.write_latency),
             read_latency: std::mem::take(&mut self.read_latency),
             processes: first(by_command(&self.processes)),

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use mostrace_map::class::Class;
 
-use crate::attribute::{Op, Request};
+use crate::attribute::Request;
+use crate::sums::Totals;
 use crate::tally::{Tally, sum, tallied_by_field};
 
 /// The figures of a segment and of all segments so far.
@@ -16,9 +17,9 @@ pub struct View {
     /// Duration of all segments.
     pub since: Duration,
     /// The device's completions in the segment.
-    pub now: Device,
+    pub now: Totals,
     /// The device's completions in all segments.
-    pub device: Device,
+    pub device: Totals,
     /// Bytes written in the segment and in total, by class in the order of [`Class::ALL`].
     pub classes: [(u64, u64); Class::ALL.len()],
     /// Bytes that system calls wrote in the segment and in total; None if calls are not recorded.
@@ -38,21 +39,6 @@ pub struct View {
     pub lost: u64,
     /// Interference of others with the tracing in this segment.
     pub interference: Vec<String>,
-}
-
-/// Requests and bytes that the device completed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Device {
-    /// Number of requests that wrote.
-    pub writes: u64,
-    /// Bytes written.
-    pub write_bytes: u64,
-    /// Number of requests that read.
-    pub reads: u64,
-    /// Bytes read.
-    pub read_bytes: u64,
-    /// Number of requests that asked for a cache flush.
-    pub flushes: u64,
 }
 
 /// The time of requests from issue to completion.
@@ -90,25 +76,6 @@ pub struct Amount {
     pub asked: u64,
 }
 
-impl Device {
-    /// Adds a request.
-    pub(super) fn count(&mut self, request: &Request) {
-        let bytes = u64::from(request.bytes);
-        match request.op {
-            Op::Write => {
-                self.writes.tally(1);
-                self.write_bytes.tally(bytes);
-            }
-            Op::Read => {
-                self.reads.tally(1);
-                self.read_bytes.tally(bytes);
-            }
-            Op::Flush => self.flushes.tally(1),
-            _ => {}
-        }
-    }
-}
-
 impl Latency {
     /// Adds a request.
     pub(super) fn count(&mut self, request: &Request) {
@@ -123,10 +90,6 @@ impl Latency {
     pub fn mean(&self) -> Option<Duration> {
         self.sum.checked_div(self.requests)
     }
-}
-
-tallied_by_field! {
-    Device: writes, write_bytes, reads, read_bytes, flushes
 }
 
 impl Amount {

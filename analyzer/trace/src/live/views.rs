@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Makes a view of each segment.
 
-use std::io::Read;
+use std::io;
 
 use mostrace_bundle::entry::RawCall;
-use mostrace_bundle::manifest::Manifest;
 
-use super::follow::Fold;
 use super::sums::Sums;
 use super::view::View;
 use crate::attribute::Registry;
-use crate::pipeline::{Pipeline, Step};
+use crate::origins::Base;
+use crate::pipeline::{Fold, Step, Stretch};
 
 /// Calls a function with a view of each segment.
 pub struct Views<F> {
@@ -29,24 +28,23 @@ impl<F: FnMut(View)> Views<F> {
 }
 
 impl<F: FnMut(View)> Fold for Views<F> {
-    fn begin_anew(&mut self) {
-        self.sums.begin_anew();
+    fn begin(&mut self, _: Base) {
+        self.sums.begin();
     }
 
     fn call(&mut self, call: &RawCall, registry: &Registry<'_>) {
         self.sums.call(call, registry);
     }
 
-    fn push(&mut self, step: &Step<'_, '_>) {
-        self.sums.push(step);
+    fn step(&mut self, step: &Step<'_, '_>) -> io::Result<()> {
+        self.sums.step(step);
+        Ok(())
     }
 
-    fn end_segment<R: Read>(
-        &mut self,
-        manifest: &Manifest,
-        pipeline: &Pipeline<'_, R>,
-        has_calls: bool,
-    ) {
-        (self.tell)(self.sums.end_segment(manifest, pipeline, has_calls));
+    fn end(&mut self, segment: &Stretch<'_>) -> io::Result<()> {
+        if let Some(manifest) = segment.manifest {
+            (self.tell)(self.sums.end(segment, manifest));
+        }
+        Ok(())
     }
 }

@@ -20,7 +20,7 @@ use crate::pipeline::Fold;
 use crate::recording::{self, Recording};
 use crate::tally::Tally;
 use crate::text::escape;
-use crate::transactions::{self, Database};
+use crate::transactions::Database;
 pub use maps::{Source, map_of, on_the_disk, opened};
 use reader::{Ended, Reader};
 use remarks::Remarks;
@@ -73,15 +73,18 @@ pub enum Error {
     /// The bundle's snapshot has no map.
     #[error("{0} (--no-map reads the trace without a map)")]
     Snapshot(String),
-    /// The rows could not be kept.
-    #[error("temporary files: {0}")]
-    Rows(#[from] io::Error),
 }
 
 type Result<T> = std::result::Result<T, Error>;
 
 impl From<mostrace_bundle::Error> for Error {
     fn from(error: mostrace_bundle::Error) -> Error {
+        Error::Recording(error.into())
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Error {
         Error::Recording(error.into())
     }
 }
@@ -107,6 +110,8 @@ pub struct Reading {
     pub notices: Vec<String>,
     /// True if every recording had a map.
     pub mapped: bool,
+    /// What processes asked of their files, with the transactions of SQLite databases; empty without a table of calls.
+    pub databases: Vec<Database>,
 }
 
 /// Reads and attributes recordings, one after the other. `watcher` is called with the progress, because a long trace takes seconds.
@@ -154,48 +159,25 @@ pub fn read(
         let Ended {
             origin,
             names,
+            databases,
             causes,
             requests: more,
         } = ended;
+        all.databases
+            .extend(databases.into_iter().map(|of| Database {
+                bundle: name.as_str().into(),
+                ..of
+            }));
         all.origins.push(Origin { name, ..origin }, names, causes);
         requests.tally(more);
+    }
+    if recordings.len() > 1 {
+        all.databases.sort_by_key(Database::rank);
     }
     Ok(Reading { recordings, ..all })
 }
 
-/// Returns what processes asked of their files, with the transactions of SQLite databases; empty without a table of calls.
-///
-/// # Errors
-/// Returns an error if a table of calls cannot be read.
-pub fn databases(recordings: &[Recording], origins: &Origins) -> Result<Vec<Database>> {
-    let mut all = Vec::new();
-    for (nth, recording) in recordings.iter().enumerate() {
-        let (Some(mut calls), Some(origin)) = (recording.calls()?, origins.list.get(nth)) else {
-            continue;
-        };
-        let names = origins.names_of(nth);
-        for database in transactions::databases(&mut calls, &names, &origin.process_names)? {
-            all.push(Database {
-                bundle: origin.name.as_str().into(),
-                ..database
-            });
-        }
-    }
-    if recordings.len() > 1 {
-        all.sort_by_key(|d| std::cmp::Reverse((d.commits.transactions(), d.total().bytes)));
-    }
-    Ok(all)
-}
-
 impl Reading {
-    /// Returns what processes asked of their files; see [`databases`].
-    ///
-    /// # Errors
-    /// Returns an error if a table of calls cannot be read.
-    pub fn databases(&self) -> Result<Vec<Database>> {
-        databases(&self.recordings, &self.origins)
-    }
-
     /// Returns all notices: those of the reader and the recorder, and of entries without a completion.
     pub fn all_notices(&self) -> Vec<String> {
         notices(Remarked {

@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use mostrace_bundle::entry::EntryRef;
 use mostrace_bundle::{Bundle, layout};
 use mostrace_map::Map;
 use mostrace_map::fs::jbd2::Journal;
@@ -20,6 +19,7 @@ use crate::origins::{Base, Origin};
 use crate::pipeline::{Fold, Pipeline};
 use crate::recording::{Joined, Recording, Table};
 use crate::tally::Tally;
+use crate::transactions::{Database, databases};
 
 /// The manifest's name of lost entries, which may include those of the command's processes.
 const FORKS_LOST: &str = "causes_ring";
@@ -41,6 +41,7 @@ pub(super) struct Ended {
     /// Its properties, without its name.
     pub origin: Origin,
     pub names: Names,
+    pub databases: Vec<Database>,
     pub causes: Vec<Cause>,
     /// The number of completed requests.
     pub requests: u32,
@@ -105,9 +106,9 @@ impl Reader<'_> {
                 });
             }
         }
-        fold.end()?;
+        pipeline.end(fold, manifest, false)?;
         let mut end = pipeline.finish()?;
-        self.renames()?.fill_in(&mut end.names.files, map);
+        let databases = self.asked(&mut end.names, map)?;
         let [missing, others] = self.recording.told(end.completions.notices());
         remarks.warnings.extend(missing);
         // A bundle is of one disk.
@@ -145,6 +146,7 @@ impl Reader<'_> {
                 ..Origin::default()
             },
             names: end.names,
+            databases,
             causes: end.causes.unwrap_or_default(),
             requests: seen.requests,
         })
@@ -222,8 +224,8 @@ impl Reader<'_> {
         Some(Causer::new(tables, functions, sharing, is_whole))
     }
 
-    /// Reads which files were renamed.
-    fn renames(&self) -> Result<Renames> {
+    /// Reads the calls once all names are known: which files were renamed, and what processes asked of their files.
+    fn asked(&self, names: &mut Names, map: Option<&Map>) -> Result<Vec<Database>> {
         // The calls of other filesystems do not tell which file is renamed.
         let manifest = self.recording.manifest();
         let is_ext = manifest
@@ -232,14 +234,12 @@ impl Reader<'_> {
         let lost = manifest.and_then(|manifest| manifest.losses.get(FORKS_LOST));
         let calls = self.recording.table(layout::CALL)?;
         let mut renames = Renames::new(calls.is_some() && is_ext && lost == Some(&0));
-        if let Some(mut calls) = calls {
-            while let Some(entry) = calls.next_if(|_| true)? {
-                if let EntryRef::Call(raw) = entry {
-                    renames.see(raw);
-                }
-            }
-        }
-        Ok(renames)
+        let databases = match calls {
+            Some(mut calls) => databases(&mut calls, names, |raw| renames.see(raw))?,
+            None => Vec::new(),
+        };
+        renames.fill_in(&mut names.files, map);
+        Ok(databases)
     }
 
     /// Returns one moment in the trace's clock and as Unix time, ns each, if the manifest knows one.

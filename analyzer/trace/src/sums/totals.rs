@@ -43,7 +43,7 @@ pub struct Totals {
 }
 
 /// The properties that decide where a request is counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sort {
     /// The operation.
     pub op: Op,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The calls of processes on their files: bytes written, syncs, and the transactions of SQLite databases.
 
+use std::cmp::Reverse;
 use std::io::Read;
 
 use mostrace_bundle::Error;
@@ -12,7 +13,7 @@ use super::commits::Commits;
 use super::count::Count;
 use super::reader::{Found, Reader};
 use super::threads::Tie;
-use crate::attribute::{HashMap, HashSet, Names, ProcessNames, Task, called};
+use crate::attribute::{HashMap, HashSet, Names, Task, called};
 use crate::causes::asks;
 use crate::tally::{Tally, sum, tallied_by_field};
 
@@ -52,6 +53,11 @@ tallied_by_field! {
 }
 
 impl Database {
+    /// Returns its place in a list: those with the most transactions come first, then those with the most bytes.
+    pub(crate) fn rank(&self) -> Reverse<(u64, u64)> {
+        Reverse((self.commits.transactions(), self.total().bytes))
+    }
+
     /// Returns the label of the process, `name:tgid`.
     pub fn process(&self) -> String {
         format!("{}:{}", called(Some(&self.comm)), self.tgid)
@@ -80,24 +86,24 @@ pub(super) fn together(databases: &[Database]) -> Count {
     Count::new(sum(each), databases.iter().all(is_exact))
 }
 
-/// Reads the calls from first to last. Files have their final names, so call it after the rows were read. Those with the
-/// most transactions come first, then those with the most bytes.
+/// Reads the calls from first to last, and shows each to `each`. Files have their final names, so call it after the rows were read.
 pub fn read<R: Read>(
     calls: &mut TableReader<R>,
     names: &Names,
-    process_names: &ProcessNames,
+    mut each: impl FnMut(&RawCall),
 ) -> Result<Vec<Database>, Error> {
     let mut reader = Reader::new(&names.files);
     let mut list = List::default();
     while let Some(entry) = calls.next_if(|_| true)? {
         let EntryRef::Call(raw) = entry else { continue };
+        each(raw);
         if raw.result.get() < 0 {
             continue;
         }
         let seen = reader.see(raw);
         let place = seen.place;
         let task = Task::from(raw);
-        let name = process_names.of_task(&task, raw.head.time_ns.get());
+        let name = names.process_names.of_task(&task, raw.head.time_ns.get());
         let database = place.map(|place| place.database);
         let at = list.of_call(task.tgid, name.unwrap_or_default(), database);
         let database = &mut list.found[at].1;
@@ -172,7 +178,7 @@ impl List {
             of
         };
         let mut all: Vec<Database> = self.found.into_iter().map(done).collect();
-        all.sort_by_key(|d| std::cmp::Reverse((d.commits.transactions(), d.total().bytes)));
+        all.sort_by_key(Database::rank);
         all
     }
 }

@@ -11,8 +11,8 @@ use mostrace_bundle::{Bundle, archive};
 use mostrace_tables::export::operations;
 
 use super::{Replay, Replayed};
-use crate::tables::guest::{FILES, Job, OUT};
-use crate::tables::keep::keep;
+use crate::guest::{FILES, Job, OUT};
+use crate::keep::keep;
 
 /// The recording's name among the guest's files.
 const RECORDING: &str = "recording";
@@ -81,14 +81,14 @@ fn script(args: &Replay) -> anyhow::Result<String> {
     words.extend(args.source.words_for(&recordings)?);
     words.extend(args.how.words());
     let words = words.iter().map(|word| word.to_string_lossy());
-    let replay = crate::tables::line(words);
+    let replay = crate::shell::line(words);
     let mut script = String::new();
     for kind in &args.fs {
         let name = kind.name();
         let mut options = vec![format!("--fs={name}")];
         options.extend(args.fresh.words());
         options.push(format!("--before={replay} --prepare"));
-        let options = crate::tables::line(options);
+        let options = crate::shell::line(options);
         writeln!(
             script,
             "mostrace measure {options} --empty -q -o {OUT}/{name}.most -- {replay} --keep --outcome {OUT}/{name}.json \

@@ -16,7 +16,7 @@ use std::io::Write;
 use polars::prelude::DataFrame;
 use prost::Message;
 
-use super::foreign::Error;
+use super::error::Error;
 use crate::analysis::Analysis;
 use crate::facts::{Column, Facts};
 use calls::{Call, Calls, FileKey};

@@ -27,7 +27,7 @@ use std::io::Read;
 use mostrace_bundle::entry::{EntryRef, RawCall};
 use mostrace_bundle::table::TableReader;
 
-use super::calls::Error;
+use super::call_files::Error;
 use crate::facts::{Facts, NONE};
 use ask::Ask;
 use checkpoints::Checkpoints;

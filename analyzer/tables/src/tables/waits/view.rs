@@ -11,7 +11,7 @@ use polars::prelude::PolarsResult;
 
 use super::{Parts, Wait, Waits};
 use crate::facts::Facts;
-use crate::tables::calls::{Error, Files};
+use crate::tables::call_files::{Error, Files};
 use crate::tables::{Table, numbers, texts};
 use mostrace_trace::attribute::{File, Task};
 use mostrace_trace::tally::{Tally, sum};

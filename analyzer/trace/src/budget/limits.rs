@@ -2,8 +2,8 @@
 //! Limits, and whether a trace, or several runs of one command, keep them.
 
 use super::{Measured, Parts, Runs, Spread};
-use mostrace_trace::answer::size;
-use mostrace_trace::transactions::Sure;
+use crate::answer::size;
+use crate::transactions::Sure;
 
 /// The most that a trace may come to.
 #[derive(Clone, Debug, Default)]
@@ -309,9 +309,9 @@ fn named<'a>(parts: impl Iterator<Item = (&'a str, u64)>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::budget::Kind;
-    use crate::tables::charged::Counted;
-    use mostrace_trace::transactions::Count;
+    use crate::budget::Kind;
+    use crate::charged::Counted;
+    use crate::transactions::Count;
 
     fn measured(write_bytes: u64, transactions: Option<u64>) -> Measured {
         let parts = |parts: &[(&str, u64)]| parts.iter().map(|&(n, b)| (n.to_owned(), b)).collect();

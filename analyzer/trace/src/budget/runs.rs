@@ -2,7 +2,7 @@
 //! Several runs of one command: the typical one, and by how much they differ.
 
 use super::Measured;
-use mostrace_trace::transactions::Sure;
+use crate::transactions::Sure;
 
 /// The figures of several runs, at least one, sorted by the bytes written.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,22 +8,18 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use mostrace_capture::{FreshKind, Operations, Options, User, aside, prepare};
-use mostrace_tables::analysis::Analysis;
-use mostrace_tables::export::Output;
-use mostrace_tables::lab::budget::{Judgement, Limits, Runs, report};
-use mostrace_tables::tables::charged::{Charged, Counted};
-use mostrace_trace::answer::Answer;
-use mostrace_trace::causes::Sharing;
+use mostrace_trace::budget::{Judgement, Limits, Runs, report};
+use mostrace_trace::charged::Charged;
+use mostrace_trace::output::Output;
 use mostrace_trace::transactions::Transactions;
 use serde_json::{Value, json};
 
-use super::budget::{self, BudgetArgs, Form};
-use super::ground::{FreshArgs, Ground, GroundKind, Held, kind};
-use super::guest::{self, Job, OUT};
-use super::keep::keep;
-use super::{brief, tree, tree_json};
-use crate::paint;
-use crate::shell;
+use crate::brief::Brief;
+use crate::budget::{self, BudgetArgs, Form};
+use crate::ground::{FreshArgs, Ground, GroundKind, Held, kind};
+use crate::guest::{self, Job, OUT};
+use crate::keep::keep;
+use crate::{paint, shell, tables};
 
 /// Measure what CMD makes the storage write: on a fresh filesystem, traced, synced, analysed, cleaned up.
 ///
@@ -94,9 +90,6 @@ pub struct Measure {
     budget: BudgetArgs,
 }
 
-/// Owners with a smaller share are shown as one, per cent.
-const NOTABLE_PERCENT: u64 = 1;
-
 /// Added to a signal's number, this is the exit status of a command that the signal ended, as in a shell.
 const SIGNALS: i32 = 128;
 /// The exit status of a measurement that was interrupted though its command ended well, as a shell's after Ctrl-C.
@@ -107,6 +100,9 @@ const INTERRUPTED: i32 = SIGNALS + 2;
 /// # Errors
 /// Returns an error if the filesystem cannot be made, or the capture or the analysis failed.
 pub fn run(args: &Measure) -> anyhow::Result<u8> {
+    if args.full {
+        tables::check("measure --full")?;
+    }
     let kept;
     let output = match &args.output {
         // CMD runs in another directory.
@@ -160,31 +156,29 @@ fn outputs(output: &Path, runs: u64) -> Vec<PathBuf> {
 fn print(args: &Measure, recorded: &[PathBuf], limits: &Limits) -> anyhow::Result<u8> {
     let form = args.budget.form();
     let mut told = Told::default();
-    let mut figures = Vec::new();
+    let mut measured = Vec::new();
+    let mut texts = Vec::new();
     for path in recorded {
-        let analysis = budget::read(path, Some(Sharing::default()))?;
+        let charged = budget::read(path)?;
         // Without limits, an incomplete recording is shown as far as it goes.
         if recorded.len() > 1 || args.budget.is_given() {
-            figures.push((budget::measure(path, &analysis)?, path));
+            measured.push(budget::measure(path, &charged)?);
         }
         match form {
-            Form::Json => told.json(args, path, &analysis)?,
-            Form::Text if recorded.len() == 1 => told.text(args, &analysis)?,
-            Form::Text | Form::Github => {}
+            Form::Json => told.json(args, path, &charged),
+            Form::Text => texts.push((path, text(args, &charged)?)),
+            Form::Github => {}
         }
     }
-    let measured = figures.iter().map(|(measured, _)| measured.clone());
-    let runs = Runs::new(measured.collect());
-    if let Some(runs) = runs.as_ref().filter(|runs| runs.count() > 1)
-        && form == Form::Text
-    {
+    let runs = Runs::new(measured);
+    let several = runs.as_ref().filter(|runs| runs.count() > 1);
+    if let Some(runs) = several.filter(|_| form == Form::Text) {
         told.text += &report::runs(runs);
-        let typical = figures.iter().find(|(run, _)| run == runs.typical());
-        if let Some((_, path)) = typical {
-            told.text += "The median run:\n";
-            told.text(args, &budget::read(path, Some(Sharing::default()))?)?;
-        }
+        told.text += "The median run:\n";
     }
+    let is_typical = |path: &Path| several.is_none_or(|runs| runs.typical().path == path);
+    let shown = texts.into_iter().find(|(path, _)| is_typical(path));
+    told.text.extend(shown.map(|(_, text)| text));
     if let Some(runs) = &runs {
         told.counted = report::counted(runs);
         told.not_counted = report::not_counted(runs);
@@ -212,41 +206,18 @@ struct Told {
 }
 
 impl Told {
-    /// Adds the answer, and where the bytes went.
-    fn text(&mut self, args: &Measure, analysis: &Analysis) -> anyhow::Result<()> {
-        let width = Output::create(None)?.width();
-        if !args.full {
-            self.text += &brief::of_command(analysis)?.text(width, &args.next());
-            return Ok(());
-        }
-        let warnings = analysis.warnings.iter().cloned();
-        let lines = warnings
-            .chain(answer(analysis)?.0.lines(None))
-            .map(|line| line + "\n");
-        self.text.extend(lines);
-        let tree = tree::of(analysis, None)?;
-        let shown = tree.notable(NOTABLE_PERCENT).min(tree::MOST_OWNERS);
-        self.text += "\n";
-        self.text += &tree::text(analysis, &tree, shown, width)?;
-        self.text += "\n";
-        Ok(())
-    }
-
-    fn json(&mut self, args: &Measure, path: &Path, analysis: &Analysis) -> anyhow::Result<()> {
-        let tree = tree::of(analysis, None)?;
-        let manifest = analysis.manifest();
+    fn json(&mut self, args: &Measure, path: &Path, charged: &Charged) {
+        let manifest = charged.reading.manifest.as_ref();
         let payload = manifest.and_then(|m| m.payload.as_ref());
-        let transactions = Transactions::new(manifest, &analysis.databases()?);
-        let (finding, counted) = answer(analysis)?;
+        let transactions = Transactions::new(manifest, &charged.reading.databases);
         self.runs.push(json!({
             "recording": args.output.as_ref().map(|_| path.to_string_lossy()),
-            "warnings": analysis.warnings,
-            "finding": finding,
-            "not_counted": counted.value(),
+            "warnings": charged.reading.warnings,
+            "finding": charged.answer(),
+            "not_counted": charged.counted.value(),
             "exit_status": manifest.and_then(|m| m.command.as_ref()?.exit_status),
-            "tree": tree_json::value(&tree, payload, &transactions),
+            "tree": charged.tree().value(payload, &transactions),
         }));
-        Ok(())
     }
 
     fn write(&self, args: &Measure, judgements: &[Judgement]) -> anyhow::Result<()> {
@@ -274,14 +245,17 @@ impl Told {
     }
 }
 
-/// Returns what the command caused, and what of the recording that is.
-fn answer(analysis: &Analysis) -> anyhow::Result<(Answer, Counted)> {
-    let (facts, manifest) = (&analysis.facts, analysis.manifest());
-    let charged = Charged::new(facts, manifest)?;
-    let databases = analysis.databases()?;
-    let databases = charged.databases(facts, &databases);
-    let sums = charged.for_the_answer(facts)?;
-    Ok((Answer::of(&sums, manifest, &databases), charged.counted))
+/// Returns the answer, and where the bytes went.
+fn text(args: &Measure, charged: &Charged) -> anyhow::Result<String> {
+    let width = Output::create(None)?.width();
+    if !args.full {
+        return Ok(Brief::of_command(charged).text(width, &args.next()));
+    }
+    let warnings = charged.reading.warnings.iter().cloned();
+    let lines = warnings.chain(charged.answer().lines(None));
+    let mut text: String = lines.map(|line| line + "\n").collect();
+    text += &format!("\n{}\n", tables::tree(charged, width)?);
+    Ok(text)
 }
 
 /// Records CMD on the chosen filesystem; returns its exit status.
@@ -351,8 +325,8 @@ fn ended(program: &OsStr, status: i32) -> String {
 fn in_guest(args: &Measure, kernel: &str, output: &Path) -> anyhow::Result<i32> {
     let (name, programs) = program(&args.argv[0])?;
     let words = args.argv.iter().skip(1).map(|word| word.to_string_lossy());
-    let command = crate::tables::line(std::iter::once(name.into()).chain(words));
-    let options = crate::tables::line(args.of_the_filesystem());
+    let command = shell::line(std::iter::once(name.into()).chain(words));
+    let options = shell::line(args.of_the_filesystem());
     // CMD's output is kept apart from that of the measurement.
     let job = Job {
         kernel,

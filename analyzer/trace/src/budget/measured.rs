@@ -7,12 +7,10 @@ use std::path::PathBuf;
 use mostrace_bundle::Manifest;
 use mostrace_bundle::manifest::Copied;
 
-use crate::facts::Facts;
-use crate::tables::charged::{Charged, Counted};
-use crate::tables::{Grouping, Result};
-use mostrace_trace::sums::{Label, Totals};
-use mostrace_trace::tally::{Tally, sum};
-use mostrace_trace::transactions::{Count, Database, Transactions};
+use crate::charged::{Charged, Counted};
+use crate::labels::{self, By, kind_code};
+use crate::tally::{Tally, sum};
+use crate::transactions::{Count, Database, Transactions};
 
 /// Bytes written, by name.
 pub type Parts = BTreeMap<String, u64>;
@@ -82,29 +80,32 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Sums up what is [charged](Charged) to the command.
-    ///
-    /// # Errors
-    /// Returns an error if a temporary file cannot be read.
-    pub fn new(
-        facts: &Facts,
-        manifest: Option<&Manifest>,
-        databases: &[Database],
-    ) -> Result<Measured> {
-        let charged = Charged::new(facts, manifest)?;
-        let groupings = [["class", "role"], ["class", "file"]].map(|names| Grouping::by(&names));
-        let sums = charged.groups(facts, &groupings)?;
-        let [layers, files] = &sums[..] else {
-            return Ok(Measured::default());
-        };
-        Ok(Measured {
+    /// Takes what is [charged](Charged) to the command.
+    pub fn new(path: PathBuf, charged: &Charged) -> Measured {
+        let origins = &charged.reading.origins;
+        let roles = labels::roles(origins);
+        let (role_words, paths) = (roles.words(), labels::file_labels(origins, By::Own));
+        let (mut layers, mut files) = (Parts::new(), Parts::new());
+        for (kind, file, bytes) in charged.written().filter(|(.., bytes)| *bytes > 0) {
+            let class = kind.map_or("unknown", |kind| kind.class().as_str());
+            let at = u64::from(file.0);
+            let role = roles.code([kind.map_or(0, kind_code), at]);
+            let role = role_words.get(role as usize).and_then(Option::as_deref);
+            layers.entry(layer(class, role)).or_default().tally(bytes);
+            let path = paths.get(file.0 as usize).and_then(Option::as_ref);
+            if let Some(path) = path.filter(|_| class == "data") {
+                files.entry(path.clone()).or_default().tally(bytes);
+            }
+        }
+        Measured {
+            path,
             counted: charged.counted,
-            write_bytes: layers.total.write_bytes,
-            flushes: layers.total.device_flushes,
-            layers: layers_of(&layers.groups),
-            files: files_of(&files.groups),
-            ..Measured::told(manifest, &charged.databases(facts, databases))
-        })
+            write_bytes: charged.total.write_bytes,
+            flushes: charged.total.device_flushes,
+            layers,
+            files,
+            ..Measured::told(charged.reading.manifest.as_ref(), &charged.own_databases())
+        }
     }
 
     /// Fills in the figures that come from the application and its calls.
@@ -126,36 +127,13 @@ impl Measured {
     }
 }
 
-/// The labels of a group, and the sums of its rows.
-type Group = (Vec<Label>, Totals);
-
-fn layers_of(groups: &[Group]) -> Parts {
-    parts(groups, |class, role| match (class, role) {
-        ("data", Some(role)) => Some(format!("data: {}", role.replace('_', " "))),
-        ("journal", _) => Some("the filesystem's journal".into()),
-        ("metadata", _) => Some("the filesystem's metadata".into()),
-        (class, _) => Some(class.into()),
-    })
-}
-
-fn files_of(groups: &[Group]) -> Parts {
-    parts(groups, |class, file| {
-        file.filter(|_| class == "data").map(Into::into)
-    })
-}
-
-/// Sums up the bytes written of groups by class and a second label; `name` names each group, or returns None to leave it
-/// out.
-fn parts(groups: &[Group], name: impl Fn(&str, Option<&str>) -> Option<String>) -> Parts {
-    let mut parts = Parts::new();
-    for (labels, totals) in groups.iter().filter(|(_, t)| t.write_bytes > 0) {
-        let text = |at: usize| labels.get(at).and_then(|label| label.text());
-        let class = text(0).unwrap_or_else(|| "unknown".into());
-        if let Some(name) = name(&class, text(1).as_deref()) {
-            parts.entry(name).or_default().tally(totals.write_bytes);
-        }
+fn layer(class: &str, role: Option<&str>) -> String {
+    match (class, role) {
+        ("data", Some(role)) => format!("data: {}", role.replace('_', " ")),
+        ("journal", _) => "the filesystem's journal".into(),
+        ("metadata", _) => "the filesystem's metadata".into(),
+        (class, _) => class.into(),
     }
-    parts
 }
 
 #[cfg(test)]

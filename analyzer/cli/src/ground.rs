@@ -91,6 +91,7 @@ pub enum GroundKind {
         empty: bool,
     },
     /// On a copy of the ext4 in this image.
+    #[cfg_attr(not(feature = "tables"), expect(dead_code))]
     Image {
         options: FreshOptions,
         image: PathBuf,

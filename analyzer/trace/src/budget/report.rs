@@ -8,8 +8,8 @@ use quick_xml::events::{BytesText, Event};
 use serde_json::{Value, json};
 
 use super::{From, Held, Judgement, Measured, Runs, Spread, Tolerance};
-use mostrace_trace::answer::size;
-use mostrace_trace::transactions::Sure;
+use crate::answer::size;
+use crate::transactions::Sure;
 
 /// Returns a line for each limit; below one that is exceeded, what sums to the bytes written.
 #[must_use]

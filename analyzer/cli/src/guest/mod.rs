@@ -15,47 +15,42 @@ mod needs;
 
 /// The files of the guest's scripts.
 const RIG: [(&str, &str); 13] = [
-    ("run.sh", include_str!("../../../../../tests/guest/run.sh")),
-    ("add.sh", include_str!("../../../../../tests/guest/add.sh")),
-    ("apt.sh", include_str!("../../../../../tests/guest/apt.sh")),
+    ("run.sh", include_str!("../../../../tests/guest/run.sh")),
+    ("add.sh", include_str!("../../../../tests/guest/add.sh")),
+    ("apt.sh", include_str!("../../../../tests/guest/apt.sh")),
     (
         "kernel.sh",
-        include_str!("../../../../../tests/guest/kernel.sh"),
+        include_str!("../../../../tests/guest/kernel.sh"),
     ),
     (
         "packages.sh",
-        include_str!("../../../../../tests/guest/packages.sh"),
+        include_str!("../../../../tests/guest/packages.sh"),
     ),
-    (
-        "tree.sh",
-        include_str!("../../../../../tests/guest/tree.sh"),
-    ),
-    ("init", include_str!("../../../../../tests/guest/init")),
-    (
-        "kernels",
-        include_str!("../../../../../tests/guest/kernels"),
-    ),
-    ("lib.sh", include_str!("../../../../../tests/guest/lib.sh")),
+    ("tree.sh", include_str!("../../../../tests/guest/tree.sh")),
+    ("init", include_str!("../../../../tests/guest/init")),
+    ("kernels", include_str!("../../../../tests/guest/kernels")),
+    ("lib.sh", include_str!("../../../../tests/guest/lib.sh")),
     (
         "lib-age.sh",
-        include_str!("../../../../../tests/guest/lib-age.sh"),
+        include_str!("../../../../tests/guest/lib-age.sh"),
     ),
     (
         "lib-causes.sh",
-        include_str!("../../../../../tests/guest/lib-causes.sh"),
+        include_str!("../../../../tests/guest/lib-causes.sh"),
     ),
     (
         "lib-check.sh",
-        include_str!("../../../../../tests/guest/lib-check.sh"),
+        include_str!("../../../../tests/guest/lib-check.sh"),
     ),
     (
         "lib-map.sh",
-        include_str!("../../../../../tests/guest/lib-map.sh"),
+        include_str!("../../../../tests/guest/lib-map.sh"),
     ),
 ];
 /// The preparation that only a job's guest needs; it lies beside the directory of tests.
 const PREPARE: &str = include_str!("prepare.sh");
 /// The directory of a job's files in the guest.
+#[cfg_attr(not(feature = "tables"), expect(dead_code))]
 pub const FILES: &str = "/job/files";
 /// The directory in the guest whose contents are returned.
 pub const OUT: &str = "/tmp/out";

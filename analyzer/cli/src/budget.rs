@@ -5,16 +5,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use mostrace_bundle::units;
-use mostrace_tables::analysis::{Analysis, Options};
-use mostrace_tables::export::Output;
-use mostrace_tables::lab::budget::{Baseline, Judgement, Limits, Measured, Runs, judge, report};
+use mostrace_trace::budget::{Baseline, Judgement, Limits, Measured, Runs, judge, report};
 use mostrace_trace::causes::Sharing;
+use mostrace_trace::charged::{Charged, Charging};
+use mostrace_trace::output::Output;
+use mostrace_trace::reading::{self, Options};
 use mostrace_trace::recording::Recording;
 use serde_json::json;
 
 use crate::bar::Bar;
 use crate::names;
-use crate::usage;
+use crate::usage::usage;
 
 /// The exit status if a limit was exceeded.
 const OVER: u8 = 3;
@@ -86,11 +87,11 @@ impl BudgetArgs {
     /// # Errors
     /// Returns an error if the baseline cannot be read, is incomplete, or its command failed.
     pub fn limits(&self) -> anyhow::Result<Limits> {
-        let sound = |(path, measured): (PathBuf, Measured)| match measured.exit_status {
+        let sound = |measured: Measured| match measured.exit_status {
             None | Some(0) => Ok(measured),
             Some(status) => bail!(
                 "{}: its command ended with {status}, so it cannot be a baseline",
-                path.display()
+                measured.path.display()
             ),
         };
         let baseline = measured(&self.baseline)?.into_iter().map(sound);
@@ -180,57 +181,49 @@ pub fn status(judgements: &[Judgement]) -> u8 {
     }
 }
 
-/// Reads a trace as far as limits need it.
+/// Reads a trace, and finds what of it is charged to its command.
 ///
 /// # Errors
 /// Returns an error if the trace cannot be read.
-pub fn read(path: &Path, causes: Option<Sharing>) -> anyhow::Result<Analysis> {
-    attribute(Recording::open_all(&[path.to_owned()], false)?, causes)
+pub fn read(path: &Path) -> anyhow::Result<Charged> {
+    charged(Recording::open_all(&[path.to_owned()], false)?)
 }
 
-/// Measures each of the named recordings, and returns each with its path.
+/// Measures each of the named recordings.
 ///
 /// # Errors
 /// Returns an error if a recording cannot be read or has lost records.
-fn measured(names: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, Measured)>> {
+fn measured(names: &[PathBuf]) -> anyhow::Result<Vec<Measured>> {
     let measured = |recording: Recording| {
         let path = recording.path().to_owned();
-        let measured = measure(
-            &path,
-            &attribute(vec![recording], Some(Sharing::default()))?,
-        )?;
-        Ok((path, measured))
+        measure(&path, &charged(vec![recording])?)
     };
     let recordings = names::open(names, false)?;
     recordings.into_iter().map(measured).collect()
 }
 
-fn attribute(recordings: Vec<Recording>, causes: Option<Sharing>) -> anyhow::Result<Analysis> {
+fn charged(recordings: Vec<Recording>) -> anyhow::Result<Charged> {
     let bar = Bar::new();
-    let watcher = |progress| bar.at(progress);
     let options = Options {
-        causes,
+        causes: Some(Sharing::default()),
         ..Options::default()
     };
-    Ok(Analysis::of(recordings, &options, &watcher)?)
+    let mut charging = Charging::default();
+    let watcher = |progress| bar.at(progress);
+    let reading = reading::read(recordings, &options, &watcher, &mut charging)?;
+    Ok(charging.finish(reading))
 }
 
 /// Returns the figures of a recording.
 ///
 /// # Errors
 /// Returns an error if records are missing, because the figures cannot be compared with limits then.
-pub fn measure(path: &Path, analysis: &Analysis) -> anyhow::Result<Measured> {
-    let manifest = analysis.manifest();
-    if let Some(warning) = analysis.warnings.first() {
+pub fn measure(path: &Path, charged: &Charged) -> anyhow::Result<Measured> {
+    if let Some(warning) = charged.reading.warnings.first() {
         let shown = path.display();
         bail!("{shown}: this trace cannot be compared with limits: {warning}");
     }
-    let databases = analysis.databases()?;
-    let facts = &analysis.facts;
-    Ok(Measured {
-        path: path.to_owned(),
-        ..Measured::new(facts, manifest, &databases)?
-    })
+    Ok(Measured::new(path.to_owned(), charged))
 }
 
 /// Compare a recording, or several runs of one command, with limits
@@ -264,8 +257,7 @@ impl Check {
             usage!("no limit is given");
         }
         let limits = self.budget.limits()?;
-        let measured = measured(&self.bundles)?.into_iter();
-        let runs = Runs::new(measured.map(|(_, measured)| measured).collect());
+        let runs = Runs::new(measured(&self.bundles)?);
         let (Some(runs), Some(name)) = (runs, self.bundles.first()) else {
             usage!("no recording is given");
         };

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The target of a process: a file, an SQLite database, or the files of a directory.
 
-use mostrace_trace::answer::is_part;
-use mostrace_trace::attribute::{HashMap, HashSet};
-use mostrace_trace::sums::{Label, Totals};
-use mostrace_trace::tally::Tally;
+use crate::answer::is_part;
+use crate::attribute::{HashMap, HashSet};
+use crate::sums::{Label, Totals};
+use crate::tally::Tally;
 
 /// A file or directory is named from the second share on, with `mostly` below the first, per cent.
 const NEARLY_ALL: u64 = 95;
