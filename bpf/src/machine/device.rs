@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use mostrace_bundle::manifest;
 
 use crate::error::{At, Error, Result, read_line};
+use crate::machine::dev::{dev_of_stat, kernel_dev, parse_dev};
 use crate::machine::mountinfo::{self, Mounted};
 use crate::machine::paths::{self, HiddenDisk};
 
@@ -24,22 +25,6 @@ pub struct Device {
     pub disk_dev: u32,
     /// The disks that carry out this one's requests at the same sectors: the paths of an NVMe namespace.
     pub(crate) paths: Vec<HiddenDisk>,
-}
-
-/// Returns major << 20 | minor, the form in which the kernel and blktrace keep a device number.
-pub(super) fn kernel_dev(major: u32, minor: u32) -> u32 {
-    major << 20 | minor
-}
-
-/// Parses sysfs' `major:minor`.
-pub(super) fn parse_dev(text: &str) -> Option<u32> {
-    let (major, minor) = text.split_once(':')?;
-    Some(kernel_dev(major.parse().ok()?, minor.parse().ok()?))
-}
-
-/// Converts a device number from `stat` to the kernel's form.
-pub(crate) fn dev_of_stat(dev: u64) -> u32 {
-    kernel_dev(rustix::fs::major(dev), rustix::fs::minor(dev))
 }
 
 impl Device {

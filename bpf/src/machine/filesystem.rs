@@ -8,7 +8,8 @@ use std::path::Path;
 use mostrace_bundle::manifest::Filesystem;
 
 use crate::error::{At, Result};
-use crate::machine::device::{self, Device, parse_dev};
+use crate::machine::dev::parse_dev;
+use crate::machine::device::{self, Device};
 use crate::machine::members;
 use crate::machine::mountinfo::{self, Mounted};
 use crate::machine::tool;

@@ -7,7 +7,8 @@ use mostrace_bundle::manifest::Mapping;
 use mostrace_map::fs::{ExternalJournal, Image, PartDevice, ext4, parts};
 
 use crate::error::{At, Error, Result};
-use crate::machine::device::{Device, parse_dev};
+use crate::machine::dev::parse_dev;
+use crate::machine::device::Device;
 use crate::machine::mountinfo;
 
 /// A device, and its place in the filesystem.

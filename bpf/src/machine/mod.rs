@@ -4,6 +4,7 @@
 //! Nothing here knows about recordings, sources or bundles' tables.
 
 pub(crate) mod clock;
+pub(crate) mod dev;
 pub(crate) mod device;
 pub(crate) mod filesystem;
 pub(crate) mod first_page;

@@ -7,7 +7,7 @@
 
 use std::fs;
 
-use super::device::kernel_dev;
+use super::dev::kernel_dev;
 
 /// The hidden disk of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]

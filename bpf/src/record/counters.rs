@@ -20,12 +20,14 @@ use mostrace_bundle::blk_io_trace::{Decoded, Event, MAX_RECORD, decode};
 use mostrace_bundle::{Counter, Counters, Folder, Manifest, Total, Totals};
 
 use super::missing::Missing;
-use super::tracing::COMPLETIONS;
 use crate::error::{At, Error, Result, read_line};
 use crate::machine::device::Device;
 use crate::sink::event_files_in;
 
 const SECTOR: u64 = 512;
+
+/// The counter of requests that were issued and never completed.
+pub(super) const COMPLETIONS: &str = "completions";
 
 /// Writes the comparison and the kernel's totals to the manifest, and the number of missing completions. Requests that the kernel
 /// counted may be missing together with their issue.

@@ -10,14 +10,14 @@ use std::thread::JoinHandle;
 use mostrace_bundle::manifest::{Causes, Manifest, State};
 use mostrace_bundle::{Counters, Zones};
 
-use super::counters;
+use super::counters::{self, COMPLETIONS};
 use super::journal_copies;
 use super::late::Late;
 use super::missing::Missing;
+use super::open::{Open, name_of};
 use super::output::Finished;
 use super::progress::Packing;
-use super::series::{Open, name_of};
-use super::tracing::{CAUSES, COMPLETIONS, UNCOUNTED};
+use super::tracing::{CAUSES, UNCOUNTED};
 use crate::error::{At, Error, Result};
 use crate::sink::unfinished;
 

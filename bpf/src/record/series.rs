@@ -13,6 +13,7 @@ use super::counters::Readings;
 use super::finisher::{Ended, Finisher};
 use super::loops::Watch;
 use super::naming;
+use super::open::Open;
 use super::options::{Options, Size};
 use super::output::Output;
 use super::packages;
@@ -27,13 +28,6 @@ use crate::trees;
 const ACCOUNTED: Duration = Duration::from_millis(2);
 /// The interval at which the size of a segment is checked.
 const LOOK: Duration = Duration::from_millis(100);
-
-/// A bundle that is being written.
-pub(super) struct Open {
-    pub output: Output,
-    pub manifest: Manifest,
-    pub readings: Readings,
-}
 
 /// The bundles of a recording.
 pub(super) struct Series<'o> {
@@ -255,10 +249,4 @@ fn next_manifest(before: &Manifest, number: u32) -> Manifest {
 fn since(at: manifest::Clock) -> Duration {
     let now = clock::now();
     Duration::from_nanos(now.start_mono_ns.saturating_sub(at.start_mono_ns))
-}
-
-/// Returns the name of a bundle, for messages.
-pub(super) fn name_of(path: &Path) -> String {
-    let name = path.file_name().unwrap_or_default();
-    name.to_string_lossy().into_owned()
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use mostrace_bundle::manifest::{Clock, Sources};
 use mostrace_bundle::{Folder, Manifest, Writer, Zones};
 
+use super::counters::COMPLETIONS;
 use super::late::Late;
 use super::progress::Recording;
 use super::selection::start_sources;
@@ -260,8 +261,6 @@ impl<'o> Tracing<'o> {
     }
 }
 
-/// The counter of requests that were issued and never completed.
-pub(super) const COMPLETIONS: &str = "completions";
 /// The note about what is left undone if the event files cannot be read again.
 pub(super) const UNCOUNTED: &str = "completions that are missing are not counted";
 /// The note about what is left undone if the tables of causes cannot be read again.

@@ -3,12 +3,11 @@
 //! command's tree.
 
 use std::collections::BTreeMap;
-use std::mem::offset_of;
 
 use mostrace_bundle::entry::stack::TYPE_STACK;
 use mostrace_bundle::entry::{
-    EntryRef, RawCall, RawDirtied, RawF2fs, RawHandle, TYPE_CALL, TYPE_DIRTIED, TYPE_F2FS,
-    TYPE_FILE, TYPE_FORK, TYPE_HANDLE,
+    EntryRef, RawCall, RawDirtied, RawF2fs, TYPE_CALL, TYPE_DIRTIED, TYPE_F2FS, TYPE_FILE,
+    TYPE_FORK, TYPE_HANDLE,
 };
 use mostrace_bundle::{Folder, layout};
 
@@ -17,7 +16,7 @@ use super::functions::{Functions, HANDLE};
 use super::latest_causes::LatestCauses;
 use super::process_tree::{FORK, ProcessTree};
 use super::stacks::Stacks;
-use super::tables::{Counts, Spec, TableSet, entries, kind_of};
+use super::tables::{Counts, Spec, TableSet, entries, kind_of, tid_of};
 use super::{NameFilter, Retention};
 use crate::error::{Error, Result};
 
@@ -180,23 +179,13 @@ pub(crate) fn is_cause(entry: &[u8]) -> bool {
         .is_some_and(|kind| [TYPE_HANDLE, TYPE_DIRTIED, TYPE_CALL, TYPE_F2FS].contains(&kind))
 }
 
-/// Returns the transaction in the entry of a handle or a dirtied block.
-pub(super) fn tid_of(entry: &[u8]) -> Option<u32> {
-    let at = match kind_of(entry)? {
-        TYPE_HANDLE => offset_of!(RawHandle, tid),
-        TYPE_DIRTIED => offset_of!(RawDirtied, tid),
-        _ => return None,
-    };
-    Some(u32::from_ne_bytes(entry.get(at..at + 4)?.try_into().ok()?))
-}
-
 #[cfg(test)]
 mod tests {
     use std::mem::offset_of;
 
     use mostrace_bundle::Entry;
     use mostrace_bundle::entry::stack::RawStack;
-    use mostrace_bundle::entry::{NONE, RawFile, RawHead};
+    use mostrace_bundle::entry::{NONE, RawFile, RawHandle, RawHead};
     use mostrace_bundle::table::TableReader;
 
     use super::*;

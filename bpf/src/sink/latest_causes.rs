@@ -6,9 +6,8 @@ use std::collections::{BTreeMap, VecDeque};
 use mostrace_bundle::entry::RawFile;
 
 use super::Retention;
-use super::cause_tables::tid_of;
 use super::recent::Recent;
-use super::tables::entries;
+use super::tables::{entries, tid_of};
 
 /// The room for the latest handles and dirtied blocks, bytes; at least half of it is kept.
 const RECENT: usize = 8 << 20;

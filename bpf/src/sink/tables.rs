@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::mem::offset_of;
 use std::path::PathBuf;
 
-use mostrace_bundle::entry::RawHead;
+use mostrace_bundle::entry::{RawDirtied, RawHandle, RawHead, TYPE_DIRTIED, TYPE_HANDLE};
 use mostrace_bundle::table::{HEADER_LEN, TableWriter};
 use mostrace_bundle::{Folder, layout};
 use zerocopy::FromBytes;
@@ -159,4 +159,14 @@ pub(super) fn entries(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 pub(super) fn u16_at(entry: &[u8], at: usize) -> Option<u16> {
     let bytes = entry.get(at..at + 2)?.try_into().ok()?;
     Some(u16::from_ne_bytes(bytes))
+}
+
+/// Returns the transaction in the entry of a handle or a dirtied block.
+pub(super) fn tid_of(entry: &[u8]) -> Option<u32> {
+    let at = match kind_of(entry)? {
+        TYPE_HANDLE => offset_of!(RawHandle, tid),
+        TYPE_DIRTIED => offset_of!(RawDirtied, tid),
+        _ => return None,
+    };
+    Some(u32::from_ne_bytes(entry.get(at..at + 4)?.try_into().ok()?))
 }

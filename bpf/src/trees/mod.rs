@@ -12,7 +12,7 @@ use mostrace_bundle::{Folder, layout, table};
 
 use crate::error::{At, Error, Result};
 use crate::machine::clock;
-use crate::machine::device::dev_of_stat;
+use crate::machine::dev::dev_of_stat;
 use crate::machine::mountinfo;
 use walk::{Walk, Walked};
 

@@ -12,7 +12,7 @@ use zerocopy::IntoBytes;
 
 use super::fscrypt;
 use crate::error::{At, Result};
-use crate::machine::device::dev_of_stat;
+use crate::machine::dev::dev_of_stat;
 
 /// The most names that one walk stores.
 const MOST: u64 = 1 << 20;

@@ -11,7 +11,8 @@ use mostrace_bundle::Health;
 use mostrace_bundle::health::Gauges;
 
 use crate::error::read_line;
-use crate::machine::device::{Device, dev_of_stat};
+use crate::machine::dev::dev_of_stat;
+use crate::machine::device::Device;
 
 mod nvme;
 mod sysfs;

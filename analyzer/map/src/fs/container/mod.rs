@@ -87,7 +87,7 @@ fn choose(image: Image, wanted: Wanted, mut notices: Vec<String>) -> Result<Open
     if wanted.partition.is_none() && recognise(&image)?.is_some() {
         return Ok(whole(image, notices));
     }
-    let partitions = partition::read(&image);
+    let partitions = partitions_of(&image);
     let chosen = match (wanted.partition, &partitions[..]) {
         (None, []) => return Ok(whole(image, notices)),
         (Some(number), []) => {
@@ -122,4 +122,12 @@ fn choose(image: Image, wanted: Wanted, mut notices: Vec<String>) -> Result<Open
         start_sector: wanted.start_sector.unwrap_or(chosen.start_sector),
         notices,
     })
+}
+
+/// Reads the table of partitions; empty if there is none.
+fn partitions_of(disk: &Image) -> Vec<Partition> {
+    match gpt::read(disk) {
+        found if !found.is_empty() => found,
+        _ => mbr::read(disk),
+    }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The partitions of a disk.
 
-use super::{gpt, mbr};
 use crate::fs::image::Image;
 use crate::fs::magic;
 use crate::fs::recognise::{Filesystem, recognise};
@@ -36,14 +35,6 @@ impl Partition {
             Some(Filesystem::ExFat) => "exFAT",
             None => magic::what(&image).unwrap_or("unknown"),
         }
-    }
-}
-
-/// Reads the table of partitions; empty if there is none.
-pub fn read(disk: &Image) -> Vec<Partition> {
-    match gpt::read(disk) {
-        found if !found.is_empty() => found,
-        _ => mbr::read(disk),
     }
 }
 

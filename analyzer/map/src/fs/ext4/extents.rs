@@ -8,8 +8,8 @@
 //! ```
 //! The root lies in the inode and has no checksum of its own.
 
+use super::node::Node;
 use super::numbers::{FileBlock, FsBlock};
-use super::tree::Node;
 use crate::fs::le::{u16_at, u32_at};
 
 const EXT4_EXT_MAGIC: u16 = 0xf30a;

@@ -6,8 +6,8 @@
 //! node:    │ block u32 │ block u32 │ …    as many as fit in a block
 //! ```
 
+use super::node::Node;
 use super::numbers::{FileBlock, FsBlock};
-use super::tree::Node;
 use crate::fs::le::u32_at;
 
 const EXT4_NDIR_BLOCKS: u64 = 12;

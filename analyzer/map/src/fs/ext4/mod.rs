@@ -43,6 +43,7 @@ mod journal_device;
 mod layout;
 mod metadata;
 mod names;
+mod node;
 mod numbers;
 mod recovery;
 mod superblock;

@@ -6,9 +6,10 @@ use std::collections::HashSet;
 use super::block_list::{BlockList, Run};
 use super::checksum::{Seed, is_extent_node_sound, is_inode_sound};
 use super::inode::{BlockMap, InodeRecord};
+use super::node::Node;
 use super::numbers::{FileBlock, FsBlock};
 use super::superblock::SuperBlock;
-use super::tree::{Node, below, root};
+use super::tree::{below, root};
 use crate::fs::image::Image;
 
 /// A position behind every block of a file.

@@ -3,27 +3,20 @@
 //!
 //! It has two copies, one behind the other; a bit in the checkpoint tells which copy of a block is valid.
 
-use super::block::{self, BlockSize, Blocks, part, u16_of};
+use super::block::{self, Blocks, part, u16_of};
 use super::checkpoint::Checkpoint;
 use super::journal::Journals;
 use super::numbers::BlkAddr;
-use super::superblock::SuperBlock;
+use super::superblock::{SIT_ENTRY_SIZE, SuperBlock, sit_entries_per_block};
 use crate::fs::bits;
 use crate::fs::error::Result;
 use crate::fs::notices::Notices;
 use fixedbitset::FixedBitSet;
 
-/// The length of an entry in bytes.
-const ENTRY_SIZE: u32 = 74;
 /// The bits of `vblocks` that count the valid blocks; the bits above them hold the segment's type.
 const SIT_VBLOCKS_MASK: u16 = 0x3ff;
 /// Number of blocks read at once.
 const CHUNK: u32 = 256;
-
-/// `SIT_ENTRY_PER_BLOCK`.
-pub fn entries_per_block(size: BlockSize) -> u32 {
-    size.bytes() / ENTRY_SIZE
-}
 
 /// Reads the bitmaps of all segments and applies the newer entries in the journal. Returns one bit for each block of
 /// the main area.
@@ -46,7 +39,7 @@ pub fn read(
     };
     let in_journal = |segno: u32| journals.sit.iter().rfind(|(number, _)| *number == segno);
     let segments = sb.segment_count_main;
-    let per_block = entries_per_block(blocks.size);
+    let per_block = sit_entries_per_block(blocks.size);
     let count = segments.div_ceil(per_block);
     let mut first = 0;
     while first < count {
@@ -61,7 +54,9 @@ pub fn read(
         let buf = blocks.read(at, run, "SIT")?;
         for nth in 0..run {
             let segno = first.saturating_add(nth).saturating_mul(per_block);
-            let entries = blocks.nth(&buf, nth).chunks_exact(block::index(ENTRY_SIZE));
+            let entries = blocks
+                .nth(&buf, nth)
+                .chunks_exact(block::index(SIT_ENTRY_SIZE));
             for (segno, entry) in (segno..segments).zip(entries) {
                 put(segno, in_journal(segno).map_or(entry, |(_, newer)| newer));
             }
@@ -110,7 +105,7 @@ mod tests {
 
     #[test]
     fn the_first_block_is_the_highest_bit() {
-        let mut entry = vec![0; block::index(ENTRY_SIZE)];
+        let mut entry = vec![0; block::index(SIT_ENTRY_SIZE)];
         entry[2] = 0x81;
         entry[65] = 0x01;
         let mut valid = FixedBitSet::with_capacity(1024);

@@ -4,11 +4,18 @@
 use super::block::{BLOCKS_PER_SEG, BlockSize, SEG_BITS, index, part, u32_of, u64_of};
 use super::crc;
 use super::numbers::{BlkAddr, Ino};
-use super::sit;
 use crate::fs::error::{Error, Result};
 use crate::fs::image::Image;
 use crate::fs::notices::Notices;
 use fixedbitset::FixedBitSet;
+
+/// The length of an entry of the segment information table in bytes.
+pub const SIT_ENTRY_SIZE: u32 = 74;
+
+/// `SIT_ENTRY_PER_BLOCK`.
+pub fn sit_entries_per_block(size: BlockSize) -> u32 {
+    size.bytes() / SIT_ENTRY_SIZE
+}
 
 /// Bits of `feature`.
 pub mod feature {
@@ -242,7 +249,7 @@ impl SuperBlock {
         }
         let main_end = ends(self.main_blkaddr, self.segment_count_main);
         let entries = u64::from(self.sit_blocks())
-            .saturating_mul(sit::entries_per_block(self.block_size).into());
+            .saturating_mul(sit_entries_per_block(self.block_size).into());
         let bytes = self.block_count.checked_mul(self.block_size.bytes().into());
         if main_end > self.block_count || main_end >= u64::from(u32::MAX) {
             Some(format!(
