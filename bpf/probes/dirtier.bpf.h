@@ -8,7 +8,7 @@
  * A page may be dirtied again while it is being written. What a bio writes was dirtied before the bio was queued. A
  * page that two tasks dirtied before its entries were made has two dirtiers, and then neither is reported.
  *
- * With the patch of kernel-patches/upstream/writeback the kernel reports when the write of a file's folio
+ * With patch 0002 of kernel-patches/series the kernel reports when the write of a file's folio
  * begins (writeback_start_folio): what dirtied it until then is being written, and what dirties it from then on is not. The entry
  * then moves from one table to another, and both dirtiers are known.
  */

@@ -54,7 +54,7 @@ pub use machine::lock::lock_holder;
 pub use machine::memory::{give_back, share_heap};
 pub use machine::user::User;
 pub use record::{
-    Options, Outcome, Progress, Segments, Size, check, check_output, record, segment,
+    Keep, Options, Outcome, Progress, Segments, Size, check, check_output, record, segment,
 };
 pub use sink::NameFilter;
 pub use source::bpf::RingSize;

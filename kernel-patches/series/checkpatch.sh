@@ -36,7 +36,7 @@ for kernel in "$@"; do
 	checkpatch "$RECORDER$([ "$kernel" != 5.10 ] || echo ,LINE_SPACING)" "$work/$kernel"/000[34]-*.patch
 	checkpatch "$JBD2" "$work/$kernel"/0005-*.patch
 	[ -d "$upstream/jbd2/$kernel" ] || continue
-	checkpatch "$EVENT" "$upstream"/iomap/"$kernel"/0001-*.patch "$upstream"/writeback/"$kernel"/0001-*.patch
+	checkpatch "$EVENT" "$upstream"/iomap/"$kernel"/0001-*.patch
 	checkpatch "$JBD2" "$upstream"/jbd2/"$kernel"/0001-*.patch
 done
 [ $failed -ne 0 ] || echo "checkpatch: $*: nothing else is found"

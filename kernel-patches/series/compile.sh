@@ -56,7 +56,7 @@ compile_series() {
 
 # compile_alone
 compile_alone() {
-	for one in jbd2 iomap writeback; do
+	for one in jbd2 iomap; do
 		[ -d "$upstream/$one/$kernel" ] || continue
 		begin "$one"
 		# shellcheck disable=SC2086

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Builds a kernel from its patched source, with BTF, to be booted in a guest.
 # usage: kernel.sh KERNEL-VARIANT
-# The variants are `base`, without any patch; `events`, with the three upstream patches; `plain`, with the whole series and the
+# The variants are `base`, without any patch; `events`, with the upstream patches; `plain`, with the whole series and the
 # recorder built in; and `debug`, the same with the kernel's own checks and without BTF.
 # Leaves vmlinuz, modules/order (empty) and package in CACHE/built/KERNEL-VARIANT.
 set -eu

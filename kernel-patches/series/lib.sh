@@ -4,8 +4,8 @@ cache=${XDG_CACHE_HOME:-$HOME/.cache}/mostrace/linux
 
 upstream=${here:?}/../upstream
 
-# series KERNEL [SET]: puts the patches of a set into CACHE/KERNEL/series: all of the series (by default), the three
-# upstream patches (`upstream`), one of them (jbd2, iomap, writeback), or none.
+# series KERNEL [SET]: puts the patches of a set into CACHE/KERNEL/series: all of the series (by default), the
+# upstream patches (`upstream`), one of them (jbd2, iomap), or none.
 series() {
 	to=$cache/$1/series
 	rm -rf "$to"

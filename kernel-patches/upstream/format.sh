@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Makes the mails of an upstream patch from a git tree of the kernel: cover letter 0/1 and patch 1/1, with the tree's commit as
 # base-commit. No sign-off line is added: whoever sends them signs off (git format-patch -s).
-# usage: format.sh jbd2|iomap|writeback KERNEL TREE OUT
+# usage: format.sh jbd2|iomap KERNEL TREE OUT
 # KERNEL says which of the patch's forms fits the tree's HEAD: 7.2, or 6.12.
 set -eu
 

@@ -93,9 +93,10 @@ make_initrd() {
 # command line that the kernel does not know become init's environment.
 emulate() {
 	# With a thread for each CPU, qemu before 8.1 (deba78709a) sometimes loses a breakpoint with which the kernel
-	# patches itself. If an option is given twice, the last one counts.
+	# patches itself. If an option is given twice, the last one counts. On a busy host too few interrupts come while the
+	# kernel of x86-64 tries its timer, and it panics.
 	case $3 in
-	amd64) set -- "$@" qemu-system-x86_64 ttyS0 ;;
+	amd64) set -- "$@" qemu-system-x86_64 "ttyS0 no_timer_check" ;;
 	arm64) set -- "$@" "qemu-system-aarch64 -machine virt -cpu cortex-a76" ttyAMA0 ;;
 	esac
 	# shellcheck disable=SC2086 # one word per option

@@ -419,6 +419,9 @@ pub struct Snapshot {
 /// The environment variable that names the file to which a workload writes its [`Payload`] as JSON.
 pub const PAYLOAD_ENV: &str = "MOSTRACE_PAYLOAD";
 
+/// The beginning of a line in which a recorder tells its progress to the program that started it.
+pub const PROGRESS: &str = "progress: ";
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -46,6 +46,12 @@ impl Packages {
         self.by_user.get(&uid)
     }
 
+    /// Returns each user with each of its apps.
+    pub fn apps(&self) -> impl Iterator<Item = (u32, &[u8])> {
+        let by_user = self.by_user.iter();
+        by_user.flat_map(|(uid, names)| names.iter().map(move |name| (*uid, &**name)))
+    }
+
     /// Returns true if the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -17,8 +17,8 @@ use tempfile::TempDir;
 
 use crate::error::{At, Error};
 
-/// The place for POSIX shared memory, shm_overview(7).
-const IN_MEMORY: &str = "/dev/shm";
+/// Places in memory: that for POSIX shared memory, shm_overview(7), which Android does not have, and the folder of device nodes.
+const IN_MEMORY: [&str; 2] = ["/dev/shm", "/dev"];
 const PREFIX: &str = "mostrace-temporary-";
 /// Length of the random end of a name, bytes.
 const RANDOM: usize = 6;
@@ -41,13 +41,17 @@ impl TempFolder {
         Self::in_swept(&std::env::temp_dir(), &SWEPT)
     }
 
-    /// Makes a folder whose files are kept in memory (/dev/shm); where there is no such place, does the same as
+    /// Makes a folder whose files are kept in memory (/dev/shm, /dev); where there is no such place, does the same as
     /// [`TempFolder::new`].
     pub fn in_memory() -> Result<TempFolder, Error> {
         static SWEPT: Once = Once::new();
-        match Path::new(IN_MEMORY) {
-            place if place.is_dir() => Self::in_swept(place, &SWEPT),
-            _ => Self::new(),
+        match IN_MEMORY
+            .map(Path::new)
+            .into_iter()
+            .find(|place| is_memory(place))
+        {
+            Some(place) => Self::in_swept(place, &SWEPT),
+            None => Self::new(),
         }
     }
 
@@ -114,6 +118,13 @@ impl TempFile {
     pub fn file(&mut self) -> &mut File {
         &mut self.file
     }
+}
+
+/// Returns true for a folder of a tmpfs; devtmpfs has its number.
+fn is_memory(place: &Path) -> bool {
+    const TMPFS_MAGIC: u64 = 0x0102_1994;
+    rustix::fs::statfs(place)
+        .is_ok_and(|found| u64::try_from(found.f_type).is_ok_and(|t| t == TMPFS_MAGIC))
 }
 
 /// Opens a folder; a link is not followed.

@@ -15,6 +15,7 @@ use super::journal_copies;
 use super::late::Late;
 use super::missing::Missing;
 use super::open::{Open, name_of};
+use super::options::Keep;
 use super::output::Finished;
 use super::progress::Packing;
 use super::tracing::{CAUSES, UNCOUNTED};
@@ -132,15 +133,15 @@ pub(super) struct Finisher {
     thread: Option<JoinHandle<Outcome>>,
     /// The result; None as long as the thread is not known to have ended.
     outcome: Option<Outcome>,
-    keep: Option<u32>,
+    keep: Option<Keep>,
 }
 
 impl Finisher {
-    /// Starts the thread. At most `keep` segments stay, including the one that is being written.
+    /// Starts the thread. Only the segments of `keep` stay.
     ///
     /// # Errors
     /// Returns an error if no thread can be started.
-    pub fn start(keep: Option<u32>) -> Result<Finisher> {
+    pub fn start(keep: Option<Keep>) -> Result<Finisher> {
         let (queue, ended) = channel::<Ended>();
         let thread = std::thread::Builder::new()
             .name("finisher".into())
@@ -231,14 +232,18 @@ impl Finisher {
     }
 }
 
-/// Removes the oldest segments so that, together with `others`, at most `keep` are left.
-fn rotate(kept: &mut VecDeque<Finished>, keep: Option<u32>, others: usize) -> Result<()> {
+/// Removes the oldest segments, so that those of `keep` are left; `others` are being written.
+fn rotate(kept: &mut VecDeque<Finished>, keep: Option<Keep>, others: usize) -> Result<()> {
     let Some(keep) = keep else {
         // Segments that stay need not be known.
         kept.clear();
         return Ok(());
     };
-    while kept.len() + others > keep.max(1) as usize {
+    let are_too_many = |kept: &VecDeque<Finished>| match keep {
+        Keep::Number(most) => kept.len() + others > most.max(1) as usize,
+        Keep::Bytes(most) => kept.len() > 1 && kept.iter().map(|one| one.bytes).sum::<u64>() > most,
+    };
+    while are_too_many(kept) {
         if let Some(oldest) = kept.pop_front() {
             oldest.remove()?;
         }

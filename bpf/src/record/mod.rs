@@ -44,7 +44,7 @@ use late::Late;
 use missing::Missing;
 pub use mostrace_bundle::segments::segment;
 use open::Open;
-pub use options::{Options, Outcome, Segments, Size};
+pub use options::{Keep, Options, Outcome, Segments, Size};
 pub use output::check_output;
 use payload::PayloadPlace;
 pub use progress::Progress;
@@ -82,7 +82,7 @@ pub fn record(options: &Options) -> Result<Outcome> {
     let subject = Subject::find(options)?;
     let mut trees = Trees::find(&options.names, subject.of_filesystem().dev)?;
     let mut series = Series::begin(options, &subject, first_manifest(options, &subject))?;
-    let signals = match Signals::new() {
+    let signals = match Signals::new(options.progress == Progress::Asked) {
         Ok(signals) => signals,
         Err(e) => return Err(series.abandon(e)),
     };
@@ -133,7 +133,7 @@ fn capture(
     first.readings.take();
     manifest.clock = clock::now();
     manifest.sources = tracing.sources(&subject.names);
-    notes::own_disk(subject, bundle, manifest)?;
+    notes::own_disk(subject, &first.output, manifest)?;
     notes::mapped(subject, manifest);
     bundle.put_manifest(manifest)?;
     series.tracing_began();
@@ -194,6 +194,7 @@ fn capture(
     manifest.notes.extend(late.into_notes());
     notes::nothing_seen(subject, manifest);
     notes::another_disk(subject, manifest);
+    output.leave_memory()?;
     if !options.no_snapshot {
         take_snapshot(subject, output.writer(), manifest);
     }
@@ -216,7 +217,7 @@ fn first_manifest(options: &Options, subject: &Subject) -> Manifest {
             .as_ref()
             .map_or_else(Vec::new, |m| m.mapping.clone()),
         loops: loops::of(subject),
-        notes: subject.notes.clone(),
+        notes: [&subject.notes[..], &options.note].concat(),
         command: (!argv.is_empty()).then_some(manifest::Command {
             argv,
             exit_status: None,

@@ -4,8 +4,9 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use mostrace_bundle::{Manifest, Writer};
+use mostrace_bundle::Manifest;
 
+use super::output::Output;
 use super::subject::Subject;
 use crate::error::{At, Result};
 use crate::machine::medium::Medium;
@@ -47,13 +48,16 @@ pub(super) fn another_disk(subject: &Subject, manifest: &mut Manifest) {
     }
 }
 
-/// Adds a note if the tracer's own writes are part of the trace.
+/// Adds a note if the tracer's own writes are part of the trace, or those of segments that have ended.
 ///
 /// # Errors
 /// Returns an error if the bundle's folder is gone.
-pub(super) fn own_disk(subject: &Subject, bundle: &Writer, manifest: &mut Manifest) -> Result<()> {
-    let dir = bundle.dir();
-    let held = bundle.folder().handle();
+pub(super) fn own_disk(subject: &Subject, output: &Output, manifest: &mut Manifest) -> Result<()> {
+    let (what, folder) = match output.is_in_memory() {
+        true => ("finished segments go to", output.parent()),
+        false => ("the bundle is on", output.writer().folder()),
+    };
+    let (dir, held) = (folder.path(), folder.handle());
     if subject
         .device
         .shares_disk_with(fs::metadata(held).at(dir)?.dev())
@@ -61,8 +65,9 @@ pub(super) fn own_disk(subject: &Subject, bundle: &Writer, manifest: &mut Manife
         // The folder's path may go through a descriptor.
         let shown = fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
         manifest.notes.push(format!(
-            "the bundle is on the traced disk: its own writes ({}) are in the trace",
-            shown.display()
+            "{what} the traced disk: its own writes ({}, by process {}) are in the trace",
+            shown.display(),
+            std::process::id()
         ));
     }
     Ok(())

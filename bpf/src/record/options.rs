@@ -93,6 +93,9 @@ pub struct Options {
     /// Do not save the filesystem's metadata; then only live entries can name blocks
     #[arg(help_heading = ADVANCED, long)]
     pub no_snapshot: bool,
+    /// A line for the recording's notes
+    #[arg(long, hide = true, value_name = "TEXT")]
+    pub note: Vec<String>,
     /// A name for the recording, which is stored in it
     #[arg(long, value_name = "TEXT")]
     pub label: Option<String>,
@@ -102,7 +105,8 @@ pub struct Options {
     /// Stop when CMD ends, even if processes that it started (a daemon, a background job) still run
     #[arg(help_heading = ADVANCED, long, requires = "argv")]
     pub no_wait: bool,
-    /// Show the progress of the recording: auto (while no CMD has the terminal), always, never
+    /// Show the progress of the recording: auto (while no CMD has the terminal), always, never; lines (a line each second, for a
+    /// program) or asked (a line for each SIGUSR1)
     #[arg(help_heading = ADVANCED, long, value_name = "WHEN", default_value_t)]
     pub progress: Progress,
     /// The command to run while tracing
@@ -131,9 +135,9 @@ fn checked_output(text: &str) -> Result<PathBuf, Error> {
 /// The segments, if the recording goes to several consecutive bundles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::Args)]
 pub struct Segments {
-    /// Begin a new segment after this time (60s, 10m, 1h) or when a segment's files have this size (256M, 1G). Each segment
-    /// is a bundle, NAME.0001.most and so on, that can be read as soon as it has ended; `analyze NAME.most` reads all of
-    /// them as one
+    /// Begin a new segment after this time (60s, 10m, 1h) or when a segment's files have this size (256M, 1G), or at the
+    /// earlier of the two (10m,256M). Each segment is a bundle, NAME.0001.most and so on, that can be read as soon as it has
+    /// ended; `analyze NAME.most` reads all of them as one
     #[arg(
         id = "segment",
         long = "segment",
@@ -141,9 +145,36 @@ pub struct Segments {
         required = false
     )]
     pub each: Size,
-    /// Keep the last N segments, including the one being written; older ones are removed
-    #[arg(long, value_name = "N", requires = "segment", value_parser = clap::value_parser!(u32).range(2..))]
-    pub keep: Option<u32>,
+    /// Keep the last N segments, including the one being written, or those that have ended last and together have at most
+    /// this size (256M, 1G); older ones are removed
+    #[arg(long, value_name = "N|SIZE", requires = "segment")]
+    pub keep: Option<Keep>,
+    /// Hold a segment in memory (/dev/shm, /dev) until it has ended: of the recorder's own writes, only those of finished
+    /// segments are then in the trace. If the recorder is killed, the segment that it held is lost
+    #[arg(help_heading = ADVANCED, long, requires = "segment")]
+    pub memory: bool,
+}
+
+/// Which segments are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// The last ones, including the one that is being written.
+    Number(u32),
+    /// The last ones that have ended, as many as together have at most this many bytes; the very last one in any case.
+    Bytes(u64),
+}
+
+impl FromStr for Keep {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Keep, String> {
+        let of_bytes = || units::size(text).ok().filter(|bytes| *bytes > 0);
+        match units::has_unit_of_size(text) {
+            true => of_bytes().map(Keep::Bytes),
+            false => text.parse().ok().filter(|n| *n >= 2).map(Keep::Number),
+        }
+        .ok_or_else(|| format!("`{text}` is neither a number from 2 on nor a size (256M, 1G)"))
+    }
 }
 
 /// The size of a segment.
@@ -160,8 +191,16 @@ pub enum Size {
 impl FromStr for Size {
     type Err = String;
 
-    /// Parses a number with a unit of time or of bytes.
+    /// Parses a number with a unit of time or of bytes, or one of either.
     fn from_str(text: &str) -> Result<Size, String> {
+        if let Some((time, size)) = text.split_once(',') {
+            return match (time.parse()?, size.parse()?) {
+                (Size::Time(time), Size::Bytes(bytes)) => Ok(Size::TimeOrBytes(time, bytes)),
+                _ => Err(format!(
+                    "`{text}` is not a time and a size, such as 10m,256M"
+                )),
+            };
+        }
         let of_bytes = units::size(text).ok().filter(|bytes| *bytes > 0);
         let of_time = units::time(text).ok().filter(|time| !time.is_zero());
         match (units::has_unit_of_size(text), units::has_unit_of_time(text)) {
@@ -201,8 +240,21 @@ mod tests {
             ("64K", Ok(Size::Bytes(1 << 16))),
             ("256M", Ok(Size::Bytes(1 << 28))),
             ("1G", Ok(Size::Bytes(1 << 30))),
+            (
+                "10m,32M",
+                Ok(Size::TimeOrBytes(Duration::from_secs(600), 32 << 20)),
+            ),
         ] {
             assert_eq!(text.parse(), size, "{text}");
+        }
+        for (text, why) in [
+            ("32M,10m", "`32M,10m` is not a time and a size"),
+            ("10m,5m", "`10m,5m` is not a time and a size"),
+            ("10m,", "`` is neither"),
+            ("10m,1G,1G", "`1G` is"),
+        ] {
+            let said = text.parse::<Size>().unwrap_err();
+            assert!(said.starts_with(why) || text.contains("1G"), "{said}");
         }
         for text in [
             "",

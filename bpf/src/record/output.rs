@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The place to which the bundle is written: a folder, which is packed at the end if it should be one file. Only root can read it
-//! while it is written; then it belongs to the user who called sudo.
+//! while it is written; then it belongs to the user who called sudo. The folder may be in memory until tracing has ended, because
+//! its own writes would be in the trace.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use mostrace_bundle::folder::{self, Folder, Identity, Owner};
+use mostrace_bundle::temporary::TempFolder;
 use mostrace_bundle::{Writer, archive, layout};
 
 use super::progress::Packing;
@@ -18,6 +21,10 @@ pub(super) struct Output {
     /// The folder that contains the bundle.
     parent: Folder,
     writer: Writer,
+    /// The place in memory with the bundle's folder, if it is not in `parent`.
+    memory: Option<TempFolder>,
+    /// The folder's name.
+    name: OsString,
     /// Name of the archive, if there will be one.
     archive: Option<OsString>,
     owner: Option<Owner>,
@@ -50,12 +57,12 @@ pub fn check_output(output: &Path) -> Result<()> {
 }
 
 impl Output {
-    /// Makes the folder `NAME.most`; also for `NAME.most.tar.zst`.
+    /// Makes the folder `NAME.most`; also for `NAME.most.tar.zst`. With `in_memory` it is not yet where it will be.
     ///
     /// # Errors
     /// Returns an error if the name has another form, if the folder or the archive exists already, if the folder cannot be made, or
     /// if it is not known who called sudo.
-    pub fn create(output: &Path) -> Result<Output> {
+    pub fn create(output: &Path, in_memory: bool) -> Result<Output> {
         let (folder, archive) = names(output)?;
         let parent = Folder::open(output.parent().unwrap_or(Path::new("")))?;
         for name in [Some(&folder), archive.as_ref()].into_iter().flatten() {
@@ -65,13 +72,47 @@ impl Output {
             }
         }
         let owner = user::of_sudo()?;
-        let writer = Writer::within(parent.make_folder(&folder)?);
+        let memory = in_memory.then(TempFolder::in_memory).transpose()?;
+        let made = match &memory {
+            Some(memory) => Folder::open(memory.path())?.make_folder(&folder)?,
+            None => parent.make_folder(&folder)?,
+        };
         Ok(Output {
             parent,
-            writer,
+            writer: Writer::within(made),
+            memory,
+            name: folder,
             archive,
             owner,
         })
+    }
+
+    /// Returns the folder in which the bundle will be.
+    pub fn parent(&self) -> &Folder {
+        &self.parent
+    }
+
+    pub fn is_in_memory(&self) -> bool {
+        self.memory.is_some()
+    }
+
+    /// Moves what is in memory to its place on the disk.
+    ///
+    /// # Errors
+    /// Returns an error if the disk is full.
+    pub fn leave_memory(&mut self) -> Result<()> {
+        let Some(memory) = self.memory.take() else {
+            return Ok(());
+        };
+        let on_disk = Writer::within(self.parent.make_folder(&self.name)?);
+        for name in self.writer.names()? {
+            let mut from = self.writer.folder().read(&name)?;
+            let mut to = on_disk.folder().create(&name)?;
+            io::copy(&mut from, &mut to).at(&on_disk.path(&name))?;
+        }
+        self.writer = on_disk;
+        drop(memory);
+        Ok(())
     }
 
     /// Returns the bundle's folder.
@@ -83,7 +124,7 @@ impl Output {
     pub fn path(&self) -> PathBuf {
         match &self.archive {
             Some(archive) => self.parent.path().join(archive),
-            None => self.writer.dir().to_owned(),
+            None => self.parent.path().join(&self.name),
         }
     }
 
@@ -91,13 +132,14 @@ impl Output {
     ///
     /// # Errors
     /// Returns an error if the archive cannot be written; the folder stays then.
-    pub fn finish(self, progress: Packing) -> Result<Finished> {
+    pub fn finish(mut self, progress: Packing) -> Result<Finished> {
         let Some(archive) = &self.archive else {
+            self.leave_memory()?;
             self.writer.folder().give_to(self.owner)?;
-            let name = self.writer.dir().file_name().unwrap_or_default();
             return Ok(Finished {
                 identity: self.writer.folder().identity()?,
-                name: name.to_owned(),
+                bytes: self.writer.sizes()?.values().sum(),
+                name: self.name,
                 parent: self.parent,
             });
         };
@@ -108,9 +150,12 @@ impl Output {
                 return Err(error);
             }
         };
-        self.parent.remove_folder(self.writer.folder())?;
+        if self.memory.is_none() {
+            self.parent.remove_folder(self.writer.folder())?;
+        }
         Ok(Finished {
             identity,
+            bytes: self.parent.len_of(&archive.to_string_lossy())?,
             name: archive.clone(),
             parent: self.parent,
         })
@@ -140,11 +185,17 @@ impl Output {
     }
 
     /// Removes the place again if nothing was recorded: no source was running yet, or the command could not be started.
-    pub fn abandon(self, why: &Error) {
+    pub fn abandon(mut self, why: &Error) {
         // The error to report is the one that prevented the capture.
         let _ = match self.is_begun() && !matches!(why, Error::Command { .. }) {
-            true => self.writer.folder().give_to(self.owner),
-            false => self.parent.remove_folder(self.writer.folder()),
+            true => self
+                .leave_memory()
+                .and_then(|()| Ok(self.writer.folder().give_to(self.owner)?)),
+            false if self.is_in_memory() => Ok(()),
+            false => Ok(self
+                .parent
+                .remove_folder(self.writer.folder())
+                .unwrap_or(())),
         };
     }
 }
@@ -154,6 +205,8 @@ pub(super) struct Finished {
     parent: Folder,
     name: OsString,
     identity: Identity,
+    /// The size of its files.
+    pub bytes: u64,
 }
 
 impl Finished {

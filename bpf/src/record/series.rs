@@ -67,7 +67,7 @@ impl<'o> Series<'o> {
             options,
             subject,
             current: Open {
-                output: place(&path, subject)?,
+                output: place(&path, subject, options)?,
                 manifest,
                 readings: Readings::new(&subject.device),
             },
@@ -143,7 +143,7 @@ impl<'o> Series<'o> {
         self.loops.look_now(self.subject, &mut ended.loops);
         let number = ended.segment.as_ref().map_or(1, |s| s.number) + 1;
         let path = segments::segment(&self.options.output, number);
-        let output = place(&path, self.subject)?;
+        let output = place(&path, self.subject, self.options)?;
         trees::carry(
             self.current.output.writer().folder(),
             output.writer().folder(),
@@ -223,8 +223,8 @@ impl<'o> Series<'o> {
 }
 
 /// Makes the place of a bundle, with the files that each bundle has from its beginning.
-fn place(path: &Path, subject: &Subject) -> Result<Output> {
-    let output = Output::create(path)?;
+fn place(path: &Path, subject: &Subject, options: &Options) -> Result<Output> {
+    let output = Output::create(path, options.segments.is_some_and(|s| s.memory))?;
     if let Some(packages) = &subject.packages {
         packages::keep(packages, output.writer().folder())?;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Signals for which a recording waits: those that end it, and a child's end.
+//! Signals for which a recording waits: those that end it, a child's end, and a question for its progress.
 
 use std::io::{PipeReader, Read, pipe};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::process::Signal;
 use signal_hook::SigId;
-use signal_hook::consts::SIGCHLD;
+use signal_hook::consts::{SIGCHLD, SIGUSR1};
 use signal_hook::low_level;
 
 use crate::error::{At, Result};
@@ -32,7 +32,7 @@ impl Signals {
     ///
     /// # Errors
     /// Returns an error if the operating system refuses.
-    pub fn new() -> Result<Signals> {
+    pub fn new(tells_progress: bool) -> Result<Signals> {
         let (came, wake) = pipe().at("pipe")?;
         fcntl_setfl(&came, OFlags::NONBLOCK).at("pipe")?;
         let mut signals = Signals {
@@ -46,7 +46,9 @@ impl Signals {
             let set = signal_hook::flag::register_usize(signal.as_raw(), stop, number);
             signals.handlers.push(set.at("signal handler")?);
         }
-        for signal in END.map(Signal::as_raw).into_iter().chain([SIGCHLD]) {
+        let asks = tells_progress.then_some(SIGUSR1);
+        let ends = END.map(Signal::as_raw).into_iter();
+        for signal in ends.chain([SIGCHLD]).chain(asks) {
             let wake = wake.try_clone().at("pipe")?;
             let woken = low_level::pipe::register(signal, wake);
             signals.handlers.push(woken.at("signal handler")?);

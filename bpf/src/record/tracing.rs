@@ -66,8 +66,7 @@ impl<'o> Tracing<'o> {
         let bpf = BpfSource::new(storage, options.btf.as_deref(), ring_size, defers)?;
         let sources = start_sources(options, subject, bpf, &mut sink, manifest)?;
         let has_command = !options.argv.is_empty();
-        let shown = options.progress.of_recording(has_command);
-        let progress = Recording::new(shown, &subject.device);
+        let progress = Recording::new(options.progress, has_command, &subject.device);
         Ok(Tracing {
             sources,
             sink,
@@ -106,7 +105,8 @@ impl<'o> Tracing<'o> {
     /// Returns how long the sources may be left alone if nothing wakes.
     pub fn poll_interval(&self) -> Duration {
         let intervals = self.sources.iter().map(|source| source.poll_interval());
-        intervals.min().unwrap_or(Duration::MAX)
+        let of_sources = intervals.min().unwrap_or(Duration::MAX);
+        of_sources.min(self.progress.due_in())
     }
 
     /// Reports that the command has been started as this process. It is called before the first [`Tracing::poll`].
@@ -123,7 +123,7 @@ impl<'o> Tracing<'o> {
             source.poll(&mut self.sink)?;
         }
         self.sink.flush()?;
-        if self.progress.is_due() {
+        if self.progress.due_in().is_zero() {
             self.progress.show(self.losses()?.values().sum());
         }
         Ok(())

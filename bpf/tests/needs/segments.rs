@@ -14,7 +14,7 @@ use mostrace_bundle::blk_io_trace::{Decoded, Event, decode};
 use mostrace_bundle::entry::RawProcess;
 use mostrace_bundle::manifest::{Segment, State};
 use mostrace_bundle::{Bundle, Entry, Manifest, layout};
-use mostrace_capture::{Choice, Entries, Error, Options, Outcome, Segments, Size, record};
+use mostrace_capture::{Choice, Entries, Error, Keep, Options, Outcome, Segments, Size, record};
 use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, Suite, one_by_one, tests, wait};
 
@@ -29,6 +29,7 @@ pub fn suite() -> Suite {
         buffered_files_across_cuts needs BPF,
         the_oldest_goes needs BPF,
         segments_are_packed needs BPF,
+        segments_come_from_memory needs BPF,
         segments_of_before_are_not_written_over needs BPF,
         blktrace_has_no_segments needs BPF,
         a_full_disk_ends_the_recording needs BPF,
@@ -43,7 +44,11 @@ fn options(device: &Path, output: PathBuf, source: Choice, each: Size, script: &
         source,
         entries: Entries::Bpf,
         no_snapshot: true,
-        segments: Some(Segments { each, keep: None }),
+        segments: Some(Segments {
+            each,
+            keep: None,
+            memory: false,
+        }),
         argv: ["sh", "-ec", script].map(Into::into).to_vec(),
         ..Options::default()
     }
@@ -389,7 +394,8 @@ fn the_oldest_goes() {
     );
     opts.segments = Some(Segments {
         each,
-        keep: Some(2),
+        keep: Some(Keep::Number(2)),
+        memory: false,
     });
     let outcome = record(&opts).unwrap();
     let last = outcome.manifest.segment.unwrap().number;
@@ -410,7 +416,8 @@ fn segments_are_packed() {
     let mut opts = options(disk.device(), output, Choice::Bpf, each, "sleep 1.3");
     opts.segments = Some(Segments {
         each,
-        keep: Some(3),
+        keep: Some(Keep::Number(3)),
+        memory: false,
     });
     record(&opts).unwrap();
     let names: Vec<_> = bundles(dir.path()).into_keys().collect();
@@ -418,6 +425,32 @@ fn segments_are_packed() {
     for name in names {
         assert!(name.ends_with(".most.tar.zst"), "{name}");
         Read::of(&dir.path().join(name));
+    }
+}
+
+/// What is held in memory comes to the disk, packed or not; a limit in bytes leaves at least the last segment.
+fn segments_come_from_memory() {
+    for (name, keep, least, most) in [
+        ("t.most", None, 3, usize::MAX),
+        ("t.most.tar.zst", Some(Keep::Bytes(1 << 30)), 3, usize::MAX),
+        ("t.most.tar.zst", Some(Keep::Bytes(1)), 1, 1),
+    ] {
+        let disk = raw_disk();
+        let dir = tempfile::tempdir().unwrap();
+        let each = Size::Time(Duration::from_millis(300));
+        let output = dir.path().join(name);
+        let mut opts = options(disk.device(), output, Choice::Bpf, each, "sleep 1.3");
+        opts.segments = Some(Segments {
+            each,
+            keep,
+            memory: true,
+        });
+        record(&opts).unwrap();
+        let found = bundles(dir.path());
+        assert!((least..=most).contains(&found.len()), "{found:?}");
+        for bundle in found.into_values() {
+            Read::of(&bundle);
+        }
     }
 }
 
@@ -553,7 +586,11 @@ fn a_full_disk_ends_the_recording() {
 
 fn a_full_disk_leaves_finished_segments() {
     let each = Size::Bytes(5 << 20);
-    let (small, said) = full_disk(Some(Segments { each, keep: None }));
+    let (small, said) = full_disk(Some(Segments {
+        each,
+        keep: None,
+        memory: false,
+    }));
     let all = bundles(small.dir.path());
     assert!(all.len() >= 3, "{all:?}");
     // The segment that is kept is the last one. If the disk was full at a cut, it is the one before, and little is left

@@ -4,7 +4,7 @@
 # Each load runs with everything off; then, on a kernel that has them, with each tracepoint on in a buffer of ftrace; and with a
 # kprobe of ftrace at the function instead.
 repetitions=3
-loads="sqlite direct buffered"
+loads="sqlite direct"
 tracing=/sys/kernel/tracing
 mount -t tracefs none $tracing
 mount -t configfs none /sys/kernel/config
@@ -22,8 +22,7 @@ echo 8192 >$tracing/buffer_size_kb
 
 # fio's own clock, which it calibrates, is not exact enough here.
 #
-# run LOAD: prints instructions for each operation: a transaction of SQLite, a direct write of 4 KiB, a buffered one of 4 KiB
-# with its part of an fsync.
+# run LOAD: prints instructions for each operation: a transaction of SQLite, a direct write of 4 KiB.
 run() {
 	case $1 in
 	sqlite)
@@ -36,11 +35,6 @@ run() {
 			--ioengine=psync --io_size=400m --clocksource=clock_gettime --output-format=terse --output=terse >fio.log 2>&1 || fail "$(cat fio.log)"
 		awk -F';' '{ printf "%.0f\n", $50 * 1e6 / 102400 }' terse
 		;;
-	buffered)
-		fio --name=writes --filename=mnt/file --size=32m --bs=4k --rw=write --overwrite=1 --end_fsync=1 --loops=16 \
-			--ioengine=psync --clocksource=clock_gettime --output-format=terse --output=terse >fio.log 2>&1 || fail "$(cat fio.log)"
-		awk -F';' '{ printf "%.0f\n", $50 * 1e6 / 131072 }' terse
-		;;
 	esac
 }
 
@@ -49,14 +43,12 @@ events() {
 	case $1 in
 	sqlite) echo jbd2/jbd2_dirty_metadata jbd2/jbd2_forget ;;
 	direct) echo iomap/iomap_dio_submit_bio ;;
-	buffered) echo writeback/writeback_start_folio ;;
 	esac
 }
 at_function() {
 	case $1 in
 	sqlite) echo jbd2_journal_dirty_metadata ;;
 	direct) echo iomap_dio_submit_bio ;;
-	buffered) echo __folio_start_writeback ;;
 	esac
 }
 
@@ -88,7 +80,7 @@ measure() {
 }
 
 modes=off
-[ ! -e $tracing/events/writeback/writeback_start_folio ] || modes="off on kprobe"
+[ ! -e $tracing/events/jbd2/jbd2_dirty_metadata ] || modes="off on kprobe"
 for repetition in $(seq $repetitions); do
 	for load in $loads; do
 		for mode in $modes; do

@@ -138,6 +138,7 @@ impl Top {
             segments: Some(Segments {
                 each: Size::Time(self.interval),
                 keep: None,
+                memory: false,
             }),
             no_snapshot: true,
             progress: Progress::Never,

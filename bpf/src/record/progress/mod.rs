@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The progress of a recording, shown on stderr if that is a terminal.
+//! The progress of a recording, shown on stderr.
 
 use strum::{Display, EnumString, VariantNames};
 
@@ -22,6 +22,10 @@ pub enum Progress {
     Always,
     /// It is never shown.
     Never,
+    /// A line is printed each second, for a program that reads it.
+    Lines,
+    /// A line is printed at the beginning and whenever SIGUSR1 comes.
+    Asked,
 }
 
 impl Progress {
@@ -30,12 +34,12 @@ impl Progress {
         match self {
             Progress::Auto => !has_command,
             Progress::Always => true,
-            Progress::Never => false,
+            Progress::Never | Progress::Lines | Progress::Asked => false,
         }
     }
 
     /// Returns true if the progress of packing is shown, when the command has ended.
     pub(crate) fn of_packing(self) -> bool {
-        self != Progress::Never
+        matches!(self, Progress::Auto | Progress::Always)
     }
 }

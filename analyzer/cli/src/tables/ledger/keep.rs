@@ -60,6 +60,9 @@ pub struct Start {
     /// Stop after this time, such as 60, 10m, 1h
     #[arg(short = 'w', long = "wait", value_name = "TIME", value_parser = units::time)]
     wait: Option<Duration>,
+    /// How the progress is shown, for a program
+    #[arg(long, hide = true, default_value = "never")]
+    progress: Progress,
 }
 
 impl Start {
@@ -95,9 +98,10 @@ impl Start {
             segments: Some(Segments {
                 each: Size::TimeOrBytes(self.segment, SEGMENT),
                 keep: None,
+                memory: false,
             }),
             no_snapshot: true,
-            progress: Progress::Never,
+            progress: self.progress,
             ..Options::default()
         };
         // The last hour is written after the recorder no longer takes signals.

@@ -1,146 +1,90 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `mostrace phone` with a stand-in for adb: a script that runs here, in a folder of its own, what adb would run on the
-//! phone. The recorder is this build's, the device a loop device.
+//! `mostrace phone` with a [stand-in](stand) for adb. The recorder is this build's, the device a loop device.
+
+mod apart;
+mod stand;
+mod ways;
 
 use crate::run;
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use mostrace_bundle::Bundle;
-use run::{Said, program, say};
+use run::{Said, say};
+use stand::Stand;
 use test_support::loopdev::{LoopExt4, LoopOptions};
-use test_support::{Need, Suite, one_by_one, tests, tool, wait};
+use test_support::{Need, Suite, one_by_one, tests, tool};
+
+use apart::{
+    a_ledger_goes_on_without_the_desktop, a_process_that_dies_is_told,
+    a_recording_ends_at_its_limit, a_recording_goes_on_without_the_desktop,
+    what_cannot_start_leaves_nothing,
+};
+use ways::{
+    a_bundle_is_one_file, a_prompt_that_nobody_answers_is_given_up,
+    an_app_starts_cold_when_the_recording_has_begun, an_app_that_does_not_exist_is_refused,
+    each_way_to_root_is_named, the_pages_commands_are_understood, without_adb_there_is_one_line,
+    without_root_nothing_is_pushed,
+};
 
 const XFS_IO: Need = Need::Tool("xfs_io", "xfsprogs");
 
 pub fn suite() -> Suite {
     one_by_one(tests![
+        each_way_to_root_is_named,
         without_root_nothing_is_pushed,
+        a_prompt_that_nobody_answers_is_given_up,
+        without_adb_there_is_one_line,
+        a_bundle_is_one_file,
+        an_app_that_does_not_exist_is_refused,
+        the_pages_commands_are_understood,
         what_has_the_name_of_a_part_is_not_written_to,
         an_answer_without_end_is_refused,
         the_bundle_has_the_promised_length,
+        what_cannot_start_leaves_nothing needs [Need::Loop, Need::Btf],
         a_recording_comes_back needs [Need::Loop, Need::Btf],
+        its_own_writes_are_small_and_named needs [Need::Loop, Need::Btf],
+        an_app_starts_cold_when_the_recording_has_begun needs [Need::Loop, Need::Btf],
         an_interrupt_ends_the_phones_side needs [Need::Loop, Need::Btf],
         a_phone_that_goes_away_loses_nothing needs [Need::Loop, Need::Btf],
+        a_recording_goes_on_without_the_desktop needs [Need::Loop, Need::Btf],
+        a_recording_ends_at_its_limit needs [Need::Loop, Need::Btf],
+        a_process_that_dies_is_told needs [Need::Loop, Need::Btf],
+        a_ledger_goes_on_without_the_desktop needs [Need::Loop, Need::Btf],
         an_unlocked_tree_names_encrypted_files needs [Need::Loop, Need::Btf, Need::Encryption, XFS_IO],
         what_is_not_of_the_filesystem_is_no_tree_of_it needs [Need::Loop, Need::Btf],
     ])
 }
 
-/// Commands that it runs have the folder as `/data/local/tmp`.
-const ADB: &str = r#"#!/bin/sh
-phone=$(dirname "$0")
-verb=$1
-shift
-there() { printf '%s' "$1" | sed "s,/data/local/tmp,$phone,g"; }
-case $verb in
-get-serialno) echo 0123456789 ;;
-push) cp "$1" "$(there "$2")" ;;
-shell | exec-out) PATH=$phone/bin:$PATH exec sh -c "$(there "$1")" ;;
-esac
-"#;
-
-struct Stand {
-    dir: tempfile::TempDir,
-}
-
-impl Stand {
-    /// Makes a stand-in where `id -u` prints `uid` and there is no su.
-    fn new(uid: &str) -> Stand {
-        let dir = tempfile::tempdir().unwrap();
-        let program = |path: &Path, text: &str| {
-            fs::write(path, text).unwrap();
-            fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
-        };
-        let bin = dir.path().join("bin");
-        fs::create_dir(&bin).unwrap();
-        program(&dir.path().join("adb"), ADB);
-        program(&bin.join("id"), &format!("#!/bin/sh\necho {uid}\n"));
-        program(&bin.join("su"), "#!/bin/sh\nexit 1\n");
-        Stand { dir }
-    }
-
-    fn phone(&self, args: &[&str]) -> Command {
-        let mut command = program();
-        command
-            .arg("phone")
-            .arg("--adb")
-            .arg(self.dir.path().join("adb"));
-        command.args(["--recorder", env!("CARGO_BIN_EXE_mostrace")]);
-        command.args(args).current_dir(self.dir.path());
-        command
-    }
-
-    /// Records; the recorder's own options follow.
-    fn record(&self, device: &Path, out: &str) -> Command {
-        self.phone(&["record", "-d", device.to_str().unwrap(), "-o", out, "--"])
-    }
-
-    fn pull(&self, out: &str) -> Said {
-        say(&mut self.phone(&["pull", "-o", out]))
-    }
-
-    fn on_phone(&self, name: &str) -> PathBuf {
-        self.dir.path().join("mostrace").join(name)
-    }
-
-    fn wait_until_it_records(&self) {
-        let is_bundle = |path: PathBuf| path.extension().is_some_and(|e| e == "most");
-        wait::until("the recording begins", || {
-            let mut all = fs::read_dir(self.on_phone("")).into_iter().flatten();
-            all.any(|entry| entry.is_ok_and(|entry| is_bundle(entry.path())))
-        });
-    }
-
-    fn check_bundle(&self, name: &str, label: &str) {
-        let bundle = Bundle::open(&self.dir.path().join(name)).unwrap();
-        let manifest = bundle.manifest();
-        assert_eq!(manifest.label.as_deref(), Some(label));
-        assert_eq!(manifest.state, mostrace_bundle::manifest::State::Complete);
-        assert!(
-            !self.on_phone("").exists(),
-            "everything goes from the phone"
-        );
-    }
-}
-
-fn without_root_nothing_is_pushed() {
-    let stand = Stand::new("2000");
-    let out = say(&mut stand.phone(&["doctor"])).ended(1);
-    out.complains("the phone gives no root");
-    assert!(!stand.on_phone("mostrace").exists());
-}
-
 /// There is nothing to pull, but the file for it is created before.
 fn what_has_the_name_of_a_part_is_not_written_to() {
-    let stand = Stand::new("0");
-    let at = |name: &str| stand.dir.path().join(name);
-    fs::write(at("victim"), "precious").unwrap();
-    symlink(at("victim"), at("x.most.tar.zst.part")).unwrap();
+    let stand = Stand::root();
+    fs::write(stand.at("victim"), "precious").unwrap();
+    symlink(stand.at("victim"), stand.at("x.most.tar.zst.part")).unwrap();
     stand.pull("x.most.tar.zst").ended(1);
-    assert_eq!(fs::read_to_string(at("victim")).unwrap(), "precious");
-    let part = fs::symlink_metadata(at("x.most.tar.zst.part")).unwrap();
-    assert!(part.is_file());
-    symlink(at("nothing"), at("y.most.tar.zst")).unwrap();
+    assert_eq!(fs::read_to_string(stand.at("victim")).unwrap(), "precious");
+    stand.check_empty();
+    symlink(stand.at("nothing"), stand.at("y.most.tar.zst")).unwrap();
     let out = stand.pull("y.most.tar.zst").err;
     assert!(out.contains("exists, and is not overwritten"), "{out}");
 }
 
 /// The phone's side of `pull`: how long the bundle is said to be, what comes, and the status.
 fn pull_of(length: &str, bundle: &str) -> (Stand, Said) {
-    let stand = Stand::new("0");
+    let stand = Stand::root();
     let adb = format!(
-        "#!/bin/sh\ncase $1 in\nshell) case $2 in 'id -u') echo 0 ;; *wc*) echo {length} ;; esac ;;\nexec-out) {bundle} ;;\nesac\n"
+        "#!/bin/sh\ncase $1 in\nshell) case $2 in 'id -u') echo 0 ;; *wc*) printf '%s\\n' ended attached {length} run.most.tar.zst ;; \
+         esac ;;\nexec-out) {bundle} ;;\nesac\n"
     );
-    fs::write(stand.dir.path().join("adb"), adb).unwrap();
+    fs::write(stand.at("adb"), adb).unwrap();
     let said = stand.pull("x.most.tar.zst");
     (stand, said)
 }
 
-/// The name is taken only by a whole bundle, and no more than one byte too many is written.
+/// The name is taken only by a whole bundle; of another nothing stays.
 fn the_bundle_has_the_promised_length() {
     for (length, bundle, why) in [
         ("5", "printf 1234", "only 4 of 5 bytes arrived"),
@@ -149,52 +93,109 @@ fn the_bundle_has_the_promised_length() {
     ] {
         let (stand, said) = pull_of(length, bundle);
         said.ended(1).complains(why);
-        let at = |name: &str| stand.dir.path().join(name);
-        assert!(!at("x.most.tar.zst").exists(), "{why}");
-        let part = fs::metadata(at("x.most.tar.zst.part")).unwrap();
-        assert!(part.len() <= 6, "{why}: {}", part.len());
+        assert!(!stand.at("x.most.tar.zst").exists(), "{why}");
+        stand.check_empty();
     }
     let (stand, said) = pull_of("5", "printf 12345");
     said.ended(0);
-    let bundle = fs::read_to_string(stand.dir.path().join("x.most.tar.zst"));
+    let bundle = fs::read_to_string(stand.at("x.most.tar.zst"));
     assert_eq!(bundle.unwrap(), "12345");
 }
 
 fn an_answer_without_end_is_refused() {
-    let stand = Stand::new("0");
+    let stand = Stand::root();
     for answer in ["yes", "yes >&2"] {
-        fs::write(
-            stand.dir.path().join("adb"),
-            format!("#!/bin/sh\n{answer}\n"),
-        )
-        .unwrap();
+        fs::write(stand.at("adb"), format!("#!/bin/sh\n{answer}\n")).unwrap();
         let said = stand.pull("x.most.tar.zst").ended(1);
         assert!(said.err.len() < 1000, "{}", said.err.len());
     }
 }
 
 fn a_recording_comes_back() {
-    let stand = Stand::new("0");
+    let stand = Stand::root();
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let mount = disk.mount_point();
-    let doctor = say(&mut stand.phone(&["doctor", "-d", mount.to_str().unwrap()]));
-    doctor.prints("auto takes:");
+    let doctor = stand.say(&["doctor", "-d", mount.to_str().unwrap()]);
+    doctor.ended(0).prints("auto takes:");
     let database = mount.join("it's a test.db");
     let workload = format!(
-        "{}/mostrace/mostrace workload sqlite --transactions 3 \"$0\"",
+        "{}/mostrace/mostrace workload sqlite --transactions 3 \"$0\"; sleep 1.5; echo its words >&2; exit 7",
         stand.dir.path().display()
     );
     let mut record = stand.record(&mount, "a.most.tar.zst");
-    record.args(["--quiet", "--", "sh", "-c", &workload]);
-    tool::run(record.arg(&database));
+    record.args(["--", "sh", "-c", &workload]);
+    let said = say(record.arg(&database)).ended(7);
     assert!(database.exists());
-    stand.check_bundle("a.most.tar.zst", "phone 0123456789");
+    for words in [
+        "pushing ",
+        "recording ",
+        "its words",
+        "0 lost",
+        "next: mostrace analyze a.most.tar.zst",
+    ] {
+        said.complains(words);
+    }
+    let advice = said.err.lines().filter(|line| line.contains("next:"));
+    assert_eq!(advice.count(), 1, "{}", said.err);
+    assert!(!said.err.contains("progress:"), "{}", said.err);
+    stand.check_bundle("a.most.tar.zst", "phone Pixel 7");
     let again = stand.pull("a.most.tar.zst").err;
     assert!(again.contains("exists, and is not overwritten"), "{again}");
 }
 
+/// The recorder's place is on the disk that it records, as on a phone. Of its writes only those of finished segments are in the
+/// trace, and a note names the process.
+fn its_own_writes_are_small_and_named() {
+    let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
+    let mount = disk.mount_point();
+    let of = |name: &str, more: &[&str]| {
+        let out = mount.join(format!("{name}.most.tar.zst"));
+        let mut record = run::record(disk.device(), &out);
+        record.args(more).args([
+            "--sync",
+            "--",
+            "sh",
+            "-c",
+            "\"$0\" workload sqlite --transactions 200 \"$1\"; sync",
+        ]);
+        record
+            .arg(env!("CARGO_BIN_EXE_mostrace"))
+            .arg(mount.join(format!("{name}.db")));
+        tool::run(&mut record);
+        let found = match more {
+            [] => out,
+            _ => mostrace_bundle::segments::segment(&out, 1),
+        };
+        let manifest = Bundle::open(&found).unwrap().manifest().clone();
+        let by = ["query", found.to_str().unwrap(), "--format", "csv"];
+        let sql = "SELECT SUM(CASE WHEN comm = 'mostrace' AND path LIKE '%.most%' OR dirty_comm = 'mostrace' AND path LIKE '%.most%' THEN bytes \
+                   ELSE 0 END) AS own, SUM(bytes) AS total FROM events WHERE op = 'write'";
+        let rows = run::mostrace(&[&by[..], &[sql]].concat());
+        let row = rows.lines().nth(1).unwrap().to_owned();
+        let (own, total) = row.split_once(',').unwrap();
+        (
+            own.parse::<u64>().unwrap_or(0),
+            total.parse::<u64>().unwrap(),
+            manifest.notes.join("\n"),
+        )
+    };
+    let (own, total, notes) = of("disk", &[]);
+    assert!(own * 100 > total, "{own} of {total}");
+    assert!(
+        notes.contains("the bundle is on the traced disk: its own writes"),
+        "{notes}"
+    );
+    let (own, total, notes) = of("memory", &["--segment", "1h", "--memory"]);
+    assert!(own * 100 < total, "{own} of {total}");
+    assert!(
+        notes.contains("finished segments go to the traced disk"),
+        "{notes}"
+    );
+    assert!(notes.contains(", by process "), "{notes}");
+}
+
 fn an_interrupt_ends_the_phones_side() {
-    let stand = Stand::new("0");
+    let stand = Stand::root();
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let mount = disk.mount_point();
     let mut desktop = stand
@@ -210,7 +211,7 @@ fn an_interrupt_ends_the_phones_side() {
 }
 
 fn a_phone_that_goes_away_loses_nothing() {
-    let stand = Stand::new("0");
+    let stand = Stand::root();
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let mount = disk.mount_point();
     let mut desktop = stand
@@ -218,14 +219,13 @@ fn a_phone_that_goes_away_loses_nothing() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let pid = || fs::read_to_string(stand.on_phone("pid")).unwrap_or_default();
     stand.wait_until_it_records();
     // The desktop's side ends abruptly, and adbd hangs up.
     desktop.kill().unwrap();
     desktop.wait().unwrap();
-    tool::kill("-HUP", pid().trim());
+    stand.kill("-HUP");
     stand.pull("d.most.tar.zst").ended(0);
-    stand.check_bundle("d.most.tar.zst", "phone 0123456789");
+    stand.check_bundle("d.most.tar.zst", "phone Pixel 7");
 }
 
 /// Shell functions: `unlock` gives the filesystem the folder's key, `lock` removes it.
