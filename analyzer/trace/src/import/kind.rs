@@ -88,7 +88,7 @@ impl Kind {
                 "blkparse's text does not tell which process a thread is of, nor files; times are since the first event"
             }
             Kind::Ftrace => {
-                "ftrace's text has times in µs of the clock that was chosen, and does not tell which; files are not imported"
+                "ftrace's text has times in µs of the clock that was chosen, and does not tell which"
             }
             Kind::Iolog(_) => "an iolog does not tell processes; a sync is taken for a flush",
             Kind::Biosnoop => "biosnoop does not tell flags of requests, nor files",
