@@ -28,6 +28,7 @@ mod iolog;
 mod kind;
 mod lines;
 mod making;
+mod most;
 mod seen;
 mod survey;
 #[cfg(test)]
