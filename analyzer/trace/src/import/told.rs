@@ -88,7 +88,11 @@ impl Fields for Told<'_> {
     fn number(&self, field: &str) -> Option<u64> {
         match field {
             "dev" => device(self.value("dev")?).map(u64::from),
-            "index" => any_number(self.value("page_index")?),
+            // 7.x has folios.
+            "index" => any_number(
+                self.value("page_index")
+                    .or_else(|| self.value("folio_index"))?,
+            ),
             "new_blkaddr" => any_number(self.value("newaddr")?),
             // Of old kernels also WRITE_SYNC and the like. What is no write is of no interest.
             "op" => Some(self.value("rw")?.starts_with(b"WRITE").into()),
