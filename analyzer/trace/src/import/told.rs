@@ -163,6 +163,11 @@ mod tests {
                 None
             ]
         );
+        let folio = Told::of(
+            7,
+            b"dev = (254,3), ino = 5, folio_index = 0x11, oldaddr = 0x0",
+        );
+        assert_eq!(folio.number("index"), Some(17));
         let mapped =
             b"dev 7,0 ino 12 flags CREATE|DELALLOC lblk 3 pblk 33280 len 4 mflags NM ret -5";
         let mapped = Told::of(7, mapped);
