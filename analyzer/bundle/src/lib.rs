@@ -104,6 +104,7 @@ mod shortfall;
 pub mod sparse;
 pub mod table;
 pub mod temporary;
+pub mod tracepoints;
 pub mod units;
 mod writer;
 mod zones;

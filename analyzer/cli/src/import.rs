@@ -10,7 +10,7 @@ use mostrace_trace::import::{self, Imported};
 
 use crate::usage;
 
-/// Make a recording of another tool's trace: blkparse, ftrace, systrace, fio, biosnoop, public block traces
+/// Make a recording of another tool's trace: blkparse, ftrace, systrace, MOST, fio, biosnoop, public block traces
 ///
 /// The kind of the files is seen from their bytes. What it cannot tell is unknown in the recording, and a note says so
 /// (docs/IMPORT.md).

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use mostrace_bundle::Packages;
 use mostrace_bundle::manifest::{Filesystem, Mapping};
+use mostrace_bundle::tracepoints::Volume;
 
 use super::Options;
 use super::command;
@@ -17,7 +18,6 @@ use crate::machine::mapper;
 use crate::machine::medium::Medium;
 use crate::machine::members::{self, Member};
 use crate::sink::NameFilter;
-use crate::source::tracefs::Volume;
 
 /// The device, its filesystem, and the names to keep.
 pub(super) struct Subject {
@@ -97,7 +97,11 @@ impl Subject {
     pub fn volume(&self) -> Option<Volume> {
         let block_size = rustix::fs::statvfs(self.mount_point()?).ok()?.f_frsize;
         Some(match &self.mapped {
-            None => Volume::on(&self.device, block_size),
+            None => {
+                let device = &self.device;
+                let sectors = device.info.start_sector..device.end_sector();
+                Volume::on(device.dev, sectors, block_size)
+            }
             Some(Mapped {
                 device,
                 mapping,

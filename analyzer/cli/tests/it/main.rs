@@ -23,6 +23,7 @@ mod exports;
 mod f2fs_16k;
 mod flash;
 mod floors;
+mod import;
 mod intervals;
 mod pages;
 mod readme;

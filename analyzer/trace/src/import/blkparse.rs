@@ -86,7 +86,8 @@ impl Reader for Blkparse {
     }
 }
 
-fn stage(action: &[u8]) -> Option<u64> {
+/// Returns the event that an action's letter stands for, if it matters.
+pub(super) fn stage(action: &[u8]) -> Option<u64> {
     Some(match action {
         b"Q" => ta::QUEUE,
         b"M" => ta::BACKMERGE,
@@ -174,7 +175,7 @@ fn name<'a>(words: &mut Words<'a>) -> Option<&'a [u8]> {
 }
 
 /// blkparse's N is a request that neither reads nor writes: the device's own flush with an F ahead, or another command.
-fn categories_at(stage: u64, rwbs: &[u8], bytes: u32) -> u64 {
+pub(super) fn categories_at(stage: u64, rwbs: &[u8], bytes: u32) -> u64 {
     let is_of_bio = matches!(
         stage,
         ta::QUEUE | ta::BACKMERGE | ta::FRONTMERGE | ta::GETRQ | ta::SLEEPRQ | ta::SPLIT

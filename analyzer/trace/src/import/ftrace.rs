@@ -13,8 +13,10 @@
 
 use mostrace_bundle::blk_io_trace::action::ta;
 use mostrace_bundle::blk_io_trace::rwbs::{categories, categories_of_bio};
+use mostrace_bundle::tracepoints::Fields;
 
-use super::seen::{Reader, Seen, Taker, bytes_of_sectors, length, malformed};
+use super::seen::{Reader, Remap, Seen, Taker, bytes_of_sectors, length, malformed};
+use super::told::{Told, tells};
 use super::words::{Words, device, number, scaled, split_once};
 
 #[derive(Default)]
@@ -34,6 +36,7 @@ pub(super) fn is_ftrace(line: &[u8]) -> bool {
 #[derive(Debug, PartialEq, Eq)]
 struct Line<'a> {
     pid: u32,
+    tgid: Option<u32>,
     cpu: u32,
     time_ns: u64,
     event: &'a [u8],
@@ -53,9 +56,13 @@ impl Reader for Ftrace {
             let seen = block_event(&line, shape).ok_or_else(wrong)??;
             to.event(&seen)?;
         } else if line.event == b"block_bio_remap" {
-            if let Some(partition) = partition(line.fields) {
-                to.partition(partition);
+            if let Some(remap) = remap(line.fields) {
+                to.remap(remap);
             }
+        } else if let Some(tells) = tells(line.event) {
+            let told = Told::of(line.pid, line.fields);
+            let dev = told.number("dev").and_then(|dev| u32::try_from(dev).ok());
+            to.told(tells, dev, &told);
         } else if line.event == b"tracing_mark_write" {
             // atrace's: trace_event_clock_sync: realtime_ts=1700000000123, in ms.
             let realtime = line
@@ -125,7 +132,7 @@ fn parse(line: &[u8]) -> Option<Line<'_>> {
 fn behind_task<'a>(task: &[u8], rest: &'a [u8]) -> Option<Line<'a>> {
     let mut words = Words::of(rest);
     let cpu = words.word()?.strip_prefix(b"[")?.strip_suffix(b"]")?;
-    let pid = thread(task.trim_ascii_end())?;
+    let (pid, tgid) = thread(task.trim_ascii_end())?;
     let mut time = words.word()?;
     if !time.ends_with(b":") {
         // The flags.
@@ -138,6 +145,7 @@ fn behind_task<'a>(task: &[u8], rest: &'a [u8]) -> Option<Line<'a>> {
     let event = words.word()?.strip_suffix(b":")?;
     Some(Line {
         pid,
+        tgid,
         cpu: u32::try_from(number(cpu)?).ok()?,
         time_ns,
         event,
@@ -145,17 +153,20 @@ fn behind_task<'a>(task: &[u8], rest: &'a [u8]) -> Option<Line<'a>> {
     })
 }
 
-/// Returns the thread of `name-thread`, which its process may follow: `(  690)`, `(-----)`.
-fn thread(task: &[u8]) -> Option<u32> {
-    let task = match task.strip_suffix(b")") {
+/// Returns the thread of `name-thread`, and its process, which may follow: `(  690)`, `(-----)`.
+fn thread(task: &[u8]) -> Option<(u32, Option<u32>)> {
+    let id = |digits: &[u8]| u32::try_from(number(digits)?).ok();
+    let (task, process) = match task.strip_suffix(b")") {
         Some(with_process) => {
             let open = with_process.iter().rposition(|&byte| byte == b'(')?;
-            with_process.get(..open)?.trim_ascii_end()
+            let (task, process) = with_process.split_at_checked(open)?;
+            let process = process.get(1..)?.trim_ascii();
+            (task.trim_ascii_end(), id(process))
         }
-        None => task,
+        None => (task, None),
     };
     let dash = task.iter().rposition(|&byte| byte == b'-')?;
-    u32::try_from(number(task.get(dash.checked_add(1)?..)?)?).ok()
+    Some((id(task.get(dash.checked_add(1)?..)?)?, process))
 }
 
 /// What the fields of an event are.
@@ -205,6 +216,7 @@ fn block_event<'a>(line: &Line<'a>, shape: Shape) -> Option<Result<Seen<'a>, Str
         time_ns: line.time_ns,
         cpu: line.cpu,
         pid: line.pid,
+        tgid: line.tgid,
         device,
         stage: shape.stage,
         sector: if sector == u64::MAX { 0 } else { sector },
@@ -246,14 +258,19 @@ fn errno(word: &[u8]) -> Option<u16> {
     u16::try_from(number(word.strip_prefix(b"-").unwrap_or(word))?).ok()
 }
 
-/// Returns the partition of a remap from it to its disk's sectors: since 5.12 such an event names the partition twice.
-/// `259,3 WS 223490 + 8 <- (259,3) 128`
-fn partition(fields: &[u8]) -> Option<u32> {
-    let mut words = Words::of(fields);
+/// Parses a remap. Since 5.12 that of a partition names it twice: `259,3 WS 223490 + 8 <- (259,3) 128`
+fn remap(fields: &[u8]) -> Option<Remap> {
+    let (below, above) = split_once(fields, b"<- (")?;
+    let (from, from_sector) = split_once(above, b")")?;
+    let mut words = Words::of(below);
     let to = device(words.word()?)?;
-    let (_, source) = split_once(words.rest(), b"<- (")?;
-    let (source, _) = split_once(source, b")")?;
-    (device(source)? == to).then_some(to)
+    words.word()?;
+    Some(Remap {
+        from: device(from)?,
+        from_sector: Words::of(from_sector).number()?,
+        to,
+        to_sector: words.number()?,
+    })
 }
 
 #[cfg(test)]
@@ -263,7 +280,7 @@ mod tests {
     #[derive(Default)]
     struct All {
         seen: Vec<(u64, u32, u64, u32, u32, Option<String>)>,
-        partitions: Vec<u32>,
+        remaps: Vec<Remap>,
         lost: Vec<Option<u64>>,
     }
 
@@ -281,8 +298,8 @@ mod tests {
             Ok(())
         }
 
-        fn partition(&mut self, number: u32) {
-            self.partitions.push(number);
+        fn remap(&mut self, remap: Remap) {
+            self.remaps.push(remap);
         }
 
         fn lost(&mut self, events: Option<u64>) {
@@ -328,7 +345,18 @@ something else",
                 (ta::SPLIT, 79, 8, 2048, 0, name("sleep")),
             ]
         );
-        assert_eq!(all.partitions, [259 << 20 | 3]);
+        let partition = 259 << 20 | 3;
+        let remap = |from, from_sector, to| Remap {
+            from,
+            from_sector,
+            to,
+            to_sector: 136,
+        };
+        let remaps = [
+            remap(partition, 8, partition),
+            remap(254 << 20 | 3, 8, 8 << 20),
+        ];
+        assert_eq!(all.remaps, remaps);
         assert_eq!(all.lost, [Some(100), Some(120)]);
         assert_eq!(others, 1);
     }

@@ -11,6 +11,7 @@ use super::csv::{self, Csv};
 use super::ftrace::{self, Ftrace};
 use super::iolog::{self, Iolog};
 use super::lines::Lines;
+use super::most::{self, Most};
 use super::seen::Reader;
 
 /// A kind of foreign trace.
@@ -26,6 +27,8 @@ pub enum Kind {
     Biosnoop,
     /// Alibaba's block traces.
     Alibaba,
+    /// The output of MOST.
+    Most,
     /// Those of Microsoft Research Cambridge.
     Msr,
     /// Tencent's.
@@ -40,6 +43,7 @@ impl fmt::Display for Kind {
             Kind::Iolog(version) => write!(f, "an iolog of fio, version {version}"),
             Kind::Biosnoop => f.write_str("the text of biosnoop"),
             Kind::Alibaba => f.write_str("a block trace in Alibaba's format"),
+            Kind::Most => f.write_str("the output of MOST"),
             Kind::Msr => f.write_str("a block trace in the format of MSR Cambridge"),
             Kind::Tencent => f.write_str("a block trace in Tencent's format"),
         }
@@ -78,7 +82,7 @@ impl Kind {
 
     /// Returns true if times may be out of order beyond what their readers put right.
     pub(super) fn is_unordered(self) -> bool {
-        !matches!(self, Kind::Blkparse | Kind::Ftrace)
+        !matches!(self, Kind::Blkparse | Kind::Ftrace | Kind::Most)
     }
 
     /// Returns what the kind cannot tell of any trace.
@@ -88,7 +92,10 @@ impl Kind {
                 "blkparse's text does not tell which process a thread is of, nor files; times are since the first event"
             }
             Kind::Ftrace => {
-                "ftrace's text has times in µs of the clock that was chosen, and does not tell which; files are not imported"
+                "ftrace's text has times in µs of the clock that was chosen, and does not tell which"
+            }
+            Kind::Most => {
+                "MOST's output does not tell devices or errors; its classes and paths are not imported, as they are of the map: see --image"
             }
             Kind::Iolog(_) => "an iolog does not tell processes; a sync is taken for a flush",
             Kind::Biosnoop => "biosnoop does not tell flags of requests, nor files",
@@ -105,6 +112,7 @@ impl Kind {
             Kind::Iolog(_) => Box::new(Iolog::default()),
             Kind::Biosnoop => Box::new(Biosnoop::default()),
             Kind::Alibaba => Box::new(Csv::new(csv::Of::Alibaba)),
+            Kind::Most => Box::new(Most::default()),
             Kind::Msr => Box::new(Csv::new(csv::Of::Msr)),
             Kind::Tencent => Box::new(Csv::new(csv::Of::Tencent)),
         }
@@ -132,6 +140,9 @@ fn of_line(line: &[u8]) -> Option<Kind> {
     }
     if blkparse::is_event(line) {
         return Some(Kind::Blkparse);
+    }
+    if most::is_event(line) {
+        return Some(Kind::Most);
     }
     Some(match csv::recognise(line)? {
         csv::Of::Alibaba => Kind::Alibaba,

@@ -10,9 +10,11 @@ use foldhash::fast::RandomState;
 use mostrace_bundle::blk_io_trace::action::{BLK_TC_FS, BLK_TC_NOTIFY, ta, tn};
 use mostrace_bundle::blk_io_trace::{Event, Layout, Version, encode};
 use mostrace_bundle::entry::{
-    Contents, Flags, Home, Jbd2, NONE, Origin, RawHead, RawProcess, Stage, TYPE_PROCESS, UNKNOWN_ID,
+    Contents, Flags, Home, Jbd2, NONE, Origin, RawHead, RawProcess, Stage, TYPE_FILE, TYPE_PROCESS,
+    UNKNOWN_ID,
 };
 use mostrace_bundle::table::TableWriter;
+use mostrace_bundle::tracepoints::{Bio, Fields, Follower, Moment, Tells, Thread};
 use mostrace_bundle::{Writer, layout};
 use zerocopy::IntoBytes;
 
@@ -40,6 +42,9 @@ pub(super) struct Making<'a> {
     target: &'a Target,
     files: BTreeMap<u32, BufWriter<File>>,
     processes: TableWriter,
+    file_entries: TableWriter,
+    /// Follows the events that tell of files and processes, if the text has such.
+    follower: Option<Follower>,
     /// The name that was last noted for each thread.
     noted: HashMap<u32, Box<[u8]>, RandomState>,
     /// The events of a kind that is not in order, earliest first, with their place in the text.
@@ -54,6 +59,9 @@ pub(super) struct Making<'a> {
 pub(super) struct Made {
     pub events: u64,
     pub entries: u64,
+    pub file_entries: u64,
+    /// Runs of blocks that were forgotten for lack of room.
+    pub forgotten: u64,
     pub completed: u64,
     /// Events that are too far out of order.
     pub late: u64,
@@ -71,15 +79,24 @@ impl Making<'_> {
         target: &'a Target,
         is_unordered: bool,
     ) -> io::Result<Making<'a>> {
-        let file = to
-            .folder()
-            .create(layout::PROCESS)
-            .map_err(io::Error::other)?;
+        let table = |name| {
+            let file = to.folder().create(name).map_err(io::Error::other)?;
+            TableWriter::new(file)
+        };
+        let follows = target.volume.is_some() || target.has_processes;
+        // A node's place is counted in pages, which f2fs has as its blocks.
+        let follower = || {
+            let volume = target.volume.clone();
+            let page_size = volume.as_ref().map_or(0, |volume| volume.block_size());
+            Follower::new(target.device, 0..u64::MAX, volume, page_size)
+        };
         Ok(Making {
             to,
             target,
             files: BTreeMap::new(),
-            processes: TableWriter::new(file)?,
+            processes: table(layout::PROCESS)?,
+            file_entries: table(layout::FILE)?,
+            follower: follows.then(follower),
             noted: HashMap::default(),
             waiting: is_unordered.then(BinaryHeap::new),
             record: Vec::new(),
@@ -99,13 +116,15 @@ impl Making<'_> {
             file.flush()?;
         }
         self.processes.flush()?;
+        self.file_entries.flush()?;
+        self.made.forgotten = self.follower.as_ref().map_or(0, Follower::forgotten);
         Ok(self.made)
     }
 
     /// Returns the event as the bundle has it; None if it is another device's, or superseded by a later one.
     fn chosen<'s>(&self, seen: &Seen<'s>) -> Option<Seen<'s>> {
         let target = self.target;
-        if seen.device != target.device && !target.partitions.contains(&seen.device) {
+        if !target.has(seen.device) {
             return None;
         }
         if target.completes_at == ta::COMPLETE {
@@ -224,12 +243,56 @@ impl Making<'_> {
         }
     }
 
+    /// Writes the entries of a bio.
+    fn queued(&mut self, seen: &Seen<'_>) -> io::Result<()> {
+        let volume = self.target.volume.as_ref();
+        let is_its = volume.is_some_and(|volume| volume.dev == seen.device);
+        let Some(follower) = self
+            .follower
+            .as_mut()
+            .filter(|_| is_its || self.target.has(seen.device))
+        else {
+            return Ok(());
+        };
+        let comm = seen.comm.unwrap_or_default();
+        let bio = Bio {
+            dev: seen.device,
+            pid: seen.pid,
+            sector: seen.sector,
+            sectors: u64::from(seen.bytes) / 512,
+            categories: seen.categories,
+            comm: comm.to_vec(),
+        };
+        let thread = |bio: &Bio| Thread {
+            pid: bio.pid,
+            tgid: seen.tgid.unwrap_or(UNKNOWN_ID),
+            uid: UNKNOWN_ID,
+            comm: name(comm),
+            is_kernels: false,
+            queued_ns: seen.time_ns,
+        };
+        let at = Moment {
+            time_ns: seen.time_ns,
+            cpu: seen.cpu,
+        };
+        let (made, tables) = (
+            &mut self.made,
+            (&mut self.processes, &mut self.file_entries),
+        );
+        follower.queue(at, &bio, thread, |entry| {
+            let is_file = entry.starts_with(&TYPE_FILE.to_le_bytes());
+            let (table, count) = match is_file {
+                true => (&mut *tables.1, &mut made.file_entries),
+                false => (&mut *tables.0, &mut made.entries),
+            };
+            *count = count.saturating_add(1);
+            table.push(entry)
+        })
+    }
+
     /// Writes the entry of a request whose submitter no Q tells.
     fn entry(&mut self, seen: &Seen<'_>, by: Submitter<'_>) -> io::Result<()> {
-        let mut comm = [0; 16];
-        for (to, from) in comm.iter_mut().take(15).zip(by.comm) {
-            *to = *from;
-        }
+        let comm = name(by.comm);
         let entry = RawProcess {
             head: RawHead {
                 kind: TYPE_PROCESS.into(),
@@ -260,8 +323,37 @@ impl Making<'_> {
     }
 }
 
+/// Returns a name as entries have it.
+fn name(of: &[u8]) -> [u8; 16] {
+    let mut comm = [0; 16];
+    for (to, from) in comm.iter_mut().take(15).zip(of) {
+        *to = *from;
+    }
+    comm
+}
+
 impl Taker for Making<'_> {
+    fn told(&mut self, tells: Tells, dev: Option<u32>, fields: &dyn Fields) {
+        let Some(volume) = &self.target.volume else {
+            return;
+        };
+        let tells = match tells {
+            Tells::Path if self.target.several_filesystems => Tells::PathOfSome,
+            tells => tells,
+        };
+        if let Some(follower) = self
+            .follower
+            .as_mut()
+            .filter(|_| dev.is_none_or(|dev| dev == volume.dev))
+        {
+            follower.take(tells, fields);
+        }
+    }
+
     fn event(&mut self, seen: &Seen<'_>) -> Result<(), String> {
+        if seen.stage == ta::QUEUE {
+            self.queued(seen).map_err(|error| error.to_string())?;
+        }
         let Some(seen) = self.chosen(seen) else {
             return Ok(());
         };

@@ -18,6 +18,7 @@
     )
 )]
 
+mod beneath;
 mod biosnoop;
 mod blkparse;
 mod csv;
@@ -27,10 +28,12 @@ mod iolog;
 mod kind;
 mod lines;
 mod making;
+mod most;
 mod seen;
 mod survey;
 #[cfg(test)]
 mod tests;
+mod told;
 mod words;
 
 use std::io;
@@ -233,8 +236,14 @@ fn manifest(kind: Kind, target: &Target, made: &Made) -> Manifest {
     let counts = [
         ("events".to_owned(), made.events),
         (layout::count_of(layout::PROCESS), made.entries),
+        (layout::count_of(layout::FILE), made.file_entries),
     ];
     let lost = made.lost.filter(|_| !made.lost_uncounted);
+    let forgotten = (made.forgotten > 0).then_some(made.forgotten);
+    let losses = [
+        lost.map(|lost| ("events_tracefs".to_owned(), lost)),
+        forgotten.map(|runs| ("extents_forgotten".to_owned(), runs)),
+    ];
     Manifest {
         schema: SCHEMA,
         tool: format!("mostrace {}", env!("CARGO_PKG_VERSION")),
@@ -257,10 +266,7 @@ fn manifest(kind: Kind, target: &Target, made: &Made) -> Manifest {
             files: "none".into(),
             causes: "none".into(),
         },
-        losses: lost
-            .map(|lost| ("events_tracefs".to_owned(), lost))
-            .into_iter()
-            .collect(),
+        losses: losses.into_iter().flatten().collect(),
         counts: counts.into(),
         counters: Some(Counters::NotCompared("imported traces have none".into())),
         ..Manifest::default()
@@ -283,6 +289,11 @@ fn notes(kind: Kind, target: &Target, made: &Made, rest: &Rest) -> Vec<String> {
     }
     if target.leaves_bios {
         notes.push("several disks: bios of partitions are left out, as it is not known of which disk they are".into());
+    }
+    if target.tells_files && target.volume.is_none() {
+        notes.push(
+            "events of a filesystem are in it, but no bio shows where it lies on the disk: files are not imported".into(),
+        );
     }
     if made.lost_uncounted {
         notes.push(

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What readers find in a foreign trace, and who takes it.
 
+use mostrace_bundle::tracepoints::{Fields, Tells};
+
 /// An event of the block layer, as a line of any format has it. Fields that the format lacks are 0 or None.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen<'a> {
     pub time_ns: u64,
     pub cpu: u32,
     pub pid: u32,
+    /// The process of `pid`.
+    pub tgid: Option<u32>,
     /// The name of `pid`.
     pub comm: Option<&'a [u8]>,
     /// major << 20 | minor; a number in the order of appearance if the format has names.
@@ -31,6 +35,15 @@ pub(super) struct Submitter<'a> {
     pub comm: &'a [u8],
 }
 
+/// A bio goes from one device to the one below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Remap {
+    pub from: u32,
+    pub from_sector: u64,
+    pub to: u32,
+    pub to_sector: u64,
+}
+
 /// Who takes what a reader finds: the survey ahead of the import, or the import.
 pub(super) trait Taker {
     /// Takes an event.
@@ -42,8 +55,11 @@ pub(super) trait Taker {
     /// Takes the name of a device for which the format has no number.
     fn device(&mut self, _number: u32, _name: &[u8]) {}
 
-    /// Takes a partition, whose bios name it and have the sectors of its disk.
-    fn partition(&mut self, _number: u32) {}
+    /// Takes a remap. If it is to the same device, this is a partition, whose bios name it and have the sectors of its disk.
+    fn remap(&mut self, _remap: Remap) {}
+
+    /// Takes what an event tells of files, and the filesystem's device if it has it.
+    fn told(&mut self, _tells: Tells, _dev: Option<u32>, _fields: &dyn Fields) {}
 
     /// Takes the number of events that the tracer dropped so far; None if it dropped some and does not say how many.
     fn lost(&mut self, _events: Option<u64>) {}

@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use foldhash::fast::RandomState;
 use mostrace_bundle::blk_io_trace::action::ta;
+use mostrace_bundle::tracepoints::{Fields, Tells, Volume, placed};
 
-use super::seen::{Seen, Taker};
+use super::beneath::Beneath;
+use super::seen::{Remap, Seen, Taker};
 
 /// The most devices.
 const MANY: usize = 1 << 16;
@@ -26,6 +28,8 @@ pub(super) struct Counts {
 pub(super) struct Survey {
     devices: HashMap<u32, Counts, RandomState>,
     partitions: BTreeSet<u32>,
+    beneath: Beneath,
+    has_processes: bool,
     pub names: BTreeMap<u32, String>,
 }
 
@@ -40,6 +44,21 @@ pub(super) struct Target {
     pub completes_at: u64,
     /// True if bios of partitions are left out, because there are several disks.
     pub leaves_bios: bool,
+    /// True if the text tells processes of threads.
+    pub has_processes: bool,
+    /// The filesystem whose files are told.
+    pub volume: Option<Volume>,
+    /// True if the text has events of files.
+    pub tells_files: bool,
+    /// True if events of several filesystems are in it.
+    pub several_filesystems: bool,
+}
+
+impl Target {
+    /// Returns true for the device, and for its partitions.
+    pub fn has(&self, device: u32) -> bool {
+        device == self.device || self.partitions.contains(&device)
+    }
 }
 
 impl Taker for Survey {
@@ -49,7 +68,11 @@ impl Taker for Survey {
         }
         let counts = self.devices.entry(seen.device).or_default();
         let count = match seen.stage {
-            ta::QUEUE => &mut counts.queued,
+            ta::QUEUE => {
+                self.has_processes |= seen.tgid.is_some();
+                self.beneath.queued(seen);
+                &mut counts.queued
+            }
             ta::ISSUE => &mut counts.issued,
             ta::COMPLETE => &mut counts.completed,
             _ => return Ok(()),
@@ -63,9 +86,16 @@ impl Taker for Survey {
         self.names.insert(number, name);
     }
 
-    fn partition(&mut self, number: u32) {
-        if self.partitions.len() < MANY {
-            self.partitions.insert(number);
+    fn remap(&mut self, remap: Remap) {
+        if remap.from == remap.to && self.partitions.len() < MANY {
+            self.partitions.insert(remap.to);
+        }
+        self.beneath.remap(remap);
+    }
+
+    fn told(&mut self, tells: Tells, dev: Option<u32>, fields: &dyn Fields) {
+        if let Some(dev) = dev {
+            self.beneath.placed(dev, placed(tells, fields));
         }
     }
 }
@@ -92,11 +122,11 @@ impl Survey {
         };
         match (&fitting[..], chosen) {
             (&[device], _) => Ok(self.of(device, &with)),
-            ([], None) => Err("there are no events of requests in it".into()),
-            ([], Some(chosen)) => Err(format!(
+            ([], Some(chosen)) if !with.is_empty() => Err(format!(
                 "no requests of {chosen} are in it, but of {}",
                 self.list(&with)
             )),
+            ([], _) => Err("there are no events of requests in it".into()),
             (several, _) => Err(format!(
                 "requests of {} devices are in it: choose one with --device, of {}",
                 several.len(),
@@ -123,13 +153,20 @@ impl Survey {
     fn of(&self, device: u32, disks: &[u32]) -> Target {
         let counts = self.devices.get(&device).copied().unwrap_or_default();
         let is_only = disks == [device];
+        let partitions = match is_only {
+            true => self.partitions.clone(),
+            false => BTreeSet::new(),
+        };
+        let is_target = |dev| dev == device || partitions.contains(&dev);
+        let volume = self.beneath.volume(is_target);
         Target {
             device,
             name: self.name(device),
-            partitions: match is_only {
-                true => self.partitions.clone(),
-                false => BTreeSet::new(),
-            },
+            has_processes: self.has_processes,
+            several_filesystems: volume.as_ref().is_some_and(|(_, several)| *several),
+            volume: volume.map(|(volume, _)| volume),
+            tells_files: self.beneath.is_told(),
+            partitions,
             completes_at: match (counts.completed, counts.issued) {
                 (1.., _) => ta::COMPLETE,
                 (0, 1..) => ta::ISSUE,
@@ -191,7 +228,12 @@ mod tests {
             (7 << 20, ta::QUEUE),
             (8 << 20, ta::COMPLETE),
         ]);
-        one.partition(259 << 20);
+        one.remap(Remap {
+            from: 259 << 20,
+            from_sector: 0,
+            to: 259 << 20,
+            to_sector: 8,
+        });
         let target = one.target(None).unwrap();
         assert_eq!(
             (target.name.as_str(), target.completes_at),

@@ -3,6 +3,7 @@
 use std::fs;
 
 use mostrace_bundle::Bundle;
+use mostrace_bundle::entry::{Entry, Origin};
 use proptest::prelude::*;
 
 use super::*;
@@ -80,6 +81,83 @@ fn a_request_has_its_bytes_times_and_process() {
     let page = made(&[&page], None).unwrap();
     assert_eq!(page.completions, ftrace.completions);
     assert_eq!(page.notes, ftrace.notes);
+}
+
+/// f2fs on dm-3, which lies on partition 259,7 from sector 100 on, and that on its disk from 1000 on.
+const F2FS: &str = "# tracer: nop
+  app-71  (   70) [001] ..... 5.000001: f2fs_write_begin: dev = (254,3), ino = 9, pos = 4096, len = 4096
+  app-71  (   70) [001] ..... 5.000002: f2fs_datawrite_start: entry_name /app/a b.db, offset 4096, bytes 4096, cmdline x, ino 3, pid 70, i_size 0, ino 9
+  app-71  (   70) [001] ..... 5.000003: f2fs_submit_page_write: dev = (254,3), ino = 9, page_index = 0x1, oldaddr = 0x0, newaddr = 0x200, rw = WRITE(S), type = WARM_DATA
+  app-71  (   70) [001] ..... 5.000003: f2fs_submit_page_write: dev = (254,3), ino = 9, page_index = 0x9, oldaddr = 0x0, newaddr = 0x201, rw = WRITE(S), type = WARM_NODE
+  app-71  (   70) [001] ..... 5.000004: block_bio_queue: 254,3 WS 4096 + 16 [app]
+  dm-72   (-----) [000] ..... 5.000005: block_bio_remap: 259,7 WS 4196 + 16 <- (254,3) 4096
+  dm-72   (-----) [000] ..... 5.000005: block_bio_remap: 259,7 WS 5196 + 16 <- (259,7) 4196
+  dm-72   (-----) [000] ..... 5.000006: block_bio_queue: 259,7 WS 5196 + 16 [dm]
+  dm-72   (-----) [000] ..... 5.000007: block_rq_issue: 259,0 WS 8192 () 5196 + 16 [dm]
+  <idle>-0 (-----) [000] ..... 5.000009: block_rq_complete: 259,0 WS () 5196 + 16 [0]
+";
+
+/// An entry of a file: its sector, bytes, inode, offset and name, and whether it is of a node.
+type File = (u64, u32, u64, u64, String, bool);
+
+fn files(text: &str) -> (Vec<(u32, u32)>, Vec<File>) {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, bundle) = (dir.path().join("t.txt"), dir.path().join("x.most"));
+    fs::write(&path, text).unwrap();
+    import(&[path], None, &Writer::create(&bundle).unwrap()).unwrap();
+    let bundle = Bundle::open(&bundle).unwrap();
+    let entries = |table| bundle.table(table, false).unwrap().unwrap();
+    let (mut submitters, mut files) = (Vec::new(), Vec::new());
+    for entry in entries(layout::PROCESS) {
+        if let Entry::Process(process) = entry.unwrap() {
+            submitters.push((process.pid.get(), process.tgid.get()));
+        }
+    }
+    for entry in entries(layout::FILE) {
+        if let Entry::File(file) = entry.unwrap() {
+            let raw = file.raw;
+            files.push((
+                raw.head.sector.get(),
+                raw.head.bytes.get(),
+                raw.ino.get(),
+                raw.offset.get(),
+                String::from_utf8_lossy(&file.name).into_owned(),
+                raw.origin == Origin::NODE,
+            ));
+        }
+    }
+    (submitters, files)
+}
+
+#[test]
+fn files_are_found_through_mapped_devices() {
+    let (submitters, found) = files(F2FS);
+    assert_eq!(submitters, [(71, 70)]);
+    assert_eq!(
+        found,
+        [
+            (5196, 4096, 9, 4096, "a b.db/app/".into(), false),
+            (5204, 4096, 0, 9 * 4096, String::new(), true),
+        ]
+    );
+    // Another filesystem may have told the path, and nothing of the traced one follows.
+    let other = F2FS.replace(
+        "# tracer: nop",
+        "# tracer: nop\n  b-1 [001] ..... 4.0: ext4_evict_inode: dev 8,1 ino 5 nlink 0",
+    );
+    assert_eq!(files(&other).1[0].4, "");
+    // Where the filesystem lies is not known if bios are shifted by several lengths.
+    let line =
+        "  dm-72   (-----) [000] ..... 5.000005: block_bio_remap: 259,7 WS 9 + 8 <- (254,3) 1\n";
+    assert_eq!(files(&(F2FS.to_owned() + line)).1, []);
+}
+
+#[test]
+fn what_most_wrote_is_read() {
+    let text = "    0.000000100\tQ\tWS\t100\t   8\t103336\t  GCMReader\tD\t/a.db-journal
+    0.000000200\tC\tWAS\t100\t   8\t103336\t  GCMReader\tD\t/a.db-journal\n";
+    let most = made(&[text], None).unwrap();
+    assert_eq!(most.completions, [(200, Some(100), 100, 4096, Some(3336))]);
 }
 
 #[test]
@@ -175,16 +253,17 @@ const BIOSNOOP: &str =
     "TIME(s)     COMM           PID     DISK      T SECTOR     BYTES  QUE(ms) LAT(ms)
 1.000004    Web Content 1  1950    xvda1     W 13092560   4096      0.01    0.74
 ";
+const MOST: &str = "    0.1\tQ\tWS\t100\t   8\t103336\t  GCMReader\tD\t/a.db-journal\n";
 const CSV: &str = "128166372003061629,hm,1,Read,383496192,32768,413\n";
 
 proptest! {
     /// A few bytes of a text are replaced, inserted or removed.
     #[test]
     fn no_damage_makes_a_reader_panic(
-        which in 0_usize..5,
+        which in 0_usize..7,
         edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0_u8..4), 1..6),
     ) {
-        let mut text = [BLKPARSE, FTRACE, IOLOG, BIOSNOOP, CSV][which].as_bytes().to_vec();
+        let mut text = [BLKPARSE, FTRACE, F2FS, IOLOG, BIOSNOOP, MOST, CSV][which].as_bytes().to_vec();
         for (place, byte, how) in edits {
             let place = place.index(text.len());
             match how {

@@ -1,33 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Entries from plain tracepoints: who queues a bio, and to which file it belongs, as far as the filesystem's own events show it.
-//!
-//! ```text
-//! f2fs_write_begin ──→ regular files
-//! f2fs_submit_page_write ────┐ inode, page → block
-//! ext4_ext_map_blocks_exit ──┼─→ extents ──┐
-//! ext4_free_blocks ──────────┘             ├─→ entries of a bio, when it is queued
-//! f2fs_datawrite_start ──→ names ──────────┤
-//! block_bio_queue ──→ thread ──→ /proc ────┘
-//! ```
-//! If the filesystem is on a mapped device (dm), bios are queued twice: on that device by the thread that wants them, and on the
-//! disk below by any thread. The name of a file is known only if one of the filesystem's events has it: f2fs has one for files that
-//! are written, ext4 has one in Android's kernels up to 5.10 alone.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
-use foldhash::fast::RandomState;
-use zerocopy::IntoBytes;
+use mostrace_bundle::tracepoints::{Bio, Follower, Moment, Tells, Thread, Volume};
 
-use super::bio::Bio;
-use super::builder::EntryBuilder;
 use super::events::only;
-use super::extents::Extents;
 use super::instance::{self, Instance, Record};
-use super::owner::{Owner, Thread};
-use super::paths::Paths;
 use super::task::Tasks;
-use super::tracepoints::{Event, Tells, f2fs_page, find, freed, mapped, path, thread, written};
-use super::volume::{Piece, Volume};
+use super::tracepoints::{Event, Told, find};
 use crate::error::Result;
 use crate::machine::device::Device;
 use crate::sink::Sink;
@@ -41,20 +22,9 @@ pub(crate) struct TracefsEntries {
     limits: Vec<String>,
     /// The tracepoints, by number.
     events: BTreeMap<u16, Event>,
-    device: Device,
-    volume: Option<Volume>,
-    extents: Extents<Owner>,
-    /// The threads that queued bios on a mapped device, by its sectors, until the bios arrive on the disk below.
-    submitters: Extents<Thread>,
-    /// The inodes that are known to be of regular files.
-    regular: HashSet<u64, RandomState>,
-    paths: Paths,
+    follower: Follower,
     tasks: Tasks,
-    builder: EntryBuilder,
 }
-
-/// The most files that are remembered.
-const MANY_FILES: usize = 1 << 14;
 
 impl TracefsEntries {
     /// Starts the tracepoints, and makes the tables. The files are those of `volume`.
@@ -73,7 +43,7 @@ impl TracefsEntries {
             .map(|(name, event)| {
                 let mut devs = vec![device.dev, device.disk_dev];
                 devs.extend(volume.as_ref().map(|volume| volume.dev));
-                let has_dev = event.field("dev").is_some();
+                let has_dev = event.format.find("dev").is_some();
                 (*name, if has_dev { only(&devs) } else { String::new() })
             })
             .collect();
@@ -82,21 +52,14 @@ impl TracefsEntries {
         let by_id = found.into_iter().map(|(_, event)| (event.format.id, event));
         let events: BTreeMap<_, _> = by_id.collect();
         let limits = limits(&events);
+        let sectors = device.info.start_sector..device.end_sector();
+        let page_size = rustix::param::page_size() as u64;
         Ok(TracefsEntries {
             instance,
             limits,
             events,
-            device: device.clone(),
-            volume,
-            extents: Extents::default(),
-            submitters: Extents::default(),
-            regular: HashSet::default(),
-            paths: Paths::default(),
+            follower: Follower::new(device.disk_dev, sectors, volume, page_size),
             tasks: Tasks::default(),
-            builder: EntryBuilder {
-                disk_dev: device.disk_dev,
-                page_size: rustix::param::page_size() as u64,
-            },
         })
     }
 
@@ -107,137 +70,42 @@ impl TracefsEntries {
     }
 
     fn take(&mut self, record: &Record, sink: &mut Sink) -> Result<()> {
-        let Some(event) = self.events.get(&record.id()) else {
+        let Some(Event { tells, format }) = self.events.get(&record.id()) else {
             return Ok(());
         };
-        match event.tells {
-            Tells::Queue => {
-                let Some(bio) = Bio::of(event, record) else {
-                    return Ok(());
-                };
-                let mut volume = self.volume.iter();
-                if volume.any(|volume| volume.is_mapped && volume.dev == bio.dev) {
-                    self.remember(record, &bio);
-                } else {
-                    return self.queue(record, &bio, sink);
-                }
-            }
-            Tells::F2fsPage => {
-                let told = f2fs_page(event, &record.bytes);
-                let is_known = |owner: Owner| owner.is_node || self.regular.contains(&owner.ino);
-                if let Some((block, owner)) = told.filter(|(_, owner)| is_known(*owner)) {
-                    self.extents.insert(block..block + 1, owner);
-                }
-            }
-            Tells::Regular => {
-                if self.regular.len() > MANY_FILES {
-                    self.regular.clear();
-                }
-                self.regular.extend(event.number("ino", &record.bytes));
-                if let Some((thread, ino, pos)) = written(event, &record.bytes) {
-                    self.paths.settle(thread, ino, pos);
-                }
-            }
-            Tells::Gone => {
-                if let Some(ino) = event.number("ino", &record.bytes) {
-                    self.regular.remove(&ino);
-                    self.paths.remove(ino);
-                }
-            }
-            Tells::ExtMapped => {
-                let told = mapped(event, &record.bytes);
-                if let Some((blocks, owner)) = told {
-                    self.extents.insert(blocks, owner);
-                }
-            }
-            Tells::ExtFreed => {
-                let told = freed(event, &record.bytes);
-                if let Some(blocks) = told {
-                    self.extents.remove(&blocks);
-                }
-            }
-            Tells::Path => {
-                if let Some(told) = path(event, &record.bytes) {
-                    self.paths.insert(told);
-                }
-            }
-            Tells::PathOfSome => {
-                let told = path(event, &record.bytes);
-                if let Some((thread, told)) = thread(event, &record.bytes).zip(told) {
-                    self.paths.hear(thread, told);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn queue(&mut self, record: &Record, bio: &Bio, sink: &mut Sink) -> Result<()> {
-        let end = bio.sector.saturating_add(bio.sectors);
-        let is_target = bio.sectors == 0
-            || bio.sector < self.device.end_sector() && end > self.device.info.start_sector;
-        if !is_target {
+        let told = Told {
+            format,
+            bytes: &record.bytes,
+        };
+        if *tells != Tells::Queue {
+            self.follower.take(*tells, &told);
             return Ok(());
         }
-        let volume = self.volume.clone();
-        let pieces = volume.as_ref().map(|v| v.pieces(&(bio.sector..end)));
-        let pieces = pieces.unwrap_or_default();
-        let thread = match self.submitter(&pieces) {
-            Some(above) => above,
-            None => self.thread(record, bio),
-        };
-        let entry = self.builder.process(record, bio, &thread);
-        sink.push_entry(entry.as_bytes())?;
-        let Some(volume) = volume.filter(|_| bio.is_data()) else {
+        let Some(bio) = Bio::of(&told) else {
             return Ok(());
         };
-        for piece in pieces {
-            for (run, owner) in self.extents.of(&volume.blocks(&piece)) {
-                let path = self.paths.get(owner.ino).filter(|_| owner.ino != 0);
-                let entry = self
-                    .builder
-                    .file(record, &volume, &piece, &run, owner, path);
-                sink.push_entry(&entry)?;
-                // Each write of such a page has its own event.
-                if owner.is_node {
-                    self.extents.remove(&run);
-                }
-            }
-        }
-        Ok(())
+        let at = Moment {
+            time_ns: record.time_ns,
+            cpu: record.cpu,
+        };
+        let thread = |bio: &Bio| thread(&mut self.tasks, record, bio);
+        self.follower
+            .queue(at, &bio, thread, |entry| sink.push_entry(entry).map(drop))
     }
+}
 
-    /// Stores who queued a bio of the mapped device. It arrives below as one bio or as several.
-    fn remember(&mut self, record: &Record, bio: &Bio) {
-        let thread = self.thread(record, bio);
-        let sectors = bio.sector..bio.sector.saturating_add(bio.sectors);
-        self.submitters.insert(sectors, thread);
-    }
-
-    /// Returns the thread that queued, on the mapped device, what arrives here.
-    fn submitter(&mut self, pieces: &[Piece]) -> Option<Thread> {
-        let mut first = None;
-        for piece in pieces {
-            let sectors = piece.sectors();
-            let known = self.submitters.of(&sectors).into_iter().next();
-            first = first.or(known.map(|(_, thread)| thread));
-            self.submitters.remove(&sectors);
-        }
-        first
-    }
-
-    fn thread(&mut self, record: &Record, bio: &Bio) -> Thread {
-        let task = self.tasks.get(bio.pid, &bio.comm);
-        let mut comm = [0; 16];
-        let named = bio.comm.len().min(comm.len() - 1);
-        comm[..named].copy_from_slice(&bio.comm[..named]);
-        Thread {
-            pid: bio.pid,
-            tgid: task.tgid,
-            uid: task.uid,
-            comm,
-            is_kernels: task.is_kernels,
-            queued_ns: record.time_ns,
-        }
+fn thread(tasks: &mut Tasks, record: &Record, bio: &Bio) -> Thread {
+    let task = tasks.get(bio.pid, &bio.comm);
+    let mut comm = [0; 16];
+    let named = bio.comm.len().min(comm.len() - 1);
+    comm[..named].copy_from_slice(&bio.comm[..named]);
+    Thread {
+        pid: bio.pid,
+        tgid: task.tgid,
+        uid: task.uid,
+        comm,
+        is_kernels: task.is_kernels,
+        queued_ns: record.time_ns,
     }
 }
 
@@ -281,7 +149,7 @@ impl Source for TracefsEntries {
         let losses = self.instance.lost().map(|lost| {
             let losses = [
                 ("entries_tracefs", lost),
-                ("extents_forgotten", self.extents.forgotten),
+                ("extents_forgotten", self.follower.forgotten()),
             ];
             losses.map(|(name, n)| (name.to_owned(), n))
         });

@@ -5,23 +5,16 @@
 //!
 //! The places of an event's fields are always read from its `format`, and never assumed from the kernel's version.
 
-mod bio;
 mod block_event;
-mod builder;
 mod entries;
 mod events;
-mod extents;
 mod format;
 mod instance;
 mod names;
-mod owner;
-mod paths;
 mod task;
 mod tracepoints;
-mod volume;
 
 pub(crate) use entries::TracefsEntries;
 pub(crate) use events::{NAMES as BLOCK_EVENTS, TracefsEvents};
 pub(crate) use instance::check;
 pub(crate) use names::ProcessNames;
-pub(crate) use volume::Volume;

@@ -1,67 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tracepoints from which entries come, and what each shows about a file.
+//! The tracepoints from which entries come, as this kernel has them.
 
 use std::collections::HashSet;
-use std::ops::Range;
 use std::path::Path;
 
-use super::format::{Field, Format};
-use super::owner::Owner;
-use super::paths::Told;
+use mostrace_bundle::tracepoints::{EVENTS, FOLLOWING, Fields, PATHS, Tells};
+
+use super::format::Format;
 use crate::error::Result;
 use crate::machine::mountinfo::{self, Mounted};
-
-/// What an event shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tells {
-    /// A page joined a bio; 7.x has folios in the name. The page may be a directory's.
-    F2fsPage,
-    /// A file is written, which is a regular one.
-    Regular,
-    /// An inode left memory; its number may belong to another file from then on.
-    Gone,
-    /// Blocks of a file were looked up or allocated.
-    ExtMapped,
-    /// Blocks no longer have an owner.
-    ExtFreed,
-    /// A file is written, with its path but no device; there is only one filesystem that tells this.
-    Path,
-    /// The same, where several filesystems tell it.
-    PathOfSome,
-    /// A bio was queued.
-    Queue,
-}
-
-/// The tracepoints. A kernel may lack any of them except the last.
-const EVENTS: [(&str, Tells); 12] = [
-    ("f2fs/f2fs_submit_page_write", Tells::F2fsPage),
-    ("f2fs/f2fs_submit_page_bio", Tells::F2fsPage),
-    ("f2fs/f2fs_submit_folio_write", Tells::F2fsPage),
-    ("f2fs/f2fs_submit_folio_bio", Tells::F2fsPage),
-    ("f2fs/f2fs_write_begin", Tells::Regular),
-    ("f2fs/f2fs_direct_IO_enter", Tells::Regular),
-    ("f2fs/f2fs_evict_inode", Tells::Gone),
-    ("ext4/ext4_evict_inode", Tells::Gone),
-    ("ext4/ext4_ext_map_blocks_exit", Tells::ExtMapped),
-    ("ext4/ext4_ind_map_blocks_exit", Tells::ExtMapped),
-    ("ext4/ext4_free_blocks", Tells::ExtFreed),
-    ("block/block_bio_queue", Tells::Queue),
-];
-
-/// The tracepoints that tell a path, and the filesystems that do.
-const PATHS: [(&str, &[&str]); 2] = [
-    ("f2fs/f2fs_datawrite_start", &["f2fs"]),
-    (
-        "android_fs/android_fs_datawrite_start",
-        &["f2fs", "ext4", "ext3", "ext2"],
-    ),
-];
-
-/// The tracepoints of ext4 that follow such a one; those of f2fs are listened to anyway.
-const FOLLOWING: [&str; 2] = ["ext4/ext4_write_begin", "ext4/ext4_da_write_begin"];
-
-/// Flags of ext4's lookups that are used only for the contents of regular files, when they are written back or written directly.
-const OF_REGULAR: [&str; 4] = ["DELALLOC", "PRE_IO", "IO_SUBMIT", "UNWRIT"];
 
 /// An enabled tracepoint.
 #[derive(Debug)]
@@ -70,15 +17,31 @@ pub(super) struct Event {
     pub format: Format,
 }
 
-impl Event {
-    /// Returns the field with this name.
-    pub fn field(&self, name: &str) -> Option<Field> {
-        self.format.find(name)
+/// A record of an event.
+pub(super) struct Told<'a> {
+    pub format: &'a Format,
+    pub bytes: &'a [u8],
+}
+
+impl Fields for Told<'_> {
+    fn number(&self, field: &str) -> Option<u64> {
+        self.format.find(field)?.number(self.bytes)
     }
 
-    /// Returns the number in the field with this name.
-    pub fn number(&self, name: &str, record: &[u8]) -> Option<u64> {
-        self.field(name)?.number(record)
+    fn signed(&self, field: &str) -> Option<i64> {
+        Some(self.format.find(field)?.signed(self.bytes)?.into())
+    }
+
+    fn text(&self, field: &str) -> Option<&[u8]> {
+        self.format.find(field)?.text(self.bytes)
+    }
+
+    fn has_flag(&self, field: &str, names: &[&str]) -> Option<bool> {
+        Some(self.number(field)? & self.format.flags(names) != 0)
+    }
+
+    fn thread(&self) -> Option<u32> {
+        u32::try_from(self.number("common_pid")?).ok()
     }
 }
 
@@ -141,77 +104,6 @@ fn filesystems(mounts: &[Mounted], kinds: &[&str]) -> usize {
     let of_kind = mounts.iter().filter(|m| kinds.contains(&m.kind.as_str()));
     let devs: HashSet<&str> = of_kind.map(|m| m.dev.as_str()).collect();
     devs.len()
-}
-
-/// `enum page_type` of f2fs: a page of contents, or of a node.
-const F2FS_DATA: u64 = 0;
-const F2FS_NODE: u64 = 1;
-const REQ_OP_WRITE: u64 = 1;
-
-/// Returns the block to which a page goes, and its owner.
-pub(super) fn f2fs_page(event: &Event, record: &[u8]) -> Option<(u64, Owner)> {
-    if event.number("op", record)? != REQ_OP_WRITE {
-        return None;
-    }
-    let is_node = match event.number("type", record)? {
-        F2FS_DATA => false,
-        F2FS_NODE => true,
-        _ => return None,
-    };
-    let ino = event.number("ino", record)?;
-    let owner = Owner {
-        ino: if is_node { 0 } else { ino },
-        index: event.number("index", record)?,
-        is_node,
-    };
-    Some((event.number("new_blkaddr", record)?, owner))
-}
-
-/// Returns blocks of a regular file, and their owner.
-pub(super) fn mapped(event: &Event, record: &[u8]) -> Option<(Range<u64>, Owner)> {
-    let of_regular = event.format.flags(&OF_REGULAR);
-    if event.number("flags", record)? & of_regular == 0 {
-        return None;
-    }
-    let blocks = u64::try_from(event.field("ret")?.signed(record)?).ok()?;
-    let start = event.number("pblk", record)?;
-    let owner = Owner {
-        ino: event.number("ino", record)?,
-        index: event.number("lblk", record)?,
-        is_node: false,
-    };
-    (start > 0 && blocks > 0).then(|| (start..start + blocks, owner))
-}
-
-/// Returns the blocks that no longer have an owner.
-pub(super) fn freed(event: &Event, record: &[u8]) -> Option<Range<u64>> {
-    let start = event.number("block", record)?;
-    let count = event.number("count", record)?;
-    Some(start..start.checked_add(count)?)
-}
-
-/// Returns the inode of a file that is written, and its path.
-pub(super) fn path(event: &Event, record: &[u8]) -> Option<Told> {
-    let path = event.field("pathbuf")?.text(record)?;
-    let start = event.number("offset", record)?;
-    let bytes = event.number("bytes", record)?;
-    path.starts_with(b"/").then_some(Told {
-        ino: event.number("ino", record)?,
-        bytes: start..start.checked_add(bytes)?,
-        path: path.to_vec(),
-    })
-}
-
-/// Returns the thread, the inode of a file that is written, and the place.
-pub(super) fn written(event: &Event, record: &[u8]) -> Option<(u32, u64, u64)> {
-    let ino = event.number("ino", record)?;
-    let pos = event.field("pos").or_else(|| event.field("ki_pos"))?;
-    Some((thread(event, record)?, ino, pos.number(record)?))
-}
-
-/// Returns the thread in which an event happened.
-pub(super) fn thread(event: &Event, record: &[u8]) -> Option<u32> {
-    u32::try_from(event.number("common_pid", record)?).ok()
 }
 
 #[cfg(test)]
@@ -286,17 +178,14 @@ mod tests {
         record[24..28].copy_from_slice(&100u32.to_le_bytes());
         record[32..40].copy_from_slice(&12u64.to_le_bytes());
         record.extend(b"/a.db\0");
-        let expected = Told {
-            ino: 12,
-            bytes: 4096..4196,
-            path: b"/a.db".to_vec(),
+        let fields = Told {
+            format: &told.format,
+            bytes: &record,
         };
-        assert_eq!(path(told, &record), Some(expected));
-        assert_eq!(thread(told, &record), Some(9));
-        let mut record = vec![0; 32];
-        record[4..8].copy_from_slice(&9u32.to_le_bytes());
-        record[16..24].copy_from_slice(&12u64.to_le_bytes());
-        record[24..32].copy_from_slice(&4096u64.to_le_bytes());
-        assert_eq!(written(begun, &record), Some((9, 12, 4096)));
+        assert_eq!(fields.text("pathbuf"), Some(&b"/a.db"[..]));
+        let numbers = ["ino", "offset", "bytes"].map(|name| fields.number(name));
+        assert_eq!(numbers, [Some(12), Some(4096), Some(100)]);
+        assert_eq!(fields.thread(), Some(9));
+        assert!(begun.format.find("pos").is_some());
     }
 }

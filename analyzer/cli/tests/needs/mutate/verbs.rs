@@ -64,6 +64,8 @@ const VERBS: &[Verb] = verbs! {
     Text: "diff" "B" "O";
     Text: "diff" "O" "B" "O";
     Json: "diff" "B" "B" "--json";
+    Text: "flash" "B" "--capacity" "256MiB" "--block" "256K";
+    Json: "flash" "B" "--capacity" "256MiB" "--discard" "always" "--page" "16K" "--json";
     Text: "check" "B" "--max-write-bytes" "1" "--max-bytes-per-transaction" "1" "--max-amplification" "1" "--max-flushes-per-transaction" "1";
     Text: "check" "B" "--baseline" "O" "--tolerance" "5%" "--junit" "F";
     Text: "check" "O" "--baseline" "B" "--format" "github";

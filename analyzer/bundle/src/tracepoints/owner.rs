@@ -24,13 +24,18 @@ impl Fact for Owner {
 
 /// The thread that queued a bio.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Thread {
+pub struct Thread {
+    /// Its number.
     pub pid: u32,
+    /// The process, or [`UNKNOWN_ID`](crate::entry::UNKNOWN_ID).
     pub tgid: u32,
+    /// The user, or the same.
     pub uid: u32,
+    /// Its name, and NULs.
     pub comm: [u8; 16],
+    /// True for a kernel thread.
     pub is_kernels: bool,
-    /// The time when it queued the bio, CLOCK_MONOTONIC.
+    /// The time when it queued the bio, ns.
     pub queued_ns: u64,
 }
 

@@ -3,24 +3,23 @@
 
 use std::ops::Range;
 
-use mostrace_bundle::manifest::Mapping;
-
-use crate::machine::device::Device;
+use crate::manifest::Mapping;
 
 /// The filesystem on the traced device, or on a mapped one (dm) that lies on it.
-#[derive(Clone, Debug)]
-pub(crate) struct Volume {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Volume {
     /// The number of the device that the filesystem is on, MAJ << 20 | MIN.
     pub dev: u32,
-    pub sectors_of_block: u64,
+    /// Sectors of a block, at least 1.
+    pub(super) sectors_of_block: u64,
     /// True if that device is a mapped one.
-    pub is_mapped: bool,
+    pub(super) is_mapped: bool,
     /// The runs, which are disjoint.
     runs: Vec<Run>,
 }
 
 /// Sectors that are consecutive on both devices.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Run {
     disk: Range<u64>,
     /// First sector on the filesystem's device.
@@ -38,23 +37,30 @@ pub(super) struct Piece {
 impl Piece {
     /// Returns the sectors on the filesystem's device.
     pub fn sectors(&self) -> Range<u64> {
-        self.start..self.start + (self.disk.end - self.disk.start)
+        let count = self.disk.end.saturating_sub(self.disk.start);
+        self.start..self.start.saturating_add(count)
     }
 }
 
+/// Returns the sectors of a block.
+fn sectors(block_size: u64) -> u64 {
+    (block_size / 512).max(1)
+}
+
 impl Volume {
-    /// Describes a filesystem on the traced device itself, whose blocks have `block_size` bytes.
-    pub fn on(device: &Device, block_size: u64) -> Volume {
-        let run = Run {
-            disk: device.info.start_sector..device.end_sector(),
-            start: 0,
-        };
+    /// Describes a filesystem on the device `dev`, which has these sectors of the traced disk. Its blocks have `block_size` bytes.
+    pub fn on(dev: u32, disk: Range<u64>, block_size: u64) -> Volume {
         Volume {
-            dev: device.dev,
-            sectors_of_block: block_size / 512,
+            dev,
+            sectors_of_block: sectors(block_size),
             is_mapped: false,
-            runs: vec![run],
+            runs: vec![Run { disk, start: 0 }],
         }
+    }
+
+    /// Returns the size of a block in bytes.
+    pub fn block_size(&self) -> u64 {
+        self.sectors_of_block.saturating_mul(512)
     }
 
     /// Describes a filesystem on the mapped device `dev`, as far as that device lies on the disk `disk` (sysfs' `major:minor`).
@@ -74,7 +80,7 @@ impl Volume {
         });
         Volume {
             dev,
-            sectors_of_block: block_size / 512,
+            sectors_of_block: sectors(block_size),
             is_mapped: false,
             runs: runs.collect(),
         }
@@ -83,17 +89,22 @@ impl Volume {
     /// Returns the blocks that a piece touches.
     pub(super) fn blocks(&self, piece: &Piece) -> Range<u64> {
         let sectors = piece.sectors();
-        sectors.start / self.sectors_of_block..sectors.end.div_ceil(self.sectors_of_block)
+        let size = self.sectors_of_block.max(1);
+        sectors.start.checked_div(size).unwrap_or(0)..sectors.end.div_ceil(size)
     }
 
     /// Returns the part of a run of blocks that lies within the piece: its sectors on the disk, and its offset in the run in bytes.
     pub(super) fn part(&self, piece: &Piece, blocks: &Range<u64>) -> (Range<u64>, u64) {
         let sectors = piece.sectors();
-        let run = blocks.start * self.sectors_of_block..blocks.end * self.sectors_of_block;
+        let sector = |block: u64| block.saturating_mul(self.sectors_of_block);
+        let run = sector(blocks.start)..sector(blocks.end);
         let first = run.start.max(sectors.start);
         let end = run.end.min(sectors.end).max(first);
-        let on_disk = piece.disk.start + (first - sectors.start);
-        (on_disk..on_disk + (end - first), (first - run.start) * 512)
+        let before = first.saturating_sub(sectors.start);
+        let on_disk = piece.disk.start.saturating_add(before);
+        let count = end.saturating_sub(first);
+        let behind = first.saturating_sub(run.start).saturating_mul(512);
+        (on_disk..on_disk.saturating_add(count), behind)
     }
 
     /// Returns the pieces of these sectors of the disk that belong to the filesystem.
@@ -103,7 +114,9 @@ impl Volume {
             let end = run.disk.end.min(sectors.end);
             (first < end).then(|| Piece {
                 disk: first..end,
-                start: run.start + (first - run.disk.start),
+                start: run
+                    .start
+                    .saturating_add(first.saturating_sub(run.disk.start)),
             })
         });
         overlaps.collect()

@@ -1,38 +1,40 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A bio, as its tracepoint of queueing shows it.
 
-use mostrace_bundle::blk_io_trace::action::{
-    BLK_TC_AHEAD, BLK_TC_DISCARD, BLK_TC_FLUSH, BLK_TC_WRITE,
-};
-use mostrace_bundle::blk_io_trace::rwbs::categories;
+use crate::blk_io_trace::action::{BLK_TC_AHEAD, BLK_TC_DISCARD, BLK_TC_FLUSH, BLK_TC_WRITE};
+use crate::blk_io_trace::rwbs::categories;
 
-use super::instance::Record;
-use super::tracepoints::Event;
+use super::tells::Fields;
 
 /// A bio at the time when it is queued.
 #[derive(Debug)]
-pub(super) struct Bio {
+pub struct Bio {
+    /// The device, MAJ << 20 | MIN.
     pub dev: u32,
+    /// The thread that queues it.
     pub pid: u32,
+    /// The first sector.
     pub sector: u64,
+    /// The number of sectors.
     pub sectors: u64,
-    categories: u64,
+    /// The categories of [`crate::blk_io_trace::action`].
+    pub categories: u64,
+    /// The thread's name.
     pub comm: Vec<u8>,
 }
 
 impl Bio {
-    /// Parses a record of the tracepoint; None if a field is missing.
-    pub fn of(event: &Event, record: &Record) -> Option<Bio> {
-        let bytes = &record.bytes;
-        let sectors = event.number("nr_sector", bytes)?;
-        let sector = event.number("sector", bytes)?;
+    /// Returns the bio of an event; None if a field is missing.
+    pub fn of(fields: &dyn Fields) -> Option<Bio> {
+        let sectors = fields.number("nr_sector")?;
+        let sector = fields.number("sector")?;
         Some(Bio {
-            dev: event.number("dev", bytes)? as u32,
-            pid: event.number("common_pid", bytes)? as u32,
+            dev: u32::try_from(fields.number("dev")?).ok()?,
+            pid: fields.thread()?,
             sector: if sector == u64::MAX { 0 } else { sector },
             sectors,
-            categories: categories(event.field("rwbs")?.text(bytes)?, sectors),
-            comm: event.field("comm")?.text(bytes)?.to_vec(),
+            categories: categories(fields.text("rwbs")?, sectors),
+            comm: fields.text("comm")?.to_vec(),
         })
     }
 

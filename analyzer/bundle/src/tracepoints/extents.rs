@@ -36,7 +36,8 @@ impl<T: Fact> Extents<T> {
     pub fn insert(&mut self, blocks: Range<u64>, fact: T) {
         self.remove(&blocks);
         if self.runs.len() >= LIMIT {
-            self.forgotten += self.runs.len() as u64;
+            let runs = u64::try_from(self.runs.len()).unwrap_or(u64::MAX);
+            self.forgotten = self.forgotten.saturating_add(runs);
             self.runs.clear();
         }
         if !blocks.is_empty() {
@@ -52,7 +53,7 @@ impl<T: Fact> Extents<T> {
                 self.runs.insert(run.start, (blocks.start, fact));
             }
             if run.end > blocks.end {
-                let behind = fact.later(blocks.end - run.start);
+                let behind = fact.later(blocks.end.saturating_sub(run.start));
                 self.runs.insert(blocks.end, (run.end, behind));
             }
         }
@@ -65,7 +66,7 @@ impl<T: Fact> Extents<T> {
             let start = run.start.max(blocks.start);
             (
                 start..run.end.min(blocks.end),
-                fact.later(start - run.start),
+                fact.later(start.saturating_sub(run.start)),
             )
         })
         .collect()

@@ -3,14 +3,14 @@
 
 use std::ops::Range;
 
-use mostrace_bundle::entry::{
+use crate::entry::{
     Contents, Flags, Home, Jbd2, NONE, Origin, RawFile, RawHead, RawProcess, Stage, TYPE_FILE,
     TYPE_PROCESS, What,
 };
 use zerocopy::IntoBytes;
 
 use super::bio::Bio;
-use super::instance::Record;
+use super::follower::Moment;
 use super::owner::{Owner, Thread};
 use super::volume::{Piece, Volume};
 
@@ -24,29 +24,35 @@ pub(super) struct EntryBuilder {
 }
 
 impl EntryBuilder {
-    fn head(&self, record: &Record, kind: u16, size: usize, sector: u64, bytes: u64) -> RawHead {
+    fn head(&self, at: Moment, kind: u16, size: usize, sector: u64, bytes: u64) -> RawHead {
         RawHead {
             kind: kind.into(),
-            size: (size as u16).into(),
+            size: u16::try_from(size).unwrap_or(u16::MAX).into(),
             dev: self.disk_dev.into(),
-            time_ns: record.time_ns.into(),
+            time_ns: at.time_ns.into(),
             sector: sector.into(),
-            bytes: (bytes as u32).into(),
-            cpu: (record.cpu as u16).into(),
+            bytes: u32::try_from(bytes).unwrap_or(u32::MAX).into(),
+            cpu: u16::try_from(at.cpu).unwrap_or(u16::MAX).into(),
             stage: Stage::QUEUE,
             flags: Flags::default(),
         }
     }
 
     /// Builds the entry of the thread that queued a bio.
-    pub fn process(&self, record: &Record, bio: &Bio, thread: &Thread) -> RawProcess {
+    pub fn process(&self, at: Moment, bio: &Bio, thread: &Thread) -> RawProcess {
         let size = size_of::<RawProcess>();
-        let mut head = self.head(record, TYPE_PROCESS, size, bio.sector, bio.sectors << 9);
+        let mut head = self.head(
+            at,
+            TYPE_PROCESS,
+            size,
+            bio.sector,
+            bio.sectors.saturating_mul(512),
+        );
         if thread.is_kernels {
             head.flags.0 |= Flags::KERNEL_THREAD.0;
         }
         // It queued the bio of the mapped device; any thread may have queued this one.
-        if thread.queued_ns != record.time_ns {
+        if thread.queued_ns != at.time_ns {
             head.flags.0 |= Flags::CHAINED.0;
         }
         RawProcess {
@@ -73,7 +79,7 @@ impl EntryBuilder {
     /// Builds the entry of the file to which a run of blocks belongs, with its name if `path` is known.
     pub fn file(
         &self,
-        record: &Record,
+        at: Moment,
         volume: &Volume,
         piece: &Piece,
         run: &Range<u64>,
@@ -81,13 +87,16 @@ impl EntryBuilder {
         path: Option<&[u8]>,
     ) -> Vec<u8> {
         let name = path.map_or(Vec::new(), upwards);
-        let name = &name[..name.len().min(usize::from(u16::MAX) / 2)];
+        let name = name.get(..usize::from(u16::MAX) / 2).unwrap_or(&name);
         let padded = name.len().next_multiple_of(8);
-        let block_bytes = volume.sectors_of_block * 512;
+        let block_bytes = volume.sectors_of_block.saturating_mul(512);
         let (sectors, behind) = volume.part(piece, run);
-        let bytes = (sectors.end - sectors.start) * 512;
-        let size = size_of::<RawFile>() + padded;
-        let mut head = self.head(record, TYPE_FILE, size, sectors.start, bytes);
+        let bytes = sectors
+            .end
+            .saturating_sub(sectors.start)
+            .saturating_mul(512);
+        let size = size_of::<RawFile>().saturating_add(padded);
+        let mut head = self.head(at, TYPE_FILE, size, sectors.start, bytes);
         head.flags = Flags::NO_GENERATION;
         let unit = if owner.is_node {
             self.page_size
@@ -102,7 +111,7 @@ impl EntryBuilder {
             generation: 0.into(),
             s_dev: volume.dev.into(),
             nlink: 0.into(),
-            name_len: (name.len() as u16).into(),
+            name_len: u16::try_from(name.len()).unwrap_or(u16::MAX).into(),
             origin: if owner.is_node {
                 Origin::NODE
             } else {
