@@ -24,6 +24,7 @@ mod f2fs_16k;
 mod flash;
 mod floors;
 mod intervals;
+mod opened;
 mod pages;
 mod readme;
 mod report;
