@@ -149,7 +149,7 @@ impl BudgetArgs {
 fn check_kinds(runs: &Runs, limits: &Limits) -> anyhow::Result<()> {
     for baseline in limits.baseline.iter().flat_map(|b| b.runs.each()) {
         for now in runs.each() {
-            if let Some((now, before)) = now.kind.difference(&baseline.kind) {
+            if let Some((now, before)) = now.setup.difference(&baseline.setup) {
                 let shown = baseline.path.display();
                 bail!(
                     "{shown}: this baseline is of {before}, and the runs to compare are of {now}"

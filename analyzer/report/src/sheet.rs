@@ -15,7 +15,7 @@ use mostrace_tables::facts::Column;
 use mostrace_tables::tables::diff::Side;
 use mostrace_tables::tables::sizes::{self, Sizes};
 use mostrace_tables::tables::summary;
-use mostrace_tables::tables::{Grouping, about, for_the_answer, locality, summed};
+use mostrace_tables::tables::{Grouping, about, locality, summed};
 use mostrace_tables::tables::{Table, numbers, texts};
 use mostrace_trace::answer::Answer;
 use mostrace_trace::transactions::Transactions;
@@ -104,7 +104,7 @@ impl Sheet {
         let rewrites = Column::all_of(&["class", "role"]);
         let name = about::name(path, manifest);
         let is_empty = facts.requests() == 0;
-        let answer = Answer::of(&for_the_answer(facts, None)?, manifest, databases);
+        let answer = Answer::of(&facts.for_the_answer(), manifest, databases);
         let ladder = Ladder::new(&answer, manifest, databases, &total);
         let missing = match trust {
             Trust::Incomplete => trust_why.clone(),

@@ -4,8 +4,10 @@
 mod joined;
 
 use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use mostrace_bundle::table::{HEADER_LEN, TableReader};
 use mostrace_bundle::{Bundle, Manifest, Zones, layout, segments};
@@ -59,6 +61,8 @@ pub struct Recording {
     bundles: Vec<Bundle>,
     manifest: Option<Manifest>,
     cut: bool,
+    /// The tables of a single bundle that were asked for: each is opened once, whoever reads it.
+    opened: Mutex<HashMap<PathBuf, Arc<File>>>,
 }
 
 /// A table of entries over all segments.
@@ -112,6 +116,7 @@ impl Recording {
             cut: partial || bundle.as_ref().is_some_and(Bundle::is_cut),
             manifest: bundle.as_ref().map(|bundle| bundle.manifest().clone()),
             bundles: bundle.into_iter().collect(),
+            opened: Mutex::default(),
         })
     }
 
@@ -252,8 +257,24 @@ impl Recording {
             path: shown.clone(),
             source,
         };
-        let joined = Joined::open(files).map_err(failed)?;
+        // Of segments there may be more than files can be open.
+        let joined = match &files[..] {
+            [(path, 0)] => self.opened(path).map(Joined::from),
+            _ => Joined::open(files),
+        };
+        let joined = joined.map_err(failed)?;
         Ok(Some(TableReader::new(joined, &shown, allow_cut)?))
+    }
+
+    fn opened(&self, path: &Path) -> io::Result<Arc<File>> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = opened.get(path) {
+            return Ok(file.clone());
+        }
+        log::debug!("{}: opened", path.display());
+        let file = Arc::new(File::open(path)?);
+        opened.insert(path.to_owned(), file.clone());
+        Ok(file)
     }
 
     /// Returns true if the recorder was killed in its last segment.
@@ -419,5 +440,6 @@ fn joined(mut members: Vec<Recording>) -> Option<Recording> {
         manifest,
         cut,
         bundles: members.into_iter().flat_map(|one| one.bundles).collect(),
+        opened: Mutex::default(),
     })
 }

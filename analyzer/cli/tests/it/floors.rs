@@ -44,6 +44,139 @@ fn modules_use_only_what_is_below_them() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Files that use each other, for now.
+const TIED: [&str; 1] = ["bpf/src: source/bpf/block_events and source/bpf/shared_ring"];
+
+#[test]
+fn no_files_of_a_crate_use_each_other() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut circles = Vec::new();
+    let mut all = 0;
+    for folder in [
+        "analyzer/bundle/src",
+        "analyzer/map/src",
+        "analyzer/report/src",
+        "analyzer/tables/src",
+        "analyzer/trace/src",
+        "bpf/src",
+        "lab/replay/src",
+        "lab/workload/src",
+    ] {
+        let arrows = arrows_of_files(&root.join(folder));
+        all += arrows.len();
+        for (from, to) in circles_of(&arrows) {
+            circles.push(format!("{folder}: {from} and {to}"));
+        }
+    }
+    assert!(all > 1000, "{all} arrows");
+    assert_eq!(circles, TIED);
+}
+
+#[test]
+fn a_circle_is_found_however_long_it_is() {
+    let arrows = [("a", "b"), ("b", "c"), ("c", "a"), ("c", "d"), ("d", "e")];
+    let arrows = arrows.map(|(from, to)| (from.to_owned(), to.to_owned()));
+    let found = circles_of(&BTreeSet::from(arrows));
+    let found: Vec<_> = found.iter().map(|(a, b)| (&**a, &**b)).collect();
+    assert_eq!(found, [("a", "b"), ("a", "c"), ("b", "c")]);
+}
+
+/// Returns the pairs that lead to each other.
+fn circles_of(arrows: &BTreeSet<(String, String)>) -> Vec<(String, String)> {
+    let mut to: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (from, used) in arrows {
+        to.entry(from).or_default().push(used);
+    }
+    let mut reach: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for from in to.keys().copied() {
+        let met = reach.entry(from).or_default();
+        let mut next = vec![from];
+        while let Some(at) = next.pop() {
+            let used = to.get(at).into_iter().flatten().copied();
+            next.extend(used.filter(|used| met.insert(used)));
+        }
+    }
+    let mut circles = Vec::new();
+    for (a, all) in &reach {
+        for b in all.iter().filter(|b| a < *b) {
+            if reach.get(b).is_some_and(|back| back.contains(a)) {
+                circles.push(((*a).to_owned(), (*b).to_owned()));
+            }
+        }
+    }
+    circles
+}
+
+/// The text of each file of a crate, by its module.
+type Files = BTreeMap<Vec<String>, String>;
+
+/// Which file of a crate uses which. What a file names of the modules that it lies in does not count, unless these pass it on from
+/// another file.
+fn arrows_of_files(src: &Path) -> BTreeSet<(String, String)> {
+    let read = |file: PathBuf| {
+        let mut path = module_of(file.strip_prefix(src).unwrap());
+        path.retain(|word| word != "lib");
+        let text = fs::read_to_string(&file).unwrap();
+        let text = text.split("#[cfg(test)]\nmod tests").next().unwrap();
+        (path, text.to_owned())
+    };
+    let files: Files = sources(src).into_iter().map(read).collect();
+    let passed: BTreeMap<&[String], Vec<Vec<String>>> = files
+        .iter()
+        .map(|(path, text)| {
+            let uses = text.split("use ").skip(1);
+            let uses = uses.filter_map(|text| text.split(';').next());
+            let uses = uses.flat_map(|text| named(text, path, &files));
+            (&path[..], uses.collect())
+        })
+        .collect();
+    let mut arrows = BTreeSet::new();
+    for (path, text) in &files {
+        for used in named(text, path, &files) {
+            let to = origin(used, &passed);
+            if !path.starts_with(&to) {
+                arrows.insert((path.join("/"), to.join("/")));
+            }
+        }
+    }
+    arrows
+}
+
+/// Everything that a file names of its crate, as paths from the crate's root on.
+fn named(text: &str, path: &[String], files: &Files) -> Vec<Vec<String>> {
+    let mut named = targets(text, path);
+    let children = files.keys().filter_map(|file| match file.split_last() {
+        Some((name, parent)) if parent == path => Some(name),
+        _ => None,
+    });
+    for child in children {
+        let used = used(text, &[child]).into_iter();
+        named.extend(used.map(|used| [path, &[child.clone()], &used].concat()));
+    }
+    named
+}
+
+/// Returns the file that has an item, however many others pass it on.
+fn origin(mut path: Vec<String>, passed: &BTreeMap<&[String], Vec<Vec<String>>>) -> Vec<String> {
+    for _ in 0..8 {
+        let lengths = (0..=path.len()).rev();
+        let file = lengths
+            .map(|length| &path[..length])
+            .find(|begin| passed.contains_key(begin))
+            .unwrap();
+        let Some(item) = path.get(file.len()) else {
+            break;
+        };
+        let mut from = passed[file].iter();
+        let Some(from) = from.find(|from| from.last() == Some(item) && **from != path) else {
+            path.truncate(file.len());
+            break;
+        };
+        path = [from, &path[file.len() + 1..]].concat();
+    }
+    path
+}
+
 #[test]
 fn paths_are_found_however_they_are_written() {
     let text = "use crate::a::{b::C, d};\nlet x = crate::e::f();\nuse super::g;\nuse std::h;";

@@ -25,6 +25,7 @@ mod flash;
 mod floors;
 mod import;
 mod intervals;
+mod opened;
 mod pages;
 mod readme;
 mod report;

@@ -3,15 +3,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import altair
 import polars
 
 from . import _series
-
-if TYPE_CHECKING:
-    from ._recording import Run
+from ._drawn import Drawn
 
 # Steps of a line, at most.
 STEPS = 400
@@ -26,7 +22,7 @@ EMPTY = {"ns": polars.Int64, "share": polars.Float64, "what": polars.String, "or
 SHARES = [0, 0.25, 0.5, 0.75, 0.9, 1]
 
 
-def draw(run: Run[polars.DataFrame], column: str, by: str, table: str) -> altair.Chart:
+def draw(run: Drawn, column: str, by: str, table: str) -> altair.Chart:
     """See Plots.cdf."""
     by_, column_, table_ = (_quoted(name) for name in (by, column, table))
     took = run.query(f"SELECT {by_} AS what, {column_} AS ns FROM {table_} WHERE {column_} IS NOT NULL")

@@ -4,25 +4,19 @@ so. Altair draws at most 5,000 rows, and no chart has more."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import polars
-
 try:
     import altair
 except ImportError as error:
     raise ImportError("charts need Altair: pip install 'mostrace[plot]'") from error
 
 from . import _cdf, _icicle, _timeline
-
-if TYPE_CHECKING:
-    from ._recording import Run
+from ._drawn import Drawn
 
 
 class Plots:
     """Charts of a recording. Altair's methods go on from there: `.properties(width=…)`, `.save("chart.html")`."""
 
-    def __init__(self, run: Run[polars.DataFrame]) -> None:
+    def __init__(self, run: Drawn) -> None:
         self._run = run
 
     def timeline(self, by: str | None = None, every: str | None = None) -> altair.Chart:
@@ -56,7 +50,7 @@ class Plots:
         them, by layers, and by kinds of blocks. Parts of less than a four-hundredth are drawn as one.
 
         >>> chart = read("sample-traces/wal.most.tar.zst").plot.icicle()
-        >>> chart.data.filter(polars.col("depth") == 1)["bytes"].max()
+        >>> chart.data.filter(chart.data["depth"] == 1)["bytes"].max()
         30554661
         """
         return _icicle.draw(self._run.tree)

@@ -4,16 +4,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING
-
 import altair
 import polars
 
 from . import _series
+from ._drawn import Drawn
 from ._meaning import meaning
-
-if TYPE_CHECKING:
-    from ._recording import Run
 
 # Intervals, at most.
 INTERVALS = 200
@@ -22,7 +18,7 @@ SHORT_NS = 600 * 10**9
 UNITS_US = {"us": 1, "ms": 10**3, "s": 10**6, "m": 60 * 10**6, "min": 60 * 10**6, "h": 3600 * 10**6, "d": 86400 * 10**6}
 
 
-def draw(run: Run[polars.DataFrame], by: str | None, every: str | None) -> altair.Chart:
+def draw(run: Drawn, by: str | None, every: str | None) -> altair.Chart:
     """See Plots.timeline."""
     duration_ns = int(run.summary["duration_ns"])
     every = every or _interval(duration_ns)

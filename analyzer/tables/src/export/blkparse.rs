@@ -17,7 +17,7 @@ use mostrace_bundle::blk_io_trace::action::{BLK_TA_CGROUP, BLK_TC_PC, letter, ta
 use super::error::Error;
 use super::left_out::counted;
 use crate::facts::{Key, hashed};
-use mostrace_trace::blktrace::{Event, Names, Trace, rwbs};
+use mostrace_trace::blktrace::{Event, ThreadNames, Trace, rwbs};
 use mostrace_trace::output::Output;
 use mostrace_trace::recording::{self, Recording};
 use mostrace_trace::tally::Tally;
@@ -51,7 +51,7 @@ pub fn write(
 type Comms = HashMap<u32, String, foldhash::fast::RandomState>;
 
 fn comms(mut trace: Trace, key: Option<&Key>) -> Result<Comms, Error> {
-    let mut names = Names::default();
+    let mut names = ThreadNames::default();
     while let Some(event) = trace.next().map_err(recording::Error::from)? {
         names.push(&event);
     }

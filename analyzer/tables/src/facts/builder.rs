@@ -9,6 +9,7 @@ use polars::prelude::PolarsResult;
 use super::batches::{Batches, ROOM};
 use super::rewrites::{Locality, Rewrites};
 use super::{Facts, stored};
+use mostrace_trace::answer::Summing;
 use mostrace_trace::attribute::{Request, Row};
 use mostrace_trace::causes::Verdicts;
 use mostrace_trace::origins::{Base, Origins};
@@ -25,11 +26,13 @@ pub struct Builder {
     /// Number of rows in a batch.
     batch: usize,
     locality: Option<Locality>,
+    summing: Summing,
 }
 
 impl Fold for Builder {
     fn begin(&mut self, base: Base) {
         self.rows.base = base;
+        self.summing.begin(base);
     }
 
     fn step(&mut self, step: &Step<'_, '_>) -> io::Result<()> {
@@ -69,6 +72,7 @@ impl Builder {
         verdicts: Option<&Verdicts>,
     ) -> PolarsResult<()> {
         self.rows.push(request, rows, verdicts);
+        self.summing.push(request, rows, verdicts);
         if self.rows.len() >= self.batch {
             let (rows, shares) = self.rows.take()?;
             self.batches.push(rows, shares)?;
@@ -102,6 +106,7 @@ impl Builder {
             origins,
             requests: self.rows.requests().into(),
             rewrites: self.locality,
+            summing: self.summing,
             devices: self.rows.devices,
             transactions: None,
             hidden: None,

@@ -43,6 +43,7 @@ pub use builder::Builder;
 pub use catalogue::Column;
 pub(crate) use committed::Committed;
 pub use filter::{Filter, FilterError};
+use mostrace_trace::answer::{Summing, Sums};
 use mostrace_trace::attribute::{Names, ProcessNames, Task, called};
 use mostrace_trace::origins::{Origin, Origins};
 pub(crate) use packages::package;
@@ -57,6 +58,8 @@ pub struct Facts {
     devices: Vec<u32>,
     requests: u64,
     rewrites: Option<rewrites::Locality>,
+    /// What the answer is made of.
+    summing: Summing,
     /// None if they were not looked for.
     transactions: Option<Vec<Committed>>,
     /// The key that names are hashed with, if they are hidden.
@@ -158,6 +161,11 @@ impl Facts {
     /// Returns true if stacks were recorded.
     pub fn has_stacks(&self) -> bool {
         self.origins.names.stacks.len() > 1
+    }
+
+    /// Returns the sums of all rows that the answer is made of.
+    pub fn for_the_answer(&self) -> Sums {
+        self.summing.finish(&self.origins)
     }
 
     /// Returns the number of completions.

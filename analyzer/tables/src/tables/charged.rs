@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The rows that are [charged](mostrace_trace::charged) to a recording's command.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 
 use mostrace_bundle::Manifest;
@@ -11,7 +10,6 @@ use super::{Grouping, Result, all_summed, summed};
 use crate::facts::{Column, Facts, Filter, Part, Rows};
 use mostrace_trace::charged::Counted;
 use mostrace_trace::sums::{Groups, Label};
-use mostrace_trace::transactions::Database;
 
 /// The rows that count.
 pub struct Charged {
@@ -72,11 +70,6 @@ impl Charged {
             }
         }
         Ok(all)
-    }
-
-    /// Returns the calls that count.
-    pub fn databases<'d>(&self, facts: &Facts, all: &'d [Database]) -> Cow<'d, [Database]> {
-        self.counted.databases(facts.all_origins(), all)
     }
 }
 

@@ -131,7 +131,7 @@ impl Side {
         let layers = ways.remove(0);
         let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
         let layer = |(labels, totals): &(Vec<Label>, Totals)| Some((Layer::of(labels)?, *totals));
-        let databases = charged.databases(facts, databases);
+        let databases = charged.counted.databases(facts.all_origins(), databases);
         let transactions = Transactions::new(manifest, &databases);
         Ok(Side {
             name,

@@ -8,7 +8,7 @@ use super::groups::{Grouping, all_summed, table_of};
 use super::sizes::{self, Sizes};
 use super::{Result, Table, amplification, locality, percent, percentiles, reals};
 use crate::facts::{Column, Facts, Filter};
-use mostrace_trace::answer::{self, Answer, Sums};
+use mostrace_trace::answer::Answer;
 use mostrace_trace::reading::{self, Remarked};
 use mostrace_trace::sums::Totals;
 use mostrace_trace::sums::{Groups, Label};
@@ -77,11 +77,7 @@ impl Summary {
     /// # Errors
     /// Returns an error if a temporary file cannot be read or the filter does not fit its columns.
     pub fn new(facts: &Facts, filter: Option<&Filter>, trace: Trace<'_>) -> Result<Summary> {
-        let groupings = GROUPINGS.into_iter().chain(answer::GROUPINGS);
-        let groupings: Vec<Grouping> = groupings.map(Grouping::of).collect();
-        let mut groups = all_summed(facts, &groupings, filter)?;
-        let of_the_answer = groups.split_off(GROUPINGS.len()).try_into();
-        let of_the_answer = of_the_answer.map(Sums::new).unwrap_or_default();
+        let groups = all_summed(facts, &GROUPINGS.map(Grouping::of), filter)?;
         let sizes = Sizes::new(facts, filter)?;
         let mut sections = vec![
             section("by_class", "Classes", Some(SPANS), traffic(&groups[CLASS])?),
@@ -144,7 +140,9 @@ impl Summary {
             let workload = mostrace_trace::text::escape(payload.workload.as_bytes());
             // The figures per transaction are those that `check` compares with limits.
             let charged = Charged::new(facts, trace.manifest)?;
-            let databases = charged.databases(facts, trace.databases);
+            let databases = charged
+                .counted
+                .databases(facts.all_origins(), trace.databases);
             let count = Transactions::new(trace.manifest, &databases).count;
             let of = [CLASS, ROLE].map(|at| Grouping::of(GROUPINGS[at]));
             let sums = match filter {
@@ -174,7 +172,7 @@ impl Summary {
                 ),
             ]);
         }
-        let of_all = || Answer::of(&of_the_answer, trace.manifest, trace.databases);
+        let of_all = || Answer::of(&facts.for_the_answer(), trace.manifest, trace.databases);
         let answer = filter.is_none().then(of_all);
         Ok(Summary {
             answer,
@@ -187,7 +185,7 @@ impl Summary {
     }
 }
 
-/// The groupings of a summary; the constants below are their indices. The answer's groupings follow them.
+/// The groupings of a summary; the constants below are their indices.
 const GROUPINGS: [(&[&str], Option<usize>); 9] = [
     (&["class"], None),
     (&["class", "kind"], None),

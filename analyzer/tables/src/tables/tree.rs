@@ -4,7 +4,7 @@
 use super::{Grouping, Result, Table, all_summed, numbers, percent, ratio, reals, texts};
 use crate::facts::{Facts, Filter};
 use mostrace_trace::transactions::Database;
-use mostrace_trace::tree::{GROUPINGS, Line, Tree};
+use mostrace_trace::tree::{GROUPINGS, Tree, TreeLine};
 
 /// Builds the tree of the rows that pass the filter.
 ///
@@ -28,7 +28,7 @@ pub fn of(
 pub fn table(tree: &Tree, top: usize) -> Result<Table> {
     let lines = tree.lines(top);
     let total = tree.total.write_bytes;
-    let column = |name, value: fn(&Line) -> Option<u64>| numbers(name, lines.iter().map(value));
+    let column = |name, value: fn(&TreeLine) -> Option<u64>| numbers(name, lines.iter().map(value));
     let mut columns = vec![
         texts("what", lines.iter().map(|line| Some(line.what.clone()))),
         column("bytes", |line| line.bytes),
@@ -59,7 +59,7 @@ pub fn table(tree: &Tree, top: usize) -> Result<Table> {
     // The column is left out if all figures are exact.
     let is_all_exact = tree.owners.iter().all(|o| o.transactions.is_exact());
     if !tree.is_filtered && !is_all_exact {
-        let sure = |line: &Line| Some(line.transactions.sure.as_str().to_owned());
+        let sure = |line: &TreeLine| Some(line.transactions.sure.as_str().to_owned());
         let sure = lines.iter().map(|line| line.is_owner.then(|| sure(line))?);
         columns.push(texts("transactions_sure", sure));
     }

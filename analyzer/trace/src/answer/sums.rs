@@ -9,7 +9,7 @@ use mostrace_map::class::Kind;
 
 use super::GROUPINGS;
 use crate::attribute::{FileId, HashMap, Op, ProcessId, Request, Row};
-use crate::causes::{Cause, CauseId, Known, Verdicts};
+use crate::causes::{CauseId, Known, Verdicts};
 use crate::labels::{self, By};
 use crate::origins::{Base, Origins};
 use crate::pipeline::{Fold, Step};
@@ -55,12 +55,8 @@ impl Sums {
         let who = labels::causes_or_submitters(origins);
         let files = labels::cause_or_final_files(origins);
         let roles = labels::roles(origins);
-        let cause_roles = labels::of_files(origins, By::Cause, |_, file| Some(file.role?.as_str()));
-        let operations =
-            labels::of_causes(origins, |cause: &Cause| Some(cause.operation?.as_str()));
-        let of_cause = |words: &[Option<&'static str>], cause: CauseId| {
-            words.get(cause.0 as usize).copied().flatten()
-        };
+        let cause_roles = labels::of_files(origins, By::Cause, |_, file| file.role);
+        let operation = |cause: CauseId| origins.causes.get(cause.0 as usize)?.operation;
         let mut layers = Grouped::default();
         let mut causers = Grouped::default();
         let mut known = Grouped::default();
@@ -68,11 +64,8 @@ impl Sums {
             let [cause, process, file] = [key.cause.0, key.process.0, key.file.0].map(u64::from);
             let kind_code = key.kind.map_or(0, labels::kind_code);
             let layer = (key.kind, roles.code([kind_code, file]), key.home_kind);
-            let (role, operation) = (
-                of_cause(&cause_roles, key.cause),
-                of_cause(&operations, key.cause),
-            );
-            layers.add((layer, role, operation), key.op, bytes);
+            let role = cause_roles.get(key.cause.0 as usize).copied().flatten();
+            layers.add((layer, role, operation(key.cause)), key.op, bytes);
             let whose = (who.code([cause, process, file]), files.code([cause, file]));
             causers.add((whose, layer), key.op, bytes);
             known.add(key.known, key.op, bytes);
@@ -91,7 +84,8 @@ impl Sums {
         Sums {
             layers: layers.groups(of_layers, |&(of, role, operation)| {
                 let [class, kind, of, home] = layer(of);
-                [class, kind, of, home, role, operation]
+                let role = role.map(|role| role.as_str());
+                [class, kind, of, home, role, operation.map(Into::into)]
             }),
             who: causers.groups(of_who, |&((process, file), of)| {
                 let [class, kind, of, home] = layer(of);
@@ -213,7 +207,7 @@ impl Summing {
     }
 
     /// Returns the sums, given the names that the rows refer to.
-    pub fn finish(self, origins: &Origins) -> Sums {
+    pub fn finish(&self, origins: &Origins) -> Sums {
         Sums::of(self.keys(), origins, self.total)
     }
 }

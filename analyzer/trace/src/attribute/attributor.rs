@@ -13,7 +13,7 @@ use mostrace_map::fs::jbd2::Journal;
 
 use super::empties::Empties;
 use super::family::Family;
-use super::note::{Dirt, Note, Run};
+use super::note::{Dirt, FileRun, Note};
 use super::owners::Owners;
 use super::pending::{self, Match, Pending, Window};
 use super::registry::Registry;
@@ -34,7 +34,7 @@ pub struct Attributor<'a, R> {
     pub(super) journal: Option<&'a Journal>,
     tables: Vec<&'a mut TableReader<R>>,
     notes: Pending<Note>,
-    runs: Pending<Run>,
+    runs: Pending<FileRun>,
     dirt: Pending<Dirt>,
     empties: Empties,
     /// One moment as CLOCK_MONOTONIC and as Unix time, ns each.
@@ -51,7 +51,7 @@ pub struct Attributor<'a, R> {
 #[derive(Default)]
 struct Seen {
     notes: Vec<Match<Note>>,
-    runs: Vec<Match<Run>>,
+    runs: Vec<Match<FileRun>>,
     dirt: Vec<Match<Dirt>>,
 }
 
@@ -188,7 +188,7 @@ impl<'a, R: Read> Attributor<'a, R> {
 
     /// Takes the thread renamings that the trace has noted so far: the number of a thread that has ended may be reused by
     /// another.
-    pub fn learn_names(&mut self, names: &blktrace::Names) {
+    pub fn learn_names(&mut self, names: &blktrace::ThreadNames) {
         self.registry.processes.learn_names(names);
     }
 
@@ -253,7 +253,7 @@ impl<'a, R: Read> Attributor<'a, R> {
     ///
     /// # Errors
     /// Returns an error if a table cannot be read to its end.
-    pub fn finish(mut self, names: Option<&blktrace::Names>) -> Result<Names, Error> {
+    pub fn finish(mut self, names: Option<&blktrace::ThreadNames>) -> Result<Names, Error> {
         self.pull(u64::MAX)?;
         if let Some(names) = names {
             self.registry.processes.fill_in(names);
@@ -301,8 +301,8 @@ impl<'a, R: Read> Attributor<'a, R> {
                             self.empties.tell(&entry.raw.head, file);
                         } else {
                             let run = match self.is_btrfs {
-                                true => Run::of_btrfs(entry.raw, file),
-                                false => Run::new(entry.raw, file),
+                                true => FileRun::of_btrfs(entry.raw, file),
+                                false => FileRun::new(entry.raw, file),
                             };
                             self.runs.insert(&entry.raw.head, run);
                         }

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use mostrace_bundle::entry::{Contents, Jbd2, Origin};
 
-use super::note::{Note, Run};
+use super::note::{FileRun, Note};
 use super::owners::Moment;
 use super::pending::Match;
 use super::{Attributor, FileId, JournalBlock, Row};
@@ -68,7 +68,7 @@ impl<R: Read> Attributor<'_, R> {
         &mut self,
         range: Range<u64>,
         note: Option<&Match<Note>>,
-        run: Option<&Match<Run>>,
+        run: Option<&Match<FileRun>>,
         base: Row,
         left: &mut u32,
     ) {
@@ -130,7 +130,7 @@ impl<R: Read> Attributor<'_, R> {
         &mut self,
         sector: u64,
         note: &Match<Note>,
-        run: Option<&Match<Run>>,
+        run: Option<&Match<FileRun>>,
         base: Row,
     ) -> Row {
         let home_sector = note

@@ -92,7 +92,7 @@ impl Blur for Note {
 
 /// The contents of a file entry, which covers a run of a bio.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Run {
+pub(super) struct FileRun {
     pub file: FileId,
     /// File offset of the run's first byte.
     pub offset: Option<u64>,
@@ -105,12 +105,12 @@ pub(super) struct Run {
 /// `BTRFS_BTREE_INODE_OBJECTID`: the inode whose pages are the blocks of btrfs's trees.
 const BTREE_INODE: u64 = 1;
 
-impl Run {
+impl FileRun {
     /// Decodes an entry of btrfs: a block of its trees belongs to no file.
-    pub fn of_btrfs(raw: &RawFile, file: FileId) -> Run {
-        let run = Run::new(raw, file);
+    pub fn of_btrfs(raw: &RawFile, file: FileId) -> FileRun {
+        let run = FileRun::new(raw, file);
         match raw.origin == Origin::FILE && raw.ino.get() == BTREE_INODE {
-            true => Run {
+            true => FileRun {
                 file: FileId::NONE,
                 offset: None,
                 node: Some(Kind::Btree),
@@ -120,10 +120,10 @@ impl Run {
         }
     }
 
-    pub fn new(raw: &RawFile, file: FileId) -> Run {
+    pub fn new(raw: &RawFile, file: FileId) -> FileRun {
         let node = node_kind(raw);
         let offset = Some(raw.offset.get()).filter(|&o| o != NONE && node.is_none());
-        Run {
+        FileRun {
             file,
             offset,
             node,
@@ -133,9 +133,9 @@ impl Run {
     }
 }
 
-impl Blur for Run {
-    fn blur(&mut self, other: &mut Run, ahead: i64) {
-        let place = |run: &Run| (run.file, run.node);
+impl Blur for FileRun {
+    fn blur(&mut self, other: &mut FileRun, ahead: i64) {
+        let place = |run: &FileRun| (run.file, run.node);
         if place(self) != place(other) {
             for run in [&mut *self, &mut *other] {
                 (run.file, run.node) = (FileId::NONE, None);

@@ -8,7 +8,7 @@ use super::family::Family;
 use super::process_names::{NameId, ProcessNames};
 use super::task::{Task, is_kernels_name, text};
 use super::{HashMap, HashSet};
-use crate::blktrace::{Names, Part};
+use crate::blktrace::{Part, ThreadNames};
 
 /// The number of a [`Process`] in its list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -165,7 +165,7 @@ impl Processes {
     /// Takes new renamings. Earlier entries with a renamed number belong to another thread, or to the same thread before it ran
     /// another program.
     #[inline]
-    pub fn learn_names(&mut self, names: &Names) {
+    pub fn learn_names(&mut self, names: &ThreadNames) {
         let renamed = names.renamed();
         if renamed.len() > self.heard {
             self.rename(renamed);
@@ -318,7 +318,7 @@ impl Processes {
     }
 
     /// Names the threads without an entry.
-    pub fn fill_in(&mut self, names: &Names) {
+    pub fn fill_in(&mut self, names: &ThreadNames) {
         for &(ProcessId(id), time_ns) in &self.bare {
             if let Some(process) = self.list.get_mut(id as usize)
                 && let Some(pid) = process.pid

@@ -5,7 +5,7 @@ use super::completion::Completion;
 use super::counts::Counts;
 use super::error::Error;
 use super::lifecycle::LifeCycles;
-use super::names::{Names, WallClock};
+use super::names::{ThreadNames, WallClock};
 use super::trace::{Notice, Trace};
 
 /// The completions of a trace in time order; each borrows from the iterator until the next call. Names, counts and notices
@@ -13,7 +13,7 @@ use super::trace::{Notice, Trace};
 pub struct Completions {
     trace: Trace,
     cycles: LifeCycles,
-    names: Names,
+    names: ThreadNames,
     counts: Counts,
     wall_clock: Option<WallClock>,
 }
@@ -25,7 +25,7 @@ impl Completions {
         Self {
             cycles: LifeCycles::new().of_zones(trace.zones()),
             trace,
-            names: Names::default(),
+            names: ThreadNames::default(),
             counts: Counts::default(),
             wall_clock: None,
         }
@@ -39,7 +39,7 @@ impl Completions {
 
     /// Returns the process names seen so far.
     #[must_use]
-    pub fn names(&self) -> &Names {
+    pub fn names(&self) -> &ThreadNames {
         &self.names
     }
 

@@ -4,7 +4,7 @@
 //! ```text
 //! x.blktrace.0 ─ CpuFile ┐
 //! x.blktrace.1 ─ CpuFile ┼─ Trace (events) ─ LifeCycles ─ Completion { parts }
-//! x.blktrace.2 ─ CpuFile ┘         └─ Names, Counts, WallClock
+//! x.blktrace.2 ─ CpuFile ┘         └─ ThreadNames, Counts, WallClock
 //! ```
 //!
 //! [`find::find`] returns the files of a basename, [`Trace::open`] merges them, and [`Completions`] does all steps. Memory
@@ -41,6 +41,6 @@ pub use error::Error;
 pub use find::{find, stem};
 pub use lifecycle::LifeCycles;
 pub use mostrace_bundle::blk_io_trace::{Event, action};
-pub use names::{Names, WallClock};
+pub use names::{ThreadNames, WallClock};
 pub use rwbs::rwbs;
 pub use trace::{Notice, Partial, Trace};

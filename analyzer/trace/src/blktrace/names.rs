@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 /// The names of threads (`comm`) over time, by the PROCESS notes.
 #[derive(Clone, Debug, Default)]
-pub struct Names {
+pub struct ThreadNames {
     by_pid: HashMap<u32, Vec<(u64, Box<str>)>>,
     renamed: Vec<(u32, u64)>,
 }
@@ -15,7 +15,7 @@ pub struct Names {
 /// The longest time from an event to the note that it caused, ns.
 const NOTE_NS: u64 = 1_000_000_000;
 
-impl Names {
+impl ThreadNames {
     /// Takes an event; anything but a PROCESS note is ignored.
     pub fn push(&mut self, event: &Event<'_>) {
         if !event.is_note() || event.act() != tn::PROCESS {

@@ -309,7 +309,7 @@ fn named<'a>(parts: impl Iterator<Item = (&'a str, u64)>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::budget::Kind;
+    use crate::budget::Setup;
     use crate::charged::Counted;
     use crate::transactions::Count;
 
@@ -317,7 +317,7 @@ mod tests {
         let parts = |parts: &[(&str, u64)]| parts.iter().map(|&(n, b)| (n.to_owned(), b)).collect();
         Measured {
             path: std::path::PathBuf::new(),
-            kind: Kind::default(),
+            setup: Setup::default(),
             counted: Counted::All,
             write_bytes,
             flushes: 20,

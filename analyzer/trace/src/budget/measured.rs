@@ -17,19 +17,19 @@ pub type Parts = BTreeMap<String, u64>;
 
 /// The program and the filesystem: runs of different kinds cannot be compared. Unknown fields are None.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Kind {
+pub struct Setup {
     /// The command's program, without its directory.
     pub program: Option<String>,
     /// The filesystem's type, such as `ext4`.
     pub filesystem: Option<String>,
 }
 
-impl Kind {
-    fn of(manifest: Option<&Manifest>) -> Kind {
+impl Setup {
+    fn of(manifest: Option<&Manifest>) -> Setup {
         let program = manifest.and_then(|m| m.command.as_ref()?.argv.first());
         let name = |path: &String| path.rsplit('/').next().unwrap_or(path).to_owned();
         let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
-        Kind {
+        Setup {
             program: program.map(name),
             filesystem: filesystem.map(|filesystem| filesystem.kind.clone()),
         }
@@ -37,7 +37,7 @@ impl Kind {
 
     /// Returns the first known field in which the two differ, as this one's and the other's value.
     #[must_use]
-    pub fn difference<'k>(&'k self, other: &'k Kind) -> Option<(&'k str, &'k str)> {
+    pub fn difference<'k>(&'k self, other: &'k Setup) -> Option<(&'k str, &'k str)> {
         let both = [
             (&self.program, &other.program),
             (&self.filesystem, &other.filesystem),
@@ -56,7 +56,7 @@ pub struct Measured {
     /// The bundle that it was read from; empty if there is none.
     pub path: PathBuf,
     /// The program and the filesystem.
-    pub kind: Kind,
+    pub setup: Setup,
     /// The part of the bytes that counts.
     pub counted: Counted,
     /// Bytes of completed writes.
@@ -116,7 +116,7 @@ impl Measured {
         let called = sum(databases.iter().map(|d| d.total().bytes));
         let known = |n: u64| Some(n).filter(|&n| n > 0);
         Measured {
-            kind: Kind::of(manifest),
+            setup: Setup::of(manifest),
             transactions: Transactions::new(manifest, databases).count,
             payload_bytes: payload.and_then(|p| known(p.payload_bytes)),
             called_bytes: known(called),
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn kinds_differ_by_what_is_known_of_both() {
         let kind = |program: Option<&str>, filesystem: Option<&str>| {
-            Kind::of(Some(&Manifest {
+            Setup::of(Some(&Manifest {
                 command: program.map(|program| Command {
                     argv: vec![program.into(), "x".into()],
                     ..Command::default()

@@ -9,5 +9,5 @@ pub mod report;
 mod runs;
 
 pub use limits::{Baseline, From, Held, Judgement, Limits, Tolerance, judge};
-pub use measured::{Kind, Measured, Parts};
+pub use measured::{Measured, Parts, Setup};
 pub use runs::{Runs, Spread};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A cause: which task did what to which file.
 
+use std::hash::{Hash, Hasher};
+
 use strum::{FromRepr, IntoStaticStr, VariantArray};
 
 use super::Operation;
@@ -42,7 +44,7 @@ impl From<ProcessId> for Caller {
 }
 
 /// A user's task, an operation and the file that it was done to. Each of them may be unknown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cause {
     /// The thread of the task.
     pub process: ProcessId,
@@ -52,6 +54,17 @@ pub struct Cause {
     pub operation: Option<Operation>,
     /// The file.
     pub file: FileId,
+}
+
+/// As two numbers, because every row's is looked up.
+impl Hash for Cause {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        let operation = self
+            .operation
+            .map_or(0, |operation| 1 | (operation as u64) << 1);
+        hasher.write_u64(u64::from(self.process.0) << 32 | u64::from(self.file.0));
+        hasher.write_u64(u64::from(self.stack.0) << 32 | operation);
+    }
 }
 
 impl Cause {

@@ -3,15 +3,28 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Files, each with the byte offset from which it is read. A file is opened when the one before has ended, so that any
 /// number of files needs one descriptor.
 #[derive(Debug, Default)]
 pub struct Joined {
     waiting: VecDeque<(PathBuf, u64)>,
-    current: Option<File>,
+    /// The file that is read, and the offset of what comes next.
+    current: Option<(Arc<File>, u64)>,
+}
+
+impl From<Arc<File>> for Joined {
+    /// Reads one file from its start, whoever else reads it.
+    fn from(file: Arc<File>) -> Joined {
+        Joined {
+            current: Some((file, 0)),
+            ..Joined::default()
+        }
+    }
 }
 
 impl Joined {
@@ -32,21 +45,22 @@ impl Joined {
         let Some((path, from)) = self.waiting.pop_front() else {
             return Ok(false);
         };
-        let mut file = File::open(path)?;
-        file.seek(SeekFrom::Start(from))?;
-        self.current = Some(file);
+        self.current = Some((Arc::new(File::open(path)?), from));
         Ok(true)
     }
 }
 
 impl Read for Joined {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        while let Some(file) = &mut self.current {
-            match file.read(buf)? {
+        while let Some((file, at)) = &mut self.current {
+            match file.read_at(buf, *at)? {
                 0 if !buf.is_empty() => {
                     self.turn()?;
                 }
-                n => return Ok(n),
+                n => {
+                    *at = at.saturating_add(n as u64);
+                    return Ok(n);
+                }
             }
         }
         Ok(0)

@@ -11,7 +11,7 @@ use mostrace_map::class::Role;
 
 use super::commits::Commits;
 use super::count::Count;
-use super::reader::{Found, Reader};
+use super::reader::{Databases, Found};
 use super::threads::Tie;
 use crate::attribute::{HashMap, HashSet, Names, Task, called};
 use crate::causes::asks;
@@ -92,7 +92,7 @@ pub fn read<R: Read>(
     names: &Names,
     mut each: impl FnMut(&RawCall),
 ) -> Result<Vec<Database>, Error> {
-    let mut reader = Reader::new(&names.files);
+    let mut reader = Databases::new(&names.files);
     let mut list = List::default();
     while let Some(entry) = calls.next_if(|_| true)? {
         let EntryRef::Call(raw) = entry else { continue };
@@ -163,7 +163,7 @@ impl List {
         }
     }
 
-    fn finish(self, reader: &Reader<'_>) -> Vec<Database> {
+    fn finish(self, reader: &Databases<'_>) -> Vec<Database> {
         let written: HashSet<usize> = self.found.iter().filter_map(with_contents).collect();
         let done = |(database, mut of): (Option<usize>, Database)| {
             let Some(at) = database else { return of };

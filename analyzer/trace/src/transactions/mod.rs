@@ -3,7 +3,7 @@
 //! decides it.
 //!
 //! ```text
-//! call.entries ── Act ── Reader ─┬─ Store (a database) ─┬─ Wal ──────┐
+//! call.entries ─ Act ─ Databases ┬─ Store (a database) ─┬─ Wal ──────┐
 //!                                │                      ├─ Rollback ─┼─ Commit ─┬─ Database ─┐
 //!                                │                      └─ Proof ────┘          └─ Span      ├─ Transactions
 //!                                └─ Threads (one transaction of several databases) ─────────┘ │

@@ -28,7 +28,7 @@ pub(super) struct Found {
 
 /// The result of a call.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct CallOutcome {
     pub place: Option<Place>,
     pub found: Vec<Found>,
     /// True if its process may have committed more, in this database or in an unknown one.
@@ -36,7 +36,7 @@ pub(super) struct Seen {
 }
 
 /// All databases of a trace.
-pub(super) struct Reader<'n> {
+pub(super) struct Databases<'n> {
     /// Places of databases' files, by inode and generation.
     places: HashMap<(u64, u32), Place>,
     /// Files that belong to no database by their names.
@@ -47,10 +47,10 @@ pub(super) struct Reader<'n> {
     threads: HashMap<u32, Thread>,
 }
 
-impl<'n> Reader<'n> {
+impl<'n> Databases<'n> {
     /// Takes the files with their final names.
-    pub fn new(files: &'n [File]) -> Reader<'n> {
-        let mut reader = Reader {
+    pub fn new(files: &'n [File]) -> Databases<'n> {
+        let mut reader = Databases {
             places: HashMap::default(),
             others: HashMap::default(),
             by_path: HashMap::default(),
@@ -106,13 +106,13 @@ impl<'n> Reader<'n> {
     }
 
     /// Takes the next successful call.
-    pub fn see(&mut self, raw: &RawCall) -> Seen {
+    pub fn see(&mut self, raw: &RawCall) -> CallOutcome {
         let act = Act::of(raw);
         let Some(place) = self.find(&act) else {
             self.thread(&act).turn();
-            return Seen {
+            return CallOutcome {
                 doubt: is_sqlites(&act) && !self.others.contains_key(&act.file),
-                ..Seen::default()
+                ..CallOutcome::default()
             };
         };
         let mut outcome = Outcome::default();
@@ -129,7 +129,7 @@ impl<'n> Reader<'n> {
             (Role::Db, CallKind::Write) if has_wal => thread.turn(),
             _ => {}
         }
-        Seen {
+        CallOutcome {
             place: Some(place),
             found: self.tied(place.database, outcome.commits),
             doubt: outcome.doubt,
@@ -172,7 +172,7 @@ impl<'n> Reader<'n> {
     }
 
     fn tied(&mut self, database: usize, commits: Vec<Commit>) -> Vec<Found> {
-        let Reader {
+        let Databases {
             databases, threads, ..
         } = self;
         let mut found = Vec::new();

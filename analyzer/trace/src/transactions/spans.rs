@@ -11,7 +11,7 @@ use mostrace_bundle::entry::{CallKind, EntryRef, RawCall};
 use mostrace_bundle::table::TableReader;
 use mostrace_map::class::Role;
 
-use super::reader::{Found, Reader};
+use super::reader::{Databases, Found};
 use super::threads::Tie;
 use crate::attribute::{File, HashMap, Task};
 use crate::causes::is_sync;
@@ -65,7 +65,7 @@ struct State {
 
 /// Returns all transactions in the order of their commits.
 pub fn spans<R: Read>(calls: &mut TableReader<R>, files: &[File]) -> Result<Vec<Span>, Error> {
-    let mut reader = Reader::new(files);
+    let mut reader = Databases::new(files);
     let mut spans: Vec<(usize, Span)> = Vec::new();
     let mut states: HashMap<(u32, usize), State> = HashMap::default();
     // The database in which each process committed last: a directory's fsync follows the deletion of a journal.
@@ -161,7 +161,7 @@ pub fn called<R: Read>(
     spans: &[Span],
     most: usize,
 ) -> Result<Vec<(Vec<Called>, u64)>, Error> {
-    let reader = Reader::new(files);
+    let reader = Databases::new(files);
     let mut all = vec![(Vec::new(), 0_u64); spans.len()];
     while let Some(entry) = calls.next_if(|_| true)? {
         let EntryRef::Call(raw) = entry else { continue };

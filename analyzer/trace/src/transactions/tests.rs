@@ -447,7 +447,7 @@ proptest! {
 
 #[test]
 fn files_that_are_no_databases_by_their_names_are_so_by_what_is_written() {
-    use super::reader::Reader;
+    use super::reader::Databases;
     use crate::attribute::File;
     let file = File {
         inode: Some(7),
@@ -460,7 +460,7 @@ fn files_that_are_no_databases_by_their_names_are_so_by_what_is_written() {
         final_path: None,
     };
     let files = [file];
-    let mut reader = Reader::new(&files);
+    let mut reader = Databases::new(&files);
     let mut raw: mostrace_bundle::entry::RawCall = zerocopy::FromZeros::new_zeroed();
     raw.kind = (CallKind::Write as u16).into();
     raw.ino = 7.into();

@@ -178,7 +178,7 @@ impl Tree {
     }
 
     /// Returns a line for each node; all owners but the first `top` become one.
-    pub fn lines(&self, top: usize) -> Vec<Line> {
+    pub fn lines(&self, top: usize) -> Vec<TreeLine> {
         let mut lines = Vec::new();
         let (shown, others) = self.owners.split_at(top.min(self.owners.len()));
         for owner in shown {
@@ -224,7 +224,7 @@ fn key(labels: &[Label]) -> Key {
 
 /// A line of the tree for people.
 #[derive(Debug, Default)]
-pub struct Line {
+pub struct TreeLine {
     /// Its name, behind the branches.
     pub what: String,
     /// Bytes that were passed to calls, or that reached the device.
@@ -380,22 +380,22 @@ impl Owner {
         all
     }
 
-    fn lines(&self, what: String, lines: &mut Vec<Line>) {
+    fn lines(&self, what: String, lines: &mut Vec<TreeLine>) {
         let transactions = self.transactions;
-        lines.push(Line {
+        lines.push(TreeLine {
             what,
             transactions,
             is_owner: true,
-            ..Line::default()
+            ..TreeLine::default()
         });
         let asked = sum(self.asked.iter().map(|(_, asked)| *asked));
-        let of_calls = |what: String, asked: &Asked| Line {
+        let of_calls = |what: String, asked: &Asked| TreeLine {
             what,
             bytes: Some(asked.bytes),
             calls: Some(asked.writes),
             syncs: Some(asked.syncs),
             transactions,
-            ..Line::default()
+            ..TreeLine::default()
         };
         if !self.asked.is_empty() {
             lines.push(of_calls("├─ write()".into(), &asked));
@@ -408,14 +408,14 @@ impl Owner {
             };
             lines.push(of_calls(format!("│  {branch} {role}"), asked));
         }
-        lines.push(Line {
+        lines.push(TreeLine {
             what: format!("└─ {}", self.device.name),
             bytes: Some(self.device.bytes),
             flushes: Some(self.totals.flushes),
             fua_writes: Some(self.totals.fua_writes),
             transactions,
             is_devices: true,
-            ..Line::default()
+            ..TreeLine::default()
         });
         self.device.lines("   ", transactions, lines);
     }
@@ -483,18 +483,18 @@ impl Node {
         json!({ "name": self.name, "bytes": self.bytes, "parts": parts })
     }
 
-    fn lines(&self, before: &str, transactions: Count, lines: &mut Vec<Line>) {
+    fn lines(&self, before: &str, transactions: Count, lines: &mut Vec<TreeLine>) {
         for (nth, part) in (1..).zip(&self.parts) {
             let (here, below) = match nth == self.parts.len() {
                 true => ("└─ ", "   "),
                 false => ("├─ ", "│  "),
             };
-            lines.push(Line {
+            lines.push(TreeLine {
                 what: format!("{before}{here}{}", part.name),
                 bytes: Some(part.bytes),
                 transactions,
                 is_devices: true,
-                ..Line::default()
+                ..TreeLine::default()
             });
             part.lines(&format!("{before}{below}"), transactions, lines);
         }
