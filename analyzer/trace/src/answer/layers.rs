@@ -47,6 +47,15 @@ pub fn parts(groups: &Groups, filesystem: &str) -> Vec<Part> {
     parts
 }
 
+/// Returns the bytes written by the answer's names of layers; the groups are by [`layer::COLUMNS`].
+pub fn bytes_of_layers(
+    groups: &Groups,
+    filesystem: &str,
+) -> impl Iterator<Item = (String, u64)> + use<> {
+    let sums = sums(groups, filesystem).into_iter();
+    sums.map(|sum| (sum.name, sum.bytes))
+}
+
 fn sums(groups: &Groups, filesystem: &str) -> Vec<Sum> {
     let layers = groups.groups.iter().filter_map(|(labels, totals)| {
         let (layer, cause) = labels.split_at_checked(layer::COLUMNS.len())?;

@@ -10,7 +10,8 @@ use mostrace_bundle::manifest::Copied;
 use crate::facts::Facts;
 use crate::tables::charged::{Charged, Counted};
 use crate::tables::{Grouping, Result};
-use mostrace_trace::sums::{Label, Totals};
+use mostrace_trace::answer::bytes_of_layers;
+use mostrace_trace::sums::{Groups, Label, Totals, layer};
 use mostrace_trace::tally::{Tally, sum};
 use mostrace_trace::transactions::{Count, Database, Transactions};
 
@@ -75,7 +76,7 @@ pub struct Measured {
     pub copied: Option<Copied>,
     /// The command's exit status, if there was a command and it ended.
     pub exit_status: Option<i32>,
-    /// `write_bytes` by what they are: the filesystem's journal, its metadata, or data by role.
+    /// `write_bytes` by the answer's layers.
     pub layers: Parts,
     /// `write_bytes` of files' contents, by path.
     pub files: Parts,
@@ -83,16 +84,13 @@ pub struct Measured {
 
 impl Measured {
     /// Sums up what is [charged](Charged) to the command.
-    ///
-    /// # Errors
-    /// Returns an error if a temporary file cannot be read.
     pub fn new(
         facts: &Facts,
         manifest: Option<&Manifest>,
         databases: &[Database],
     ) -> Result<Measured> {
         let charged = Charged::new(facts, manifest)?;
-        let groupings = [["class", "role"], ["class", "file"]].map(|names| Grouping::by(&names));
+        let groupings = [&layer::COLUMNS[..], &["class", "file"]].map(Grouping::by);
         let sums = charged.groups(facts, &groupings)?;
         let [layers, files] = &sums[..] else {
             return Ok(Measured::default());
@@ -101,7 +99,7 @@ impl Measured {
             counted: charged.counted,
             write_bytes: layers.total.write_bytes,
             flushes: layers.total.device_flushes,
-            layers: layers_of(&layers.groups),
+            layers: layers_of(layers, manifest),
             files: files_of(&files.groups),
             ..Measured::told(manifest, &charged.databases(facts, databases))
         })
@@ -126,33 +124,19 @@ impl Measured {
     }
 }
 
-/// The labels of a group, and the sums of its rows.
-type Group = (Vec<Label>, Totals);
-
-fn layers_of(groups: &[Group]) -> Parts {
-    parts(groups, |class, role| match (class, role) {
-        ("data", Some(role)) => Some(format!("data: {}", role.replace('_', " "))),
-        ("journal", _) => Some("the filesystem's journal".into()),
-        ("metadata", _) => Some("the filesystem's metadata".into()),
-        (class, _) => Some(class.into()),
-    })
+fn layers_of(groups: &Groups, manifest: Option<&Manifest>) -> Parts {
+    let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
+    let filesystem = filesystem.map_or("the filesystem", |fs| fs.kind.as_str());
+    bytes_of_layers(groups, filesystem).collect()
 }
 
-fn files_of(groups: &[Group]) -> Parts {
-    parts(groups, |class, file| {
-        file.filter(|_| class == "data").map(Into::into)
-    })
-}
-
-/// Sums up the bytes written of groups by class and a second label; `name` names each group, or returns None to leave it
-/// out.
-fn parts(groups: &[Group], name: impl Fn(&str, Option<&str>) -> Option<String>) -> Parts {
+/// Sums up the contents of files, by path.
+fn files_of(groups: &[(Vec<Label>, Totals)]) -> Parts {
     let mut parts = Parts::new();
     for (labels, totals) in groups.iter().filter(|(_, t)| t.write_bytes > 0) {
         let text = |at: usize| labels.get(at).and_then(|label| label.text());
-        let class = text(0).unwrap_or_else(|| "unknown".into());
-        if let Some(name) = name(&class, text(1).as_deref()) {
-            parts.entry(name).or_default().tally(totals.write_bytes);
+        if let Some(file) = text(1).filter(|_| text(0).as_deref() == Some("data")) {
+            parts.entry(file).or_default().tally(totals.write_bytes);
         }
     }
     parts
