@@ -8,7 +8,7 @@ use anyhow::bail;
 use mostrace_bundle::{Folder, Writer, archive};
 use mostrace_trace::import::{self, Imported};
 
-use crate::usage;
+use crate::{shell, usage};
 
 /// Make a recording of another tool's trace: blkparse, ftrace, systrace, MOST, fio, biosnoop, public block traces
 ///
@@ -82,5 +82,7 @@ impl Import {
         for note in notes {
             log::warn!("{note}");
         }
+        let bundle = shell::plain(&output.to_string());
+        crate::say(&format!("next: mostrace analyze {bundle}"));
     }
 }

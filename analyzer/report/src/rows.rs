@@ -84,6 +84,7 @@ pub(super) struct Shares {
     wait: Column,
     queue: Column,
     sector: Column,
+    forced: Column,
     pub cells: Cells,
 }
 
@@ -100,6 +101,7 @@ impl Shares {
             wait: plain("wait"),
             queue: plain("queue"),
             sector: Column::new("sector", Coding::Delta),
+            forced: Column::new("forced", Coding::Delta),
             cells: Cells::default(),
         }
     }
@@ -132,6 +134,10 @@ impl Shares {
         self.queue.push(since(row.q_ns, row.d_ns).unwrap_or(0));
         self.sector
             .push(row.sector.map_or(0, |sector| sector.saturating_add(1)));
+        // The start of the call as the table of calls has it, plus one.
+        let forced = row.forced_ns.map(|ns| micros(ns, self.start_ns));
+        self.forced
+            .push(forced.map_or(0, |us| us.saturating_add(1).max(0)));
     }
 
     /// Returns the tables: the shares and their cells.
@@ -144,6 +150,7 @@ impl Shares {
             self.wait,
             self.queue,
             self.sector,
+            self.forced,
         ];
         vec![("rows", columns), self.cells.table("cells")]
     }

@@ -38,6 +38,8 @@ pub(super) struct Seen {
     pub time_ns: u64,
     pub q_ns: Option<u64>,
     pub d_ns: Option<u64>,
+    /// The start of the call that forced it.
+    pub forced_ns: Option<u64>,
     pub sector: Option<u64>,
     pub bytes: u64,
     pub op: Op,
@@ -91,7 +93,7 @@ const TEXTS: [&str; 7] = [
     "package",
     "cause_package",
 ];
-const NUMBERS: [&str; 7] = [
+const NUMBERS: [&str; 8] = [
     at::request,
     at::time,
     at::q,
@@ -99,6 +101,7 @@ const NUMBERS: [&str; 7] = [
     at::sector,
     at::bytes,
     at::bits,
+    at::forced_start,
 ];
 
 impl<'f> Scan<'f> {
@@ -135,7 +138,8 @@ impl<'f> Scan<'f> {
             let (request, time) = (short(0)?, long(1)?);
             let (q, d, sector) = (long(2)?, long(3)?, long(4)?);
             let (bytes, word) = (short(5)?, long(6)?);
-            let [role, who, file, own, why, package, cause_package] = [7, 8, 9, 10, 11, 12, 13];
+            let forced = long(7)?;
+            let [role, who, file, own, why, package, cause_package] = [8, 9, 10, 11, 12, 13, 14];
             let (role, who, file, own) = (short(role)?, short(who)?, short(file)?, short(own)?);
             let (why, package, cause_package) =
                 (short(why)?, short(package)?, short(cause_package)?);
@@ -166,6 +170,7 @@ impl<'f> Scan<'f> {
                     time_ns: time[row],
                     q_ns: known(q[row]),
                     d_ns: known(d[row]),
+                    forced_ns: known(forced[row]),
                     sector: known(sector[row]),
                     bytes: bytes[row].into(),
                     op,

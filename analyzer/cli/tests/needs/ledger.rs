@@ -28,6 +28,7 @@ pub fn suite() -> Suite {
         its_sums_are_those_of_a_recording needs LIVE,
         an_hour_is_there_as_a_whole_or_not_at_all needs LIVE,
         limits_are_held_against_it needs LIVE,
+        the_running_hour_is_shown needs LIVE,
         cgroups_are_told_apart needs LIVE,
         what_is_no_ledger_is_one_line needs [],
         a_damaged_day_prevents_no_start needs LIVE,
@@ -104,6 +105,34 @@ fn shown(folder: &Path, by: &str) -> String {
     shown.out
 }
 
+/// What is written in an hour that is far from over is shown, once, and no other way than when it is over.
+fn the_running_hour_is_shown() {
+    let disk = disk();
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("ledger");
+    let ledger = start(&folder, &disk, "24h");
+    wait::until("the ledger is begun", || folder.join("running").exists());
+    sqlite(&disk.mount_point().join("a.db"), "50");
+    let asked = || rows(&shown(&folder, "command,operation"), 2, &["write_bytes"]);
+    wait::until("it is shown", || {
+        asked().keys().any(|key| key[0] == "mostrace")
+    });
+    assert!(days(&folder).is_empty(), "nothing is written");
+    let said = succeeds(program().args(["ledger", "show"]).arg(&folder)).err;
+    assert!(said.contains("the running hour too"), "{said}");
+    let mut before = asked();
+    wait::until("nothing more is written", || {
+        let now = asked();
+        std::mem::replace(&mut before, now.clone()) == now
+    });
+    end(ledger);
+    assert_eq!(days(&folder).len(), 1);
+    let after = asked();
+    for (key, bytes) in &before {
+        assert!(after[key] >= *bytes, "{key:?}: {before:?} {after:?}");
+    }
+}
+
 /// Returns the files of the days.
 fn days(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else {
@@ -119,7 +148,12 @@ fn days(folder: &Path) -> Vec<PathBuf> {
 fn await_hours(folder: &Path, more: usize) {
     let hours = || match days(folder).is_empty() {
         true => 0,
-        false => hours(folder).lines().count() - 1,
+        // Without the one that is not over.
+        false => Days::open(folder, Trial::None)
+            .unwrap()
+            .ends()
+            .unwrap()
+            .len(),
     };
     let before = hours();
     wait::until("hours are added", || hours() >= before + more);

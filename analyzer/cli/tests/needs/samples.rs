@@ -26,6 +26,7 @@ pub fn suite() -> Suite {
         the_kinds_are_those_of_the_filesystem,
         homes_in_the_journal_are_those_that_were_seen,
         nearly_all_has_a_cause,
+        a_request_is_forced_by_the_call_that_lasted_meanwhile,
         a_bundle_of_before_is_read_as_before,
     ])
 }
@@ -88,6 +89,72 @@ fn number(row: &HashMap<String, String>, column: &str) -> u64 {
     row[column]
         .parse()
         .unwrap_or_else(|_| panic!("{column}: `{}`", row[column]))
+}
+
+/// One thread writes in these samples, one call after the other. So what a call forced is what was queued and completed while it
+/// lasted, by the thread or by the journal's; and what was queued between two calls was forced by none.
+fn a_request_is_forced_by_the_call_that_lasted_meanwhile() {
+    for name in ["delete", "truncate", "persist", "wal"] {
+        let path = sample(name);
+        let sql = "SELECT call, pid, time_ns, duration_ns FROM calls WHERE call IN ('fsync', 'fdatasync') AND error = 0";
+        let mut calls: Vec<(u64, u64, String, u64)> = table_of_query(&path, sql)
+            .iter()
+            .map(|call| {
+                let end = number(call, "time_ns");
+                let start = end - number(call, "duration_ns");
+                (start, end, call["call"].clone(), number(call, "pid"))
+            })
+            .collect();
+        calls.sort_unstable();
+        assert!(
+            calls.windows(2).all(|pair| pair[0].1 <= pair[1].0),
+            "{name}"
+        );
+        let rows = table(&["events"], &path);
+        let (mut forced, mut free) = (0, 0);
+        for row in &rows {
+            let is_made = row["op"] == "write" || row["op"] == "flush";
+            if !is_made || row["q2c_ns"].is_empty() {
+                continue;
+            }
+            let end = number(row, "time_ns");
+            let queued = end - number(row, "q2c_ns");
+            let at = calls.partition_point(|call| call.0 <= queued);
+            let call = at.checked_sub(1).map(|at| &calls[at]);
+            let call = call.filter(|call| call.1 >= end);
+            let is_of_call = |call: &&(u64, u64, String, u64)| {
+                number(row, "pid") == call.3 || row["comm"].starts_with("jbd2/")
+            };
+            match call.filter(is_of_call) {
+                Some((start, _, kind, pid)) => {
+                    let told = [
+                        &row["forced_by"],
+                        &row["forced_by_pid"],
+                        &row["forced_by_ns"],
+                    ];
+                    let expected = [kind, &pid.to_string(), &start.to_string()];
+                    assert_eq!(told, expected, "{name}: {row:?}");
+                    forced += 1;
+                }
+                None => {
+                    assert_eq!(row["forced_by_ns"], "", "{name}: {row:?}");
+                    free += 1;
+                }
+            }
+        }
+        assert!(forced > 3_000, "{name}: {forced}");
+        println!("{name}: {forced} forced by a call, {free} not");
+    }
+}
+
+fn table_of_query(bundle: &str, sql: &str) -> Vec<HashMap<String, String>> {
+    let rows = json(&["query", bundle, sql, "--format", "json"]);
+    let rows: Vec<serde_json::Map<String, serde_json::Value>> =
+        serde_json::from_value(rows).unwrap();
+    let text = |v: serde_json::Value| v.as_str().map_or_else(|| v.to_string(), str::to_owned);
+    rows.into_iter()
+        .map(|row| row.into_iter().map(|(k, v)| (k, text(v))).collect())
+        .collect()
 }
 
 /// Returns blkparse's C lines of the same files: how often each (rwbs, sector, bytes) completed.

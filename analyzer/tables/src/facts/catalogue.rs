@@ -280,7 +280,7 @@ pub static ALL: &[Column] = &[
     caused(text("cause_path", |f| labels::paths(f, at::cause), "path of that file")),
     caused(word("cause_known", labels::cause_known, "how certain the cause is: exact (every change of these bytes since they were last written was seen, and all are of this cause), shared (all causes that changed them are known, and each has a part), first (this cause was seen to change them first; others may have changed them too), set (one of several possible causes), proportional (its part in a whole transaction or checkpoint), unknown")),
     caused(amount("causes", |_| number([at::causers], |[c]| Some(c)), "number of known causers; --by cause_… gives each its share of the bytes")),
-    caused(amount("cause_latency_ns", |_| number([at::forced], |[f]| known(f)), "for a flush, a commit or a fast commit that a call for durability forced: time from the start of that call to the completion")),
+    caused(amount("cause_latency_ns", |_| number([at::waited], |[w]| known(w)), "for a flush, a commit or a fast commit that a call for durability forced: time from the start of that call to the completion")),
     text("package", |f| labels::packages(f, at::process), "on an Android device, the app of the user that submitted it, the apps that share the user, or Android's name of a system user"),
     caused(text("cause_package", |f| labels::packages(f, at::cause), "as package, for the user that caused it")),
     caused(word("checkpoint_reason", labels::checkpoint_reasons, "why f2fs wrote the checkpoint that the row belongs to: the kernel's reason if an fsync needed one (non_regular, compressed, hardlink, sb_need_cp, wrong_pino, no_spc_roll, node_need_cp, fastboot_mode, spec_log_num, recover_dir, xattr_dir), else fsync, sync, ioctl, gc, discard, umount, recovery, pause, resize, background (a kernel thread asked for it), other")),
@@ -308,6 +308,9 @@ pub static ALL: &[Column] = &[
     derived(caused(text("cause_process_comm", |f| labels::process_comms(f, at::cause), "the same of the process that caused it"))),
     text("final_path", |f| labels::final_paths(f, at::file), "the path that the file has in the end: the one that it was last renamed to within the recording, or else as path; empty if it is not known"),
     derived(caused(text("cause_or_final_file", labels::cause_or_final_files, "as cause_or_file, under the path that the file was last renamed to within the recording, with the number of files that were"))),
+    caused(word("forced_by", labels::forced_by, "what made the filesystem write or flush this when it did. A call that waits until something is durable: fsync, fdatasync, sync_range, msync, sync, write (O_SYNC and the like), checkpoint, atomic_commit, call (another one, or several of different kinds). Or none: timer (jbd2's, after the time that the mount option commit= says), writeback (the kernel's of dirty pages), memory (a lack of it). Empty if it is not known, and for reads, discards and device flushes")),
+    caused(id("forced_by_pid", |_| number([at::forced_pid], |[p]| (p != u64::from(NONE_32)).then_some(p)), "thread of the call that forced it; empty if several calls may have")),
+    caused(id("forced_by_ns", |_| number([at::forced_start], |[s]| known(s)), "when that call began, ns in the trace's clock")),
 ];
 
 fn known(value: u64) -> Option<u64> {
@@ -490,6 +493,9 @@ mod tests {
             "causes",
             "cause_latency_ns",
             "checkpoint_reason",
+            "forced_by",
+            "forced_by_pid",
+            "forced_by_ns",
         ] {
             assert!(told.contains(&name), "{name}: {told:?}");
         }

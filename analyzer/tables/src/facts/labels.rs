@@ -15,7 +15,7 @@ use super::row::{Text, code, flag_if_known, number};
 use super::stored::{LETTERS, bits, column as at, found_code};
 use mostrace_trace::attribute::{File, Process, Stack};
 use mostrace_trace::blktrace;
-use mostrace_trace::causes::{Cause, Known, Operation, Reason};
+use mostrace_trace::causes::{Cause, Force, Known, Operation, Reason};
 pub use mostrace_trace::labels::file_label;
 use mostrace_trace::labels::{self, By};
 use mostrace_trace::symbols::Symbols;
@@ -255,6 +255,11 @@ pub(super) fn cause_process_known(_: &Facts) -> Text {
 pub(super) fn checkpoint_reasons(_: &Facts) -> Text {
     let words = std::iter::once(None).chain(words_of::<Reason>());
     Text::new([at::bits], words, |[b]| bits::REASON.of(b))
+}
+
+pub(super) fn forced_by(_: &Facts) -> Text {
+    let words = std::iter::once(None).chain(words_of::<Force>());
+    Text::new([at::bits], words, |[b]| bits::FORCE.of(b))
 }
 
 pub(super) fn devices(facts: &Facts) -> Text {

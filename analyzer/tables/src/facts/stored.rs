@@ -55,6 +55,8 @@ pub mod bits {
     pub const REASON: Field = LATER_SHARE.then(5);
     /// 1 if all its causers belong to one process.
     pub const ONE_PROCESS: Field = REASON.then(1);
+    /// [`Force`](mostrace_trace::causes::Force)'s own code; 0 is none.
+    pub const FORCE: Field = ONE_PROCESS.then(4);
 }
 
 /// The categories that blkparse has letters for, in [`bits::RWBS`] from the lowest bit on; the highest bit says whether the
@@ -161,8 +163,12 @@ stored! {
     cause: u32,
     /// Number of causers.
     causers: u32,
-    /// Time since the call that forced it, ns, or NONE.
-    forced: u64,
+    /// Time since the call that was waited for it began, ns, or NONE.
+    waited: u64,
+    /// The thread of the call that forced it, or NONE_32.
+    forced_pid: u32,
+    /// The start of that call, or NONE.
+    forced_start: u64,
     /// Index of the recording.
     origin: u32,
 }
@@ -228,6 +234,8 @@ impl Builder {
                 .map_or((None, None), |rewrites| rewrites.see(request, row));
             let (verdict, shares) = verdicts.next().unzip();
             let shares = shares.unwrap_or_default();
+            let forced = verdict.and_then(|v| v.forced);
+            let call = forced.and_then(|f| f.call);
             let first = shares.first();
             if shares.len() > 1 {
                 self.shares.push(self.columns.rows, shares, self.base);
@@ -243,6 +251,7 @@ impl Builder {
                 | bits::FOUND.word(row.found.map_or(0, found_code))
                 | bits::HOME_KIND.word(home_kind.map_or(0, kind_code))
                 | bits::REASON.word(verdict.and_then(|v| v.reason).map_or(0, |r| r as u64))
+                | bits::FORCE.word(forced.map_or(0, |f| f.by as u64))
                 | bits::ONE_PROCESS.word(verdict.is_some_and(|v| v.is_one_process).into())
                 | bits::KNOWN.word(verdict.map_or(Known::Unknown, |v| v.known) as u64);
             self.columns.push(Stored {
@@ -272,7 +281,9 @@ impl Builder {
                 device_flush: flush.unwrap_or(NONE_32),
                 cause: base.cause(cause).0,
                 causers: verdict.map_or(0, |verdict| verdict.causers),
-                forced: verdict.and_then(|v| v.latency_ns).unwrap_or(NONE),
+                waited: verdict.and_then(|v| v.latency_ns).unwrap_or(NONE),
+                forced_pid: call.map_or(NONE_32, |(pid, _)| pid),
+                forced_start: call.map_or(NONE, |(_, start_ns)| start_ns),
                 origin: base.origin,
             });
         }

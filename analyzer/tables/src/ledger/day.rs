@@ -10,6 +10,7 @@ use polars::prelude::{
 };
 use polars_io::SerReader;
 use polars_io::parquet::read::{ParallelStrategy, ParquetReader};
+use polars_io::parquet::write::{ParquetCompression, ParquetWriter};
 
 use super::{Figures, Hour, Key};
 use crate::caught::caught;
@@ -17,9 +18,18 @@ use crate::caught::caught;
 /// The names of columns with the drive's own counters begin with this.
 pub(super) const DRIVE: &str = "drive_";
 /// The most bytes of a day's file. A day of full hours has a tenth of it.
-pub(super) const LONGEST: u64 = 64 << 20;
+pub const LONGEST: u64 = 64 << 20;
 /// Columns without which a file is no day of a ledger.
 const SINCE_THE_FIRST: [&str; 4] = ["hour", "command", "write_bytes", "watched_ms"];
+
+/// Returns rows in the form of a day's file.
+pub(super) fn packed(mut rows: DataFrame) -> PolarsResult<Vec<u8>> {
+    let mut bytes = Vec::new();
+    ParquetWriter::new(&mut bytes)
+        .with_compression(ParquetCompression::Zstd(None))
+        .finish(&mut rows)?;
+    Ok(bytes)
+}
 
 /// Reads the bytes of a day.
 ///

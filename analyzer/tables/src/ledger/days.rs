@@ -5,12 +5,11 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Days as Span, NaiveDate};
-use polars::prelude::{DataFrame, PolarsError, PolarsResult};
-use polars_io::parquet::write::{ParquetCompression, ParquetWriter};
+use polars::prelude::{DataFrame, DataType, PolarsError, PolarsResult};
 
 use mostrace_bundle::{Folder, Total};
 
-use super::day::{LONGEST, frame, parse};
+use super::day::{LONGEST, frame, packed, parse};
 use super::trial::{Trial, Trials, Verdict};
 use super::{Error, Hour, Reading, Result};
 
@@ -22,10 +21,14 @@ use super::{Error, Hour, Reading, Result};
 pub struct Days {
     folder: Folder,
     trial: Trial,
+    /// The hour that is not over, as its keeper handed it over.
+    running: Option<Vec<u8>>,
 }
 
 /// The file that is locked while a ledger is kept.
 pub const LOCK: &str = "lock";
+/// The socket at which the keeper of a ledger hands over the running hour.
+pub const RUNNING: &str = "running";
 /// The longest line in it.
 const LONGEST_LOCK: u64 = 64;
 const ENDING: &str = "parquet";
@@ -41,7 +44,11 @@ impl Days {
     /// Returns an error if there is no such folder, or if nobody ever kept a ledger in it.
     pub fn open(folder: &Path, trial: Trial) -> Result<Days> {
         let folder = Folder::open(folder)?;
-        let days = Days { folder, trial };
+        let days = Days {
+            folder,
+            trial,
+            running: None,
+        };
         match days.list()?.is_empty() && !days.is_begun()? {
             true => Err(Error::NoLedger(days.folder.path().to_owned())),
             false => Ok(days),
@@ -60,7 +67,41 @@ impl Days {
     /// Returns an error if it cannot be made, or if another user's link leads to it.
     pub fn create(folder: &Path, trial: Trial) -> Result<Days> {
         let folder = Folder::make(folder)?;
-        Ok(Days { folder, trial })
+        Ok(Days {
+            folder,
+            trial,
+            running: None,
+        })
+    }
+
+    /// Adds the [running](super::Running) hour to what is summed up, unless the ledger has it meanwhile.
+    #[must_use]
+    pub fn with_running(self, bytes: Option<Vec<u8>>) -> Days {
+        Days {
+            running: bytes,
+            ..self
+        }
+    }
+
+    /// Reads the running hour, and returns its day with its rows; None if there is none.
+    ///
+    /// # Errors
+    /// Returns an error if it is damaged, or if it cannot be tried.
+    pub(super) fn running(&self, trials: &mut Trials) -> Result<Option<(NaiveDate, DataFrame)>> {
+        let Some(bytes) = &self.running else {
+            return Ok(None);
+        };
+        let path = self.folder.path().join(RUNNING);
+        let rows = tried(bytes.clone(), path.clone(), trials)?;
+        let first = || {
+            rows.column("hour")?
+                .cast(&DataType::Int64)?
+                .i64()
+                .map(|all| all.first())
+        };
+        let first = first().map_err(broken(path))?;
+        let seconds = first.and_then(|us| u64::try_from(us.checked_div(1_000_000)?).ok());
+        Ok(seconds.map(|seconds| (day(seconds), rows)))
     }
 
     /// Returns the folder.
@@ -85,11 +126,7 @@ impl Days {
         }
         // The table is first written to memory, because the writer does not say why it could not write, for example that the disk
         // is full.
-        let mut bytes = Vec::new();
-        ParquetWriter::new(&mut bytes)
-            .with_compression(ParquetCompression::Zstd(None))
-            .finish(&mut rows)
-            .map_err(&broken)?;
+        let bytes = packed(rows).map_err(&broken)?;
         let mut file = self.folder.replace(UNFINISHED)?;
         let written = file.write_all(&bytes).and_then(|()| file.sync_all());
         written.map_err(|source| Error::Io { path, source })?;
@@ -113,12 +150,7 @@ impl Days {
         let file = self.folder.read(name(day))?;
         let read = file.take(LONGEST + 1).read_to_end(&mut bytes);
         read.map_err(|why| broken(why.into()))?;
-        // What is tried is what is read, even if the file changes.
-        match trials.of(&bytes) {
-            Ok(Verdict::Sound) => parse(bytes).map_err(broken),
-            Ok(Verdict::Damaged(why)) => Err(broken(PolarsError::ComputeError(why.into()))),
-            Err(source) => Err(Error::Io { path, source }),
-        }
+        tried(bytes, path, trials)
     }
 
     /// Reads a day; None if it is damaged. It is then set aside, so that it stays, and the ledger goes on without it.
@@ -160,9 +192,6 @@ impl Days {
     }
 
     /// Returns the readings at the ends of all hours.
-    ///
-    /// # Errors
-    /// Returns an error if a day cannot be read.
     pub fn ends(&self) -> Result<Vec<Reading>> {
         let (mut ends, mut trials) = (Vec::new(), self.trials());
         for day in self.list()? {
@@ -195,9 +224,6 @@ impl Days {
     }
 
     /// Returns the days that there are, in order. Other files in the folder are ignored.
-    ///
-    /// # Errors
-    /// Returns an error if the folder cannot be read.
     pub fn list(&self) -> Result<Vec<NaiveDate>> {
         let names = self.folder.names()?;
         let day = |name: &String| name.strip_suffix(ENDING)?.strip_suffix('.')?.parse().ok();
@@ -216,6 +242,15 @@ fn day(unix: u64) -> NaiveDate {
     let moment = i64::try_from(unix).ok();
     let moment = moment.and_then(|unix| DateTime::from_timestamp(unix, 0));
     moment.unwrap_or_default().date_naive()
+}
+
+/// Tries and reads the bytes of a day; `path` is for messages. What is tried is what is read, even if the file changes.
+fn tried(bytes: Vec<u8>, path: PathBuf, trials: &mut Trials) -> Result<DataFrame> {
+    match trials.of(&bytes) {
+        Ok(Verdict::Sound) => parse(bytes).map_err(broken(path)),
+        Ok(Verdict::Damaged(why)) => Err(broken(path)(PolarsError::ComputeError(why.into()))),
+        Err(source) => Err(Error::Io { path, source }),
+    }
 }
 
 /// Returns the states at the ends of a day's hours.

@@ -10,7 +10,8 @@ use mostrace_bundle::manifest::Manifest;
 use mostrace_bundle::{Packages, Total};
 use mostrace_map::class::Kind;
 
-use super::hour::{Figures, Gap, Hour, Key, Reading, since};
+use super::hour::{Figures, Gap, Hour, Key, Reading, Watched, since};
+use super::running::Running;
 use super::uid_io::UidIo;
 use crate::facts::package;
 use mostrace_trace::attribute::role::Roles;
@@ -39,7 +40,7 @@ pub struct Keeper<F> {
     uid_io: UidIo,
     drive: Drive,
     tell: F,
-    hour: Hour,
+    running: Running,
     /// The ends of the hours before this recorder; empty once it has begun.
     before: Vec<Reading>,
     /// What the kernel had counted when the last segment ended.
@@ -55,13 +56,14 @@ pub struct Keeper<F> {
 
 impl<F: FnMut(Hour)> Keeper<F> {
     /// Makes hours of `every` seconds. The users of apps are named after these packages. `drive` is read when an hour is over.
-    /// `before` are the ends of the ledger's hours so far.
+    /// `before` are the ends of the ledger's hours so far. The hour that is not over is in `running`.
     pub fn new(
         every: u64,
         packages: Packages,
         uid_io: UidIo,
         drive: Drive,
         before: Vec<Reading>,
+        running: Running,
         tell: F,
     ) -> Keeper<F> {
         Keeper {
@@ -70,7 +72,7 @@ impl<F: FnMut(Hour)> Keeper<F> {
             uid_io,
             drive,
             tell,
-            hour: Hour::default(),
+            running,
             before,
             total: None,
             shares: HashMap::default(),
@@ -86,7 +88,7 @@ impl<F: FnMut(Hour)> Keeper<F> {
     }
 
     fn end_hour(&mut self) {
-        let mut hour = std::mem::take(&mut self.hour);
+        let mut hour = self.running.with(std::mem::take);
         if hour.watched.ns > 0 || !hour.rows.is_empty() {
             hour.watched.drive = (self.drive)();
             (self.tell)(hour);
@@ -113,18 +115,29 @@ impl<F: FnMut(Hour)> Keeper<F> {
         }
     }
 
-    /// Adds what is known of the segment as a whole, after it has ended the hour before.
-    fn watch(&mut self, manifest: &Manifest) {
+    /// Adds what is known of the segment as a whole and its rows, after it has ended the hour before.
+    fn watch(&mut self, manifest: &Manifest, rows: Vec<(Key, Figures)>) {
         let clock = &manifest.clock;
         let seconds = clock.start_unix_ns / 1_000_000_000;
         let into = seconds.checked_rem(self.every).unwrap_or(0);
         let begin = seconds.saturating_sub(into);
-        if begin != self.hour.begin {
+        if begin != self.running.with(|hour| hour.begin) {
             self.end_hour();
-            self.hour.begin = begin;
-            self.hour.device.clone_from(&manifest.device.dev);
         }
-        let watched = &mut self.hour.watched;
+        // All at once, because others look.
+        let running = self.running.clone();
+        running.with(|hour| {
+            hour.begin = begin;
+            hour.device.clone_from(&manifest.device.dev);
+            self.count(manifest, &mut hour.watched);
+            for (key, figures) in rows {
+                hour.add(key, figures);
+            }
+        });
+    }
+
+    fn count(&mut self, manifest: &Manifest, watched: &mut Watched) {
+        let clock = &manifest.clock;
         let totals = manifest.totals.as_ref();
         let reading = |unix_ns: u64, total| Reading {
             unix_ms: unix_ns / 1_000_000,
@@ -203,7 +216,6 @@ impl<F: FnMut(Hour)> Fold for Keeper<F> {
         let Some(manifest) = segment.manifest else {
             return Ok(());
         };
-        self.watch(manifest);
         let filesystem = manifest.filesystem.as_ref();
         let filesystem = filesystem.map_or("the filesystem", |fs| fs.kind.as_str());
         let registry = segment.registry;
@@ -221,6 +233,7 @@ impl<F: FnMut(Hour)> Fold for Keeper<F> {
         let all = paths.values().chain(&self.companions);
         let roles = Roles::new(all.map(|path| &**path), None);
         self.paths.end_segment();
+        let mut rows = Vec::new();
         for ((cause, kind, file), figures) in shares {
             let Cause {
                 process, operation, ..
@@ -238,14 +251,15 @@ impl<F: FnMut(Hour)> Fold for Keeper<F> {
                 layer: layer.map(|layer| layer.name(filesystem)),
                 ..self.process(process, registry)
             };
-            self.hour.add(key, figures);
+            rows.push((key, figures));
         }
         for (uid, charged_bytes) in self.uid_io.since_last() {
             let figures = Figures {
                 charged_bytes,
                 ..Figures::default()
             };
-            self.hour.add(self.task(Some(uid), None), figures);
+            let key = self.task(Some(uid), None);
+            rows.push((key, figures));
         }
         for ((uid, command, cgroup, operation), figures) in std::mem::take(&mut self.calls) {
             let key = Key {
@@ -253,8 +267,9 @@ impl<F: FnMut(Hour)> Fold for Keeper<F> {
                 cgroup: cgroup.as_deref().map(escape),
                 ..self.task(Some(uid), Some(command))
             };
-            self.hour.add(key, figures);
+            rows.push((key, figures));
         }
+        self.watch(manifest, rows);
         Ok(())
     }
 }

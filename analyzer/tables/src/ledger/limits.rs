@@ -117,9 +117,6 @@ impl Limits {
     }
 
     /// Returns the limits that the ledger exceeds.
-    ///
-    /// # Errors
-    /// Returns an error if a day cannot be read.
     pub fn check(&self, days: &Days) -> Result<Vec<Over>> {
         let mut over = Vec::new();
         for limit in &self.limit {

@@ -15,6 +15,7 @@ use polars::prelude::{
 
 use super::day::DRIVE;
 use super::days::Days;
+use super::running::is_added;
 use super::{Error, Figures, Result};
 use crate::tables::Table;
 use mostrace_trace::tally::{Tally, tallied_by_field};
@@ -53,6 +54,8 @@ pub struct Sums {
     by: Vec<String>,
     groups: BTreeMap<Vec<Option<String>>, Figures>,
     hours: Vec<DataFrame>,
+    /// True if the hour that is not over is among them.
+    pub has_running: bool,
     /// The sum of all groups.
     pub all: Figures,
     /// What the rows of the hours themselves tell.
@@ -125,26 +128,36 @@ impl Time {
 
 impl Sums {
     /// Sums the rows from the first day to the last, both included, by [`COLUMNS`] of these names.
-    ///
-    /// # Errors
-    /// Returns an error if a day cannot be read.
     pub fn new(days: &Days, span: [Option<NaiveDate>; 2], by: &[&str]) -> Result<Sums> {
         let mut sums = Sums {
             by: by.iter().map(|name| (*name).to_owned()).collect(),
             ..Sums::default()
         };
         let mut trials = days.trials();
-        for day in days.list()? {
-            let [first, last] = span;
-            if first.is_some_and(|first| day < first) || last.is_some_and(|last| day > last) {
-                continue;
-            }
+        let [first, last] = span;
+        let is_wanted = |day: NaiveDate| {
+            first.is_none_or(|first| day >= first) && last.is_none_or(|last| day <= last)
+        };
+        let mut running = days
+            .running(&mut trials)?
+            .filter(|(day, _)| is_wanted(*day));
+        for day in days.list()?.into_iter().filter(|day| is_wanted(*day)) {
             let broken = |source| Error::Day {
                 path: days.path(day),
                 source,
             };
-            sums.add(day, &days.read(day, &mut trials)?)
-                .map_err(broken)?;
+            let rows = days.read(day, &mut trials)?;
+            if let Some((of, hour)) = &running
+                && *of == day
+                && is_added(&rows, hour).map_err(broken)?
+            {
+                running = None;
+            }
+            sums.add(day, &rows).map_err(broken)?;
+        }
+        if let Some((day, rows)) = running {
+            sums.has_running = true;
+            sums.add(day, &rows).map_err(Error::Hours)?;
         }
         Ok(sums)
     }

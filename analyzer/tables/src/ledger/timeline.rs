@@ -38,9 +38,6 @@ pub struct Row {
 
 impl Timeline {
     /// Sums the days from the first to the last, both included, by columns of these names, in at most `most` columns of time.
-    ///
-    /// # Errors
-    /// Returns an error if a day cannot be read.
     pub fn new(
         days: &Days,
         span: [Option<NaiveDate>; 2],

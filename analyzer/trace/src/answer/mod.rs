@@ -28,6 +28,7 @@ use mostrace_bundle::Manifest;
 use serde::Serialize;
 
 pub use destinations::{Destination, Destinations};
+pub use layers::bytes_of_layers;
 pub use sums::{Key, Summing, Sums};
 pub use words::is_part;
 pub use words::{percent, size};

@@ -327,8 +327,8 @@ mod tests {
             copied: None,
             exit_status: Some(0),
             layers: parts(&[
-                ("data: db", write_bytes / 4),
-                ("the filesystem's journal", write_bytes / 2),
+                ("the database", write_bytes / 4),
+                ("ext4's journal", write_bytes / 2),
             ]),
             files: parts(&[("/a.db", write_bytes / 4)]),
         }
@@ -380,8 +380,8 @@ mod tests {
         let told = held(&now, &limits);
         assert_eq!(median(&told[2]), Some(40.0));
         let parts = [
-            "2.0 kB the filesystem's journal",
-            "1.0 kB data: db",
+            "2.0 kB ext4's journal",
+            "1.0 kB the database",
             "1.0 kB /a.db",
         ];
         assert_eq!(told[2].parts, parts);
@@ -422,7 +422,7 @@ mod tests {
         assert!(kept(0.06) && !kept(0.049));
         let told = held(&now, &limits(0.0));
         assert_eq!((median(&told[0]), told[0].most), (Some(420.0), 400.0));
-        let parts = ["10 B the filesystem's journal", "5 B data: db", "5 B /a.db"];
+        let parts = ["10 B ext4's journal", "5 B the database", "5 B /a.db"];
         assert_eq!(told[0].parts, parts);
         let whole = held(&runs(&[4100], None), &limits(0.0));
         assert_eq!((median(&whole[0]), whole[0].most), (Some(4100.0), 4000.0));

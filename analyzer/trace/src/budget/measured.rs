@@ -6,9 +6,13 @@ use std::path::PathBuf;
 
 use mostrace_bundle::Manifest;
 use mostrace_bundle::manifest::Copied;
+use mostrace_map::class::Kind;
 
+use crate::answer::bytes_of_layers;
 use crate::charged::{Charged, Counted};
 use crate::labels::{self, By, kind_code};
+use crate::sums::Label;
+use crate::sums::layer::Layer;
 use crate::tally::{Tally, sum};
 use crate::transactions::{Count, Database, Transactions};
 
@@ -73,7 +77,7 @@ pub struct Measured {
     pub copied: Option<Copied>,
     /// The command's exit status, if there was a command and it ended.
     pub exit_status: Option<i32>,
-    /// `write_bytes` by what they are: the filesystem's journal, its metadata, or data by role.
+    /// `write_bytes` by the answer's layers.
     pub layers: Parts,
     /// `write_bytes` of files' contents, by path.
     pub files: Parts,
@@ -85,26 +89,29 @@ impl Measured {
         let origins = &charged.reading.origins;
         let roles = labels::roles(origins);
         let (role_words, paths) = (roles.words(), labels::file_labels(origins, By::Own));
-        let (mut layers, mut files) = (Parts::new(), Parts::new());
+        let (mut layers, mut files) = (Vec::new(), Parts::new());
         for (kind, file, bytes) in charged.written().filter(|(.., bytes)| *bytes > 0) {
             let class = kind.map_or("unknown", |kind| kind.class().as_str());
             let at = u64::from(file.0);
             let role = roles.code([kind.map_or(0, kind_code), at]);
             let role = role_words.get(role as usize).and_then(Option::as_deref);
-            layers.entry(layer(class, role)).or_default().tally(bytes);
+            layers.extend(layer(class, kind, role).map(|layer| (layer, bytes)));
             let path = paths.get(file.0 as usize).and_then(Option::as_ref);
             if let Some(path) = path.filter(|_| class == "data") {
                 files.entry(path.clone()).or_default().tally(bytes);
             }
         }
+        let manifest = charged.reading.manifest.as_ref();
+        let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
+        let filesystem = filesystem.map_or("the filesystem", |fs| fs.kind.as_str());
         Measured {
             path,
             counted: charged.counted,
             write_bytes: charged.total.write_bytes,
             flushes: charged.total.device_flushes,
-            layers,
+            layers: bytes_of_layers(&layers, filesystem),
             files,
-            ..Measured::told(charged.reading.manifest.as_ref(), &charged.own_databases())
+            ..Measured::told(manifest, &charged.own_databases())
         }
     }
 
@@ -127,13 +134,10 @@ impl Measured {
     }
 }
 
-fn layer(class: &str, role: Option<&str>) -> String {
-    match (class, role) {
-        ("data", Some(role)) => format!("data: {}", role.replace('_', " ")),
-        ("journal", _) => "the filesystem's journal".into(),
-        ("metadata", _) => "the filesystem's metadata".into(),
-        (class, _) => class.into(),
-    }
+fn layer(class: &str, kind: Option<Kind>, role: Option<&str>) -> Option<Layer> {
+    let kind = kind.map_or("unknown", Kind::as_str);
+    let labels = [Some(class), Some(kind), role, None];
+    Layer::of(&labels.map(|word| word.map_or(Label::Empty, |word| Label::Text(word.into()))))
 }
 
 #[cfg(test)]

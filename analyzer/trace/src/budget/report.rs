@@ -322,14 +322,14 @@ mod tests {
             })
         };
         let sum = vec![
-            (3_000_000, "the filesystem's journal".to_owned()),
-            (1_400_000, "data: wal".into()),
+            (3_000_000, "ext4's journal".to_owned()),
+            (1_400_000, "SQLite's WAL".into()),
             (100_000, "others".into()),
             (1_300_000, "of it to /x.db-wal".into()),
         ];
         assert_eq!(
             text(&[held("bytes written", sum)]),
-            "OVER  4.5 MB written, at most 1.0 MB\n        3.0 MB  the filesystem's journal\n        1.4 MB  data: wal\n      \
+            "OVER  4.5 MB written, at most 1.0 MB\n        3.0 MB  ext4's journal\n        1.4 MB  SQLite's WAL\n      \
              100.0 kB  others\n        1.3 MB  of it to /x.db-wal\n"
         );
     }

@@ -111,6 +111,31 @@ impl Calls {
         calls.min_by_key(|call| call.end_ns).map(Rc::as_ref)
     }
 
+    /// Returns every call that a thread was in at `time_ns`.
+    pub fn all_at(&self, pid: u32, time_ns: u64) -> impl Iterator<Item = &Call> {
+        let calls = self.by_pid.get(&pid).into_iter();
+        calls
+            .flat_map(move |calls| calls.over(time_ns, time_ns))
+            .map(Rc::as_ref)
+    }
+
+    /// Returns true if a call for durability that is `wanted` was in progress at `time_ns`, or if that is not known.
+    pub fn is_any(&self, time_ns: u64, wanted: impl Fn(&Call) -> bool) -> bool {
+        time_ns < self.gone_ns
+            || self.syncs.are_too_many(time_ns, time_ns)
+            || self.syncs.over(time_ns, time_ns).any(|call| wanted(call))
+    }
+
+    /// Returns the calls for durability that are `wanted` and lasted at least from `from_ns` to `to_ns`; none if some may have been
+    /// dropped, or if there are too many to look at.
+    pub fn syncs(&self, from_ns: u64, to_ns: u64, wanted: impl Fn(&Call) -> bool) -> Vec<Call> {
+        if to_ns < self.gone_ns || self.syncs.are_too_many(from_ns, to_ns) {
+            return Vec::new();
+        }
+        let lasted = self.syncs.over(from_ns, to_ns).map(Rc::as_ref);
+        lasted.filter(|call| wanted(call)).copied().collect()
+    }
+
     /// Returns the first call for durability that is `wanted` and lasted at least from `from_ns` to `to_ns`. None if it may have
     /// been dropped, or if there are too many to look at.
     pub fn first_sync(
@@ -118,14 +143,9 @@ impl Calls {
         from_ns: u64,
         to_ns: u64,
         wanted: impl Fn(&Call) -> bool,
-    ) -> Option<&Call> {
-        if to_ns < self.gone_ns || self.syncs.are_too_many(from_ns, to_ns) {
-            return None;
-        }
-        let lasted = self.syncs.over(from_ns, to_ns).map(Rc::as_ref);
-        lasted
-            .filter(|call| wanted(call))
-            .min_by_key(|call| (call.start_ns, call.end_ns))
+    ) -> Option<Call> {
+        let lasted = self.syncs(from_ns, to_ns, wanted).into_iter();
+        lasted.min_by_key(|call| (call.start_ns, call.end_ns))
     }
 
     /// Returns the number of calls for which there was no room.

@@ -15,6 +15,7 @@ use super::cause::List;
 use super::change::{Act, Change, NEVER};
 use super::emptied::Emptied;
 use super::f2fs::F2fs;
+use super::forced::Forced;
 use super::handle::{Handle, Lead, removes};
 use super::homes::Homes;
 use super::journals::{Journals, Place};
@@ -31,6 +32,7 @@ mod checkpoint;
 mod contents;
 mod discard;
 mod flush;
+mod forced;
 mod home;
 mod journal;
 
@@ -61,8 +63,10 @@ pub struct Causer<'a, R> {
     homes: Homes,
     /// Weights of the transactions committed since jbd2's superblock was written.
     since_superblock: Weights,
-    /// The sectors of the latest commit blocks, and who forced each.
-    commits: VecDeque<(u64, Option<Asked>)>,
+    /// The sectors of the latest commit blocks, who asked for each, and what forced it.
+    commits: VecDeque<(u64, Option<Asked>, Option<Forced>)>,
+    /// The age at which jbd2's timer commits a transaction, ns; None if it is not known.
+    commit_ns: Option<u64>,
     nodes: Nodes,
     freed: Freed,
     /// The filesystem's block size, bytes.
@@ -103,11 +107,17 @@ impl<'a, R: Read> Causer<'a, R> {
             homes: Homes::default(),
             since_superblock: Weights::default(),
             commits: VecDeque::new(),
+            commit_ns: None,
             nodes: Nodes::default(),
             freed: Freed::default(),
             block: BLOCK,
             verdicts: Verdicts::default(),
         }
+    }
+
+    /// Tells the age at which jbd2's timer commits a transaction, ns.
+    pub fn commits_after(self, commit_ns: Option<u64>) -> Self {
+        Causer { commit_ns, ..self }
     }
 
     /// Makes the tables read on: they may have grown past the end that was reached, and the manifest may name more
@@ -202,7 +212,13 @@ impl<R> Causer<'_, R> {
         for row in rows {
             let mut left = row.bytes;
             let mut latency_ns = None;
+            let mut forced = None;
             for piece in pieces.by_ref() {
+                let its = self.forced(request, piece, registry);
+                forced = Some(match forced {
+                    None => its,
+                    Some(before) => Forced::of_both(before, its),
+                });
                 latency_ns = latency_ns.max(self.judge(request, piece, registry));
                 left = left.saturating_sub(piece.bytes);
                 if left == 0 {
@@ -212,7 +228,7 @@ impl<R> Causer<'_, R> {
             if self.is_one_process(registry) {
                 self.verdicts.one_process();
             }
-            self.verdicts.end(latency_ns);
+            self.verdicts.end(latency_ns, forced.flatten());
         }
         &self.verdicts
     }

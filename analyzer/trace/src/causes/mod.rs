@@ -27,6 +27,7 @@ mod changed;
 mod durability;
 mod emptied;
 mod f2fs;
+mod forced;
 mod handle;
 mod homes;
 mod journals;
@@ -42,11 +43,13 @@ mod writes;
 
 pub use cause::{Caller, Cause, CauseId, Known};
 pub use causer::Causer;
+pub use forced::{Force, Forced};
 pub use operation::Operation;
 pub use reason::Reason;
 pub use share::{Share, Sharing, Verdict, Verdicts};
 pub use tables::Tables;
 pub use tables::are_whole;
+pub use tables::commit_ns;
 pub use tables::is_without_misses;
 
 pub use durability::asks;

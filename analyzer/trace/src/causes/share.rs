@@ -3,7 +3,7 @@
 
 use std::num::NonZero;
 
-use super::{CauseId, Known, Reason};
+use super::{CauseId, Force, Forced, Known, Reason};
 use crate::attribute::HashSet;
 use crate::tally::Tally;
 
@@ -56,6 +56,8 @@ pub struct Verdict {
     pub known: Known,
     /// Time from the start of the call that forced the row to the device's completion, ns.
     pub latency_ns: Option<u64>,
+    /// What forced the row; None if it is not known.
+    pub forced: Option<Forced>,
     /// Why f2fs wrote the checkpoint that the row belongs to.
     pub reason: Option<Reason>,
     /// True if all certain or possible causers are known and belong to one process.
@@ -136,7 +138,7 @@ impl Verdicts {
     }
 
     /// Ends the row. Its largest share comes first (the first of equal ones); other shares of 0 bytes are dropped.
-    pub(super) fn end(&mut self, latency_ns: Option<u64>) {
+    pub(super) fn end(&mut self, latency_ns: Option<u64>, forced: Option<Forced>) {
         let begun = self.begun;
         let mine = self.shares.get(begun..).unwrap_or_default();
         let causers = number_of_causers(mine);
@@ -155,6 +157,7 @@ impl Verdicts {
             causers: u32::try_from(causers).unwrap_or(u32::MAX),
             known,
             latency_ns,
+            forced,
             reason: self.reason.take(),
             is_one_process: std::mem::take(&mut self.is_one_process),
         });
@@ -169,7 +172,13 @@ impl Verdicts {
         verdicts.checkpoint(reason);
         verdicts.one_process();
         verdicts.add(CauseId(1), Known::Exact, 4096);
-        verdicts.end(Some(latency_ns));
+        verdicts.end(
+            Some(latency_ns),
+            Some(Forced {
+                by: Force::Fsync,
+                call: Some((7, 100)),
+            }),
+        );
         verdicts
     }
 
@@ -270,7 +279,7 @@ mod tests {
                     let known = Known::from_repr(known).unwrap();
                     verdicts.add(CauseId(cause), known, bytes * 4096);
                 }
-                verdicts.end(None);
+                verdicts.end(None, None);
             }
             prop_assert_eq!(verdicts.iter().len(), rows.len());
             for ((verdict, shares), row) in verdicts.iter().zip(&rows) {
@@ -314,7 +323,7 @@ mod tests {
         for (cause, bytes) in [(7, 1), (8, 2), (9, 2)] {
             verdicts.add(CauseId(cause), Known::Exact, bytes);
         }
-        verdicts.end(Some(5));
+        verdicts.end(Some(5), None);
         let (verdict, shares) = verdicts.iter().next().unwrap();
         let order: Vec<u32> = shares.iter().map(|s| s.cause.0).collect();
         assert_eq!((verdict.causers, verdict.latency_ns), (3, Some(5)));

@@ -33,6 +33,20 @@ pub fn are_whole(manifest: &Manifest) -> bool {
     LOSSES.iter().all(|name| losses.get(*name) == Some(&0)) && is_without_misses(losses)
 }
 
+/// The age at which jbd2's timer commits a transaction unless the mount options have another, ns (`JBD2_DEFAULT_MAX_COMMIT_AGE`).
+const COMMIT_NS: u64 = 5_000_000_000;
+
+/// Returns the age at which jbd2's timer commits a transaction of the recorded filesystem, ns; None if it is not known.
+pub fn commit_ns(manifest: &Manifest) -> Option<u64> {
+    let filesystem = manifest.filesystem.as_ref()?;
+    let mut options = filesystem.mount_options.as_deref()?.split(',');
+    let seconds = options.find_map(|option| option.strip_prefix("commit="));
+    match seconds.map(str::parse::<u64>) {
+        None | Some(Ok(0)) => Some(COMMIT_NS),
+        Some(seconds) => seconds.ok()?.checked_mul(1_000_000_000),
+    }
+}
+
 /// The tables that a bundle has.
 pub struct Tables<'a, R> {
     /// `handle.entries`

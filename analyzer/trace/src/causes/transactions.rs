@@ -4,6 +4,7 @@
 use std::collections::hash_map::Entry;
 
 use super::blame::{Blame, Others, Weights};
+use super::calls::Call;
 use super::handle::Handle;
 use super::tables::DISORDER_NS;
 use super::{CauseId, Known, Sharing};
@@ -32,6 +33,8 @@ pub(super) struct Transaction {
     longest_ns: u64,
     /// The first Q of its blocks, ns.
     pub first_q_ns: Option<u64>,
+    /// The calls that lasted when its first block was queued and may wait for its commit; None if they were not looked for yet.
+    pub waiting: Option<Vec<Call>>,
     /// True if the recording may have begun within it, unless the handle that opened it was seen.
     is_cut: bool,
 }
@@ -114,6 +117,11 @@ impl Transaction {
     /// Returns true if a process had a handle in it.
     pub fn has(&self, tgid: u32) -> bool {
         self.handles.iter().any(|handle| handle.tgid == tgid)
+    }
+
+    /// The time when its first handle began, ns; None if it may have begun before the recording.
+    pub fn begun_ns(&self) -> Option<u64> {
+        self.begun_ns.filter(|_| !self.is_cut)
     }
 
     /// Returns the first handle that asked for the commit.

@@ -221,7 +221,8 @@ impl Reader<'_> {
         let manifest = self.recording.manifest();
         let functions = manifest.map_or(&[][..], |manifest| &manifest.functions);
         let is_whole = manifest.is_some_and(causes::are_whole);
-        Some(Causer::new(tables, functions, sharing, is_whole))
+        let commit_ns = manifest.and_then(causes::commit_ns);
+        Some(Causer::new(tables, functions, sharing, is_whole).commits_after(commit_ns))
     }
 
     /// Reads the calls once all names are known: which files were renamed, and what processes asked of their files.

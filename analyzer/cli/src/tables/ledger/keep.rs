@@ -16,12 +16,13 @@ use mostrace_bundle::{Packages, units};
 use mostrace_capture::{
     Device, Drive, Options, Progress, Segments, Size, check, give_back, record, share_heap,
 };
-use mostrace_tables::ledger::{self, Days, Hour, Keeper, Reading, UidIo};
+use mostrace_tables::ledger::{self, Days, Hour, Keeper, Reading, Running, UidIo};
 use mostrace_trace::live::follow;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::low_level::raise;
 
 use super::lock::Lock;
+use super::running::offer;
 use crate::segments::Arriving;
 use crate::{say, shell, usage};
 
@@ -37,8 +38,8 @@ const LOOKS: u32 = 10;
 
 /// Record until a signal ends it (SIGTERM, SIGINT), and add an hour to the ledger whenever one is over
 ///
-/// Needs root. An hour is added when it is over, or as far as it has come when the recording ends; `ledger show
-/// --hours` shows what a crash took away. Only one ledger can be kept in a folder at a time.
+/// Needs root. An hour is added when it is over, or as far as it has come when the recording ends; until then `ledger
+/// show` asks for it. `ledger show --hours` shows what a crash took away. Only one ledger can be kept in a folder at a time.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Start {
@@ -87,6 +88,11 @@ impl Start {
             );
         };
         let before = days.sound_ends(&mut |line| say(&line))?;
+        let running = Running::default();
+        let socket = offer(days.folder(), running.clone());
+        if let Err(why) = &socket {
+            log::warn!("{why:#}: ledger show will not tell the running hour");
+        }
         say(&self.plan());
         // The recording is kept in memory if possible, because writes to the device itself would be recorded.
         let temporary = TempFolder::in_memory()?;
@@ -110,7 +116,7 @@ impl Start {
             signal_hook::flag::register(signal, Arc::clone(&ended))?;
         }
         let recorder = thread::spawn(move || record(&options));
-        let kept = self.follow(&days, before, output, &recorder);
+        let kept = self.follow(&days, before, running, output, &recorder);
         match recorder.join() {
             Ok(recorded) => recorded.map(drop).map_err(anyhow::Error::from).and(kept),
             Err(panic) => std::panic::resume_unwind(panic),
@@ -127,7 +133,7 @@ impl Start {
         let end = end.to_rfc3339_opts(SecondsFormat::Secs, true);
         let folder = shell::plain(&self.folder.display().to_string());
         format!(
-            "{} is watched; the first hour is in {folder} soon after {end}, or when this ends; to look: mostrace ledger show \
+            "{} is watched; the first hour is in {folder} soon after {end}, or when this ends; to look, also before: mostrace ledger show \
              {folder}; to end: Ctrl-C, or mostrace ledger stop {folder}",
             self.device.display()
         )
@@ -137,6 +143,7 @@ impl Start {
         &self,
         days: &Days,
         before: Vec<Reading>,
+        running: Running,
         output: PathBuf,
         recorder: &JoinHandle<T>,
     ) -> anyhow::Result<()> {
@@ -150,6 +157,7 @@ impl Start {
                     UidIo::default(),
                     drive(&self.device),
                     before,
+                    running,
                     tell,
                 );
                 let mut arriving = Arriving::new(output, false, recorder, self.segment / LOOKS);

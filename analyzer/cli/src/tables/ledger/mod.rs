@@ -6,6 +6,8 @@ mod chart;
 mod keep;
 #[cfg(target_os = "linux")]
 mod lock;
+#[cfg(target_os = "linux")]
+mod running;
 mod show;
 #[cfg(target_os = "linux")]
 mod status;
@@ -110,6 +112,17 @@ fn program() -> PathBuf {
 /// Opens a ledger to read it.
 fn open(folder: &Path) -> anyhow::Result<Days> {
     Ok(Days::open(folder, TRIAL)?)
+}
+
+/// Opens a ledger to sum it up, with the hour that is not over if its keeper tells it.
+fn open_with_running(folder: &Path) -> anyhow::Result<Days> {
+    let days = open(folder)?;
+    #[cfg(target_os = "linux")]
+    let days = {
+        let running = running::ask(days.folder());
+        days.with_running(running)
+    };
+    Ok(days)
 }
 
 impl Check {

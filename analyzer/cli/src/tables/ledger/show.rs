@@ -20,6 +20,7 @@ use crate::{say, usage};
 
 /// Print what was written, by application, layer, day and more
 ///
+/// The running hour is included, as far as its last segment, if the same user keeps the ledger and asks.
 /// Rows without a command have no known causer. Calls have rows too: `asked_bytes` counts what was passed to write(),
 /// and `durable_…` is the time that fsync and the like took; the percentiles are at most 6.25 % too high.
 #[derive(clap::Args)]
@@ -60,7 +61,10 @@ impl Show {
     /// Runs the command.
     pub fn run(&self) -> anyhow::Result<()> {
         let by: Vec<&str> = self.by.iter().map(String::as_str).collect();
-        let (days, span) = (super::open(&self.folder)?, [self.from, self.to]);
+        let (days, span) = (
+            super::open_with_running(&self.folder)?,
+            [self.from, self.to],
+        );
         if let Some(path) = &self.page {
             return self.page(path, &days, &by);
         }
@@ -126,8 +130,13 @@ fn summary(sums: &Sums) -> String {
         hours => format!("{missing}; {hours} hours cannot be compared with the kernel's counters"),
     };
     format!(
-        "watched for {}: {} written; {counted}; {lost} records lost{summed_up}{}{}",
+        "watched for {}{}: {} written; {counted}; {lost} records lost{summed_up}{}{}",
         duration(watched_ms),
+        if sums.has_running {
+            ", the running hour too"
+        } else {
+            ""
+        },
         size(sums.all.write_bytes as f64),
         gaps(&sums.time),
         drive(sums)

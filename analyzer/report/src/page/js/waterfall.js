@@ -26,6 +26,15 @@ const waterfall = (() => {
   /** @typedef {{from: number, to: number, device?: number, call?: number, row?: number}} Item
    *  @typedef {{name: string, group: number, fill: string, strong: boolean, items: Item[]}} Lane */
 
+  /** The transaction's call that forced each of its rows, as the analyser tells: row → call. Calls that began in the same µs are not
+   * told apart. */
+  const forcers = (store, one) => {
+    const { calls } = store.tables;
+    const begun = new Map();
+    for (const call of one.calls) begun.set(calls.start[call], begun.has(calls.start[call]) ? null : call);
+    return new Map(one.rows.map((row) => [row, begun.get(store.rows.forced[row] - 1) ?? null]).filter(([, call]) => call !== null));
+  };
+
   /** The lanes of a transaction: calls, what the device did for it, and what it did for others.
    * @returns {Lane[]} */
   const lanesOf = (desk, one, brief) => {
@@ -93,6 +102,9 @@ const waterfall = (() => {
         group.items.length > 1 ? h("div", {}, `${format.some(rows.size, "part")} of requests or calls`) : item.row !== undefined ? details.short(store.row(item.row)) : calls.bytes[item.call] ? h("div", {}, format.bytes(calls.bytes[item.call])) : null];
     };
     const out = [];
+    const forced = forcers(store, one);
+    /** Where each call is drawn, and where the requests that each forced are. */
+    const [callsAt, requestsAt] = [new Map(), []];
     const textIn = (from, to, y, on) => {
       const words = format.us(to - from);
       if (x(to) - x(from) > chart.measure(words, 11) + 10) out.push(s("g", { class: on }, chart.text(x(from) + 5, y + tall / 2 + 3.5, words, { class: "small" })));
@@ -107,6 +119,10 @@ const waterfall = (() => {
       if (nth || extra) out.push(s("line", { class: first ? "split" : "rule", x1: 0, x2: w, y1: round(y - 0.5), y2: round(y - 0.5) }));
       out.push(chart.text(left - 7, y + tall / 2 + 3, fit(lane.name, left - 8, 11, lane.strong ? "bold" : "normal"), { "text-anchor": "end", "data-name": lane.name, class: `small${lane.strong ? " strong" : ""}` }));
       for (const group of merged(lane.items, near)) {
+        for (const { from, call, row } of group.items) {
+          if (call !== undefined) callsAt.set(call, y + tall - 3);
+          else if (forced.has(row)) requestsAt.push({ at: x(from), y: y + 2, call: forced.get(row) });
+        }
         const pick = group.items.length > 1 ? null : group.items[0].row !== undefined ? () => desk.openRequest(group.items[0].row) : () => desk.details.call(group.items[0].call);
         const queued = group.items.some(({ device, from }) => device > from);
         out.push(bar(group.from, group.to, y, `${lane.fill}${queued ? " pale" : ""}`, tip(lane.name, group), pick));
@@ -115,6 +131,13 @@ const waterfall = (() => {
         if (lane.fill === "fill-flush" && !queued) textIn(group.from, group.to, y, "on-6");
       }
     });
+    // Of several that would be drawn over each other, one is.
+    const arrows = new Map(requestsAt.map((one) => [[one.call, one.y, Math.round(one.at / 4)].join(), one]));
+    for (const { at, y, call } of arrows.values()) {
+      if (!callsAt.has(call)) continue;
+      const tipAt = Math.min(w - 10, Math.max(left, at)) + 1;
+      out.push(s("path", { class: "arrow", d: `M${round(tipAt)},${round(callsAt.get(call))}V${round(y - 4)}m-3,0h6l-3,4z` }));
+    }
     const time = chart.ticks(0, one.to - one.from, Math.max(2, (w - left) / 80));
     out.push(chart.bottom((value) => x(one.from + value), time, whole - FOOT, (value) => format.us(value), [left - 10, w]));
     return chart.root(w, whole, `A transaction of ${format.us(one.to - one.from)}; the table has its calls and requests`, {}, out);
@@ -133,7 +156,7 @@ const waterfall = (() => {
       ].sort((a, b) => a[2] - b[2]),
     };
   };
-  const LEGEND = [["--sync", "calls for durability"], ["--call", "other calls, and requests for others"]];
+  const LEGEND = [["--sync", "calls for durability, with an arrow to each request that one forced"], ["--call", "other calls, and requests for others"]];
   const pictureOf = (desk, one, node) => ({
     title: `${desk.sheet.name}: a transaction of ${format.us(one.to - one.from)}`, note: "pale: in the queue, not yet in the device", legend: LEGEND, source: desk.source(), warnings: desk.sheet.missing, node,
   });
@@ -152,8 +175,8 @@ const waterfall = (() => {
     return h("section", { class: "transaction" },
       h("div", { class: "head" }, h("h3", {}, `${words.about.databases[table.database[at]] ?? "A database"}: ${format.us(one.to - one.from)} at ${format.moment(one.from)}`),
         button("‹ earlier", () => next(-1)), button("later ›", () => next(1)), button("Select its time", () => desk.during(one.from, one.to + 1)), save.menu("this transaction", { table: () => tableOf(desk, one), chart: () => pictureOf(desk, one, () => plot.querySelector("svg")) })),
-      h("p", { class: "note" }, `It waited for: ${sums}. ${parts ? `Its ${format.some(durable.length, "call")} for durability waited for: ${parts}. ` : ""}${format.some(one.calls.length, "call")}, ${format.some(one.rows.length, "part")} of requests, whoever they were for. Pale: not yet in the device.`),
+      h("p", { class: "note" }, `It waited for: ${sums}. ${parts ? `Its ${format.some(durable.length, "call")} for durability waited for: ${parts}. ` : ""}${format.some(one.calls.length, "call")}, ${format.some(one.rows.length, "part")} of requests, whoever they were for. An arrow leads from a call to a request that it forced. Pale: not yet in the device.`),
       plot);
   };
-  return { draw, svg, tableOf, pictureOf, merged };
+  return { draw, svg, tableOf, pictureOf, merged, forcers };
 })();

@@ -84,9 +84,9 @@ impl<R> Causer<'_, R> {
     /// Removes the commit whose block has this sector; returns who forced it.
     fn take_commit(&mut self, sector: u64) -> Option<Option<Asked>> {
         let mut commits = self.commits.iter();
-        let at = commits.rposition(|&(block, _)| block == sector)?;
-        let (_, forced) = self.commits.remove(at)?;
-        Some(forced)
+        let at = commits.rposition(|&(block, ..)| block == sector)?;
+        let (_, asked, _) = self.commits.remove(at)?;
+        Some(asked)
     }
 
     /// Judges a row that somebody waits for, as durability was asked for.
@@ -104,7 +104,7 @@ impl<R> Causer<'_, R> {
 
     /// Returns the call that a flush is for: the call that its thread is in. If another thread works for the caller, it is the
     /// call of the only process that syncs the file meanwhile.
-    fn call_of_flush(
+    pub(super) fn call_of_flush(
         &self,
         process: Option<ProcessId>,
         row: &Row,
@@ -124,7 +124,7 @@ impl<R> Causer<'_, R> {
         let others = |call: &Call| is_its(call) && call.tgid != first.tgid;
         let other = calls.first_sync(queued_ns, queued_ns, others);
         let is_users = user(first.caller.process, registry).is_some();
-        (other.is_none() && is_users).then_some(*first)
+        (other.is_none() && is_users).then_some(first)
     }
 
     /// Returns the call for durability that a thread was in.

@@ -82,15 +82,16 @@ impl<R> Causer<'_, R> {
         place: Place,
         registry: &Registry<'_>,
     ) -> Option<u64> {
-        let forced = self.forced_by(row, place, registry);
+        let asked = self.asked_by(row, place, registry);
+        let forced = self.forced(request, row, registry);
         if self.commits.len() >= COMMITS {
             self.commits.pop_front();
         }
-        self.commits.push_back((row.sector, forced));
+        self.commits.push_back((row.sector, asked, forced));
         for transaction in self.journals.committed(place) {
             self.committed(transaction);
         }
-        forced.map(|asked| request.time_ns.saturating_sub(asked.start_ns))
+        asked.map(|asked| request.time_ns.saturating_sub(asked.start_ns))
     }
 
     /// Notes the blocks that a committed transaction leaves to be written home or discarded.
@@ -111,13 +112,31 @@ impl<R> Causer<'_, R> {
         }
     }
 
-    /// Returns the reason for a commit: the first call that waited for all of it, if its process took part in the transaction or
-    /// a kernel thread did work for it. Otherwise it is the first handle that asked for the commit. None if the timer or a lack
-    /// of room caused the commit.
-    fn forced_by(&mut self, row: &Row, place: Place, registry: &Registry<'_>) -> Option<Asked> {
+    /// Returns the reason for a commit: the first call that waited for all of it. Otherwise it is the first handle that asked for
+    /// the commit. None if the timer or a lack of room caused the commit.
+    fn asked_by(&mut self, row: &Row, place: Place, registry: &Registry<'_>) -> Option<Asked> {
+        let from_ns = self.journals.get(place)?.first_q_ns?;
+        let waiting = self.waiting(place, from_ns, row.q_ns?, registry);
+        let first = waiting
+            .iter()
+            .min_by_key(|call| (call.start_ns, call.end_ns));
+        let handle = || self.journals.get(place)?.asking().map(Asked::from);
+        first.map(Asked::from).or_else(handle)
+    }
+
+    /// Returns the calls that lasted while blocks of a transaction were queued and may wait for its commit: their process took part
+    /// in it, or a kernel thread did work for the process.
+    pub(super) fn waiting(
+        &mut self,
+        place: Place,
+        from_ns: u64,
+        to_ns: u64,
+        registry: &Registry<'_>,
+    ) -> Vec<Call> {
         let Found { calls, list, .. } = &self.found;
-        let transaction = self.journals.get(place)?;
-        let from_ns = transaction.first_q_ns?;
+        let Some(transaction) = self.journals.get(place) else {
+            return Vec::new();
+        };
         let is_its = |causer, tgid| {
             let process = registry.process(list.get(causer).process);
             process.tgid == Some(tgid)
@@ -130,8 +149,6 @@ impl<R> Causer<'_, R> {
                     .any(|causer| is_its(causer, call.tgid));
             has_part && user(call.caller.process, registry).is_some()
         };
-        let call = calls.first_sync(from_ns, row.q_ns?, took_part);
-        let handle = || transaction.asking().map(Asked::from);
-        call.map(Asked::from).or_else(handle)
+        calls.syncs(from_ns, to_ns, took_part)
     }
 }
