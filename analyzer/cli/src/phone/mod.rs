@@ -45,7 +45,7 @@ pub struct Phone {
     #[arg(long, value_name = "FILE")]
     recorder: Option<PathBuf>,
     /// The time in which somebody has to answer the phone's root prompt
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = units::time)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = units::time)]
     prompt: Duration,
     #[command(subcommand)]
     verb: Verb,
