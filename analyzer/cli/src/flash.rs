@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `mostrace flash`: what a model of a drive writes to its flash if a recording is repeated on it.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -354,39 +355,42 @@ fn measured(health: &Health) -> Option<(f64, f64, f64)> {
 
 /// Returns the table of what is moved; its shares sum to 100 %.
 fn parts(parts: &[Part]) -> Vec<String> {
-    if parts.is_empty() {
+    let mut rows = by_program(parts);
+    let large = rows.iter().take_while(|(share, _)| *share >= LEAST).count();
+    let rest = rows.split_off(large.min(MOST));
+    if let Some(others) = rest.iter().map(|(share, _)| *share).reduce(|a, b| a + b) {
+        rows.push((others, "others".into()));
+    }
+    if rows.is_empty() {
         return vec![String::new(), "Nothing is moved.".into()];
     }
-    let large = parts.iter().take_while(|part| part.share >= LEAST).count();
-    let (shown, rest) = parts.split_at(large.min(MOST));
-    let others: f64 = rest.iter().map(|part| part.share).sum();
-    let shares: Vec<f64> = shown
-        .iter()
-        .map(|part| part.share)
-        .chain(rest.first().map(|_| others))
-        .collect();
-    let percents = rounded(&shares);
-    let names: Vec<String> = shown
-        .iter()
-        .map(name)
-        .chain(rest.first().map(|_| "others".into()))
-        .collect();
-    let mut lines = vec![String::new(), " moved  layer: program → file".into()];
-    lines.extend(
-        percents
-            .iter()
-            .zip(names)
-            .filter(|(percent, _)| **percent > 0)
-            .map(|(percent, name)| format!(" {percent:>3} %  {name}")),
-    );
-    lines
+    let shares: Vec<f64> = rows.iter().map(|(share, _)| *share).collect();
+    let shown = rounded(&shares).into_iter().zip(rows);
+    let shown = shown.filter(|(percent, _)| *percent > 0);
+    let ahead = [String::new(), " moved  layer: program → file".into()];
+    let lines = shown.map(|(percent, (_, name))| format!(" {percent:>3} %  {name}"));
+    ahead.into_iter().chain(lines).collect()
 }
 
-fn name(part: &Part) -> String {
-    match part.owner.program.as_str() {
-        "" => part.owner.layer.clone(),
-        program => format!("{}: {program} → {}", part.owner.layer, part.owner.file),
+/// Sums what each program caused in a layer; returns the shares and the names, the largest first.
+fn by_program(parts: &[Part]) -> Vec<(f64, String)> {
+    let mut sums: BTreeMap<[&str; 2], (f64, Vec<&str>)> = BTreeMap::new();
+    for Part { owner, share, .. } in parts {
+        let sum = sums.entry([&owner.layer, &owner.program]).or_default();
+        sum.0 += share;
+        sum.1.push(&owner.file);
     }
+    let named = sums.into_iter().map(|([layer, program], (share, files))| {
+        let name = match (program, &files[..]) {
+            ("", _) => layer.to_owned(),
+            (_, [file]) => format!("{layer}: {program} → {file}"),
+            (_, several) => format!("{layer}: {program} → {} files", several.len()),
+        };
+        (share, name)
+    });
+    let mut rows: Vec<(f64, String)> = named.collect();
+    rows.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    rows
 }
 
 /// Rounds shares to per cent so that they sum to 100: those with the largest remainders are rounded up.

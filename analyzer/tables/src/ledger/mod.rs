@@ -24,7 +24,8 @@ mod timeline;
 mod trial;
 mod uid_io;
 
-pub use days::{Days, LOCK, LONGEST, RUNNING};
+pub use day::LONGEST;
+pub use days::{Days, LOCK, RUNNING};
 pub use hour::{Figures, Gap, Hour, Key, MOST_ROWS, OTHERS, Reading, Watched};
 pub use keeper::{Drive, Keeper};
 pub use latencies::Latencies;

@@ -61,7 +61,7 @@ pub struct Part {
 }
 
 /// The ratio right after all free units were discarded, and right before it happens the next time.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Saw {
     /// The ratio after it.
     pub after: f64,
@@ -104,72 +104,118 @@ impl Model {
     /// # Errors
     /// Returns one line that says what is impossible.
     pub fn of(drive: &Drive, load: &Load, recorded: Option<u64>) -> Result<Model, String> {
-        let shape = drive.shape()?;
         if load.writes == 0 {
             return Err("nothing was written".into());
         }
-        let recorded = recorded
-            .filter(|bytes| *bytes > 0)
-            .unwrap_or(drive.capacity);
-        let wanted = (drive.capacity as f64 / recorded as f64).round();
-        let copies = wanted.clamp(1.0, f64::from(shape.units / load.units.max(1)).max(1.0)) as u32;
-        let mut device = Run::new(drive, load, copies).ok_or_else(|| {
-            let units = u64::from(load.units).saturating_mul(drive.unit);
-            let capacity = drive.capacity;
-            format!("it writes {units} different bytes, which have no place in {capacity}")
-        })?;
-        let own_share = device.own_share();
-        let rounded = (load.writes * drive.unit) as f64 / load.bytes.max(1) as f64;
-        let level = |fill: f64, steady: &Steady| {
-            let host = steady.counts.host.max(1) as f64;
-            Level {
-                fill,
-                ratio: steady.ratio() * rounded,
-                moved: steady.counts.moved as f64 / host * rounded,
-                padded: steady.counts.padded as f64 / host * rounded,
-                least: steady.between.0 * rounded,
-                greatest: steady.between.1 * rounded,
-                repetitions: steady.repetitions,
-                is_steady: steady.is_steady,
-            }
-        };
+        let copies = copies(drive, load, recorded)?;
+        let mut life = Life::of(drive, load, copies)?;
+        let own_share = life.device.own_share();
         let given = drive.fill.max(own_share);
-        let mut levels: Vec<f64> = LEVELS.iter().copied().filter(|l| *l > own_share).collect();
-        levels.push(given);
-        levels.sort_by(f64::total_cmp);
-        levels.dedup();
-        let new = level(own_share, &device.settle(1)).ratio;
-        device.age(levels.first().copied().unwrap_or(given));
+        let new = life.settle(own_share, 1).0.ratio;
+        let levels = levels(own_share, given);
+        life.device.age(levels.first().copied().unwrap_or(given));
         let (mut curve, mut at, mut parts) = (Vec::new(), Level::default(), Vec::new());
-        for &fill in &levels {
-            device.fill(fill);
-            let steady = device.settle(u64::MAX);
-            curve.push(level(fill, &steady));
+        for fill in levels {
+            let (level, steady) = life.at(fill);
+            curve.push(level);
             if fill == given {
-                at = level(fill, &steady);
-                parts = shares(load, &steady, at.moved);
+                (at, parts) = (level, shares(load, &steady, level.moved));
             }
         }
-        device.fill(1.0);
-        let full = level(1.0, &device.settle(u64::MAX));
-        device.fill(given);
-        let after_fstrim = level(given, &device.settle(u64::MAX));
-        let saw = drive
-            .fstrim_every
-            .map(|every| saw(&mut device, load, every, rounded));
+        let (full, _) = life.at(1.0);
+        let (after_fstrim, _) = life.at(given);
+        let saw = drive.fstrim_every;
         Ok(Model {
             copies,
             own_share,
             device_bytes: load.bytes,
-            rounded,
+            rounded: life.rounded,
             at,
             parts,
             curve,
             new,
             full,
             after_fstrim,
-            saw,
+            saw: saw.map(|every| life.saw(load, every)),
         })
+    }
+}
+
+/// Returns how many copies of the recording run, so that its device is as large as the drive.
+fn copies(drive: &Drive, load: &Load, recorded: Option<u64>) -> Result<u32, String> {
+    let recorded = recorded.filter(|bytes| *bytes > 0);
+    let wanted = drive.capacity as f64 / recorded.unwrap_or(drive.capacity) as f64;
+    let most = drive.shape()?.units / load.units.max(1);
+    Ok(wanted.round().clamp(1.0, f64::from(most).max(1.0)) as u32)
+}
+
+/// Returns the levels of the curve that can be, the given one among them.
+fn levels(own_share: f64, given: f64) -> Vec<f64> {
+    let possible = LEVELS.iter().copied().filter(|level| *level > own_share);
+    let mut levels: Vec<f64> = possible.chain([given]).collect();
+    levels.sort_by(f64::total_cmp);
+    levels.dedup();
+    levels
+}
+
+/// A drive that is filled step by step.
+struct Life<'l> {
+    device: Run<'l>,
+    /// Bytes of the units that are written, for each byte of the recording's.
+    rounded: f64,
+}
+
+impl<'l> Life<'l> {
+    fn of(drive: &Drive, load: &'l Load, copies: u32) -> Result<Life<'l>, String> {
+        let device = Run::new(drive, load, copies).ok_or_else(|| {
+            let units = u64::from(load.units).saturating_mul(drive.unit);
+            let capacity = drive.capacity;
+            format!("it writes {units} different bytes, which have no place in {capacity}")
+        })?;
+        let rounded = (load.writes * drive.unit) as f64 / load.bytes.max(1) as f64;
+        Ok(Life { device, rounded })
+    }
+
+    /// Fills the drive to a level, and repeats the recording until it is steady.
+    fn at(&mut self, fill: f64) -> (Level, Steady) {
+        self.device.fill(fill);
+        self.settle(fill, u64::MAX)
+    }
+
+    fn settle(&mut self, fill: f64, most: u64) -> (Level, Steady) {
+        let steady = self.device.settle(most);
+        let each = self.rounded / steady.counts.host.max(1) as f64;
+        let level = Level {
+            fill,
+            ratio: steady.ratio() * self.rounded,
+            moved: steady.counts.moved as f64 * each,
+            padded: steady.counts.padded as f64 * each,
+            least: steady.between.0 * self.rounded,
+            greatest: steady.between.1 * self.rounded,
+            repetitions: steady.repetitions,
+            is_steady: steady.is_steady,
+        };
+        (level, steady)
+    }
+
+    /// Discards what is free every so often. What lies between two discards ends when the ratio is steady, as nothing changes after
+    /// that.
+    fn saw(&mut self, load: &Load, every: Duration) -> Saw {
+        let lasts = u128::from(load.duration_ns.max(1));
+        let repetitions = u64::try_from(every.as_nanos().div_ceil(lasts)).unwrap_or(u64::MAX);
+        let mut saw = Saw::default();
+        // The first discard finds more than the later ones.
+        for _ in 0..3 {
+            saw.units = self.device.fstrim();
+            let first = self.device.settle(1);
+            saw.after = first.ratio() * self.rounded;
+            let last = match repetitions {
+                1 => first,
+                more => self.device.settle(more - 1),
+            };
+            saw.before = last.between.1.max(last.ratio()) * self.rounded;
+        }
+        saw
     }
 }
 
@@ -200,29 +246,6 @@ fn shares(load: &Load, steady: &Steady, moved: f64) -> Vec<Part> {
             .then_with(|| a.owner.cmp(&b.owner))
     });
     parts
-}
-
-/// Discards what is free every so often. What lies between two discards ends when the ratio is steady, as nothing changes after that.
-fn saw(device: &mut Run<'_>, load: &Load, every: Duration, rounded: f64) -> Saw {
-    let lasts = u128::from(load.duration_ns.max(1));
-    let repetitions = u64::try_from(every.as_nanos().div_ceil(lasts)).unwrap_or(u64::MAX);
-    let mut saw = Saw {
-        after: 0.0,
-        before: 0.0,
-        units: 0,
-    };
-    // The first discard finds more than the later ones.
-    for _ in 0..3 {
-        saw.units = device.fstrim();
-        let first = device.settle(1);
-        let last = match repetitions {
-            1 => first.clone(),
-            more => device.settle(more - 1),
-        };
-        saw.after = first.ratio() * rounded;
-        saw.before = last.between.1.max(last.ratio()) * rounded;
-    }
-    saw
 }
 
 #[cfg(test)]

@@ -85,6 +85,11 @@ impl Kind {
         !matches!(self, Kind::Blkparse | Kind::Ftrace | Kind::Most)
     }
 
+    /// Returns true if a request's last event is its completion where the text has it.
+    pub(super) fn has_completions(self) -> bool {
+        !self.is_unordered() || self == Kind::Biosnoop
+    }
+
     /// Returns what the kind cannot tell of any trace.
     pub(super) fn cannot_tell(self) -> &'static str {
         match self {

@@ -279,13 +279,18 @@ fn notes(kind: Kind, target: &Target, made: &Made, rest: &Rest) -> Vec<String> {
     let without = match target.completes_at {
         ta::ISSUE => Some("when requests were issued"),
         ta::QUEUE => Some("when bios were queued"),
-        _ if made.completed == made.events => Some("when requests arrived"),
+        _ if made.completed == made.events && !kind.has_completions() => {
+            Some("when requests arrived")
+        }
         _ => None,
     };
     if let Some(times) = without {
         notes.push(format!(
             "no completions: latencies are unknown, and times are {times}"
         ));
+    }
+    if made.completed == made.events && without.is_none() {
+        notes.push("completions alone: latencies are unknown".into());
     }
     if target.leaves_bios {
         notes.push("several disks: bios of partitions are left out, as it is not known of which disk they are".into());

@@ -158,6 +158,9 @@ fn what_most_wrote_is_read() {
     0.000000200\tC\tWAS\t100\t   8\t103336\t  GCMReader\tD\t/a.db-journal\n";
     let most = made(&[text], None).unwrap();
     assert_eq!(most.completions, [(200, Some(100), 100, 4096, Some(3336))]);
+    let ends = made(&[&format!("{}\n", text.lines().next_back().unwrap())], None).unwrap();
+    assert_eq!(ends.completions, [(200, None, 100, 4096, None)]);
+    assert_eq!(ends.notes[1], "completions alone: latencies are unknown");
 }
 
 #[test]
