@@ -161,6 +161,7 @@ mod tests {
             time_ns: 0,
             q_ns: None,
             d_ns: None,
+            forced_ns: None,
             sector: Some(sector),
             bytes,
             op: Op::Write,

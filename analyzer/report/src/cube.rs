@@ -264,6 +264,7 @@ mod tests {
             time_ns,
             q_ns: Some(time_ns),
             d_ns: None,
+            forced_ns: None,
             sector: Some(8),
             bytes,
             op: Op::Write,

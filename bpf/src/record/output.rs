@@ -108,7 +108,7 @@ impl Output {
         for name in self.writer.names()? {
             let mut from = self.writer.folder().read(&name)?;
             let mut to = on_disk.folder().create(&name)?;
-            io::copy(&mut from, &mut to).at(&on_disk.path(&name))?;
+            io::copy(&mut from, &mut to).at(on_disk.path(&name))?;
         }
         self.writer = on_disk;
         drop(memory);
@@ -192,10 +192,10 @@ impl Output {
                 .leave_memory()
                 .and_then(|()| Ok(self.writer.folder().give_to(self.owner)?)),
             false if self.is_in_memory() => Ok(()),
-            false => Ok(self
-                .parent
-                .remove_folder(self.writer.folder())
-                .unwrap_or(())),
+            false => {
+                let _ = self.parent.remove_folder(self.writer.folder());
+                Ok(())
+            }
         };
     }
 }

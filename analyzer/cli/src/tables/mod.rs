@@ -39,7 +39,7 @@ pub fn check(_: &str) -> anyhow::Result<()> {
 #[derive(clap::Subcommand)]
 pub enum Verb {
     #[cfg(target_os = "linux")]
-    Replay(replay::Replay),
+    Replay(Box<replay::Replay>),
     Analyze(analyze::Analyze),
     Report(report::Report),
     Diff(diff::Diff),

@@ -151,7 +151,7 @@ fn named(text: &str, path: &[String], files: &Files) -> Vec<Vec<String>> {
     });
     for child in children {
         let used = used(text, &[child]).into_iter();
-        named.extend(used.map(|used| [path, &[child.clone()], &used].concat()));
+        named.extend(used.map(|used| [path, std::slice::from_ref(child), &used].concat()));
     }
     named
 }

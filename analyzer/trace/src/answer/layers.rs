@@ -53,7 +53,9 @@ pub fn bytes_of_layers(layers: &[(Layer, u64)], filesystem: &str) -> BTreeMap<St
     let has_stores = layers.iter().any(|(layer, _)| is_stores(layer));
     let mut bytes = BTreeMap::new();
     for (layer, of_layer) in layers {
-        let sum: &mut u64 = bytes.entry(name(layer, has_stores, filesystem)).or_default();
+        let sum: &mut u64 = bytes
+            .entry(name(layer, has_stores, filesystem))
+            .or_default();
         sum.tally(*of_layer);
     }
     bytes
