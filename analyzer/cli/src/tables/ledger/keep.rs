@@ -93,7 +93,6 @@ impl Start {
         if let Err(why) = &socket {
             log::warn!("{why:#}: ledger show will not tell the running hour");
         }
-        say(&self.plan());
         // The recording is kept in memory if possible, because writes to the device itself would be recorded.
         let temporary = TempFolder::in_memory()?;
         let output = temporary.path().join("ledger.most");
@@ -161,6 +160,9 @@ impl Start {
                     tell,
                 );
                 let mut arriving = Arriving::new(output, false, recorder, self.segment / LOOKS);
+                if arriving.begun() {
+                    say(&self.plan());
+                }
                 // The next segment is asked for when the one before is summed up.
                 let segments = std::iter::from_fn(|| {
                     give_back();
