@@ -73,7 +73,9 @@ impl Beneath {
             }
             for (size, hits) in SIZES.iter().zip(&mut filesystem.hits) {
                 let sectors = size / 512;
-                if sector.is_multiple_of(sectors) && filesystem.recent.contains(&(sector / sectors))
+                let block = sector.checked_div(sectors);
+                if sector.is_multiple_of(sectors)
+                    && block.is_some_and(|block| filesystem.recent.contains(&block))
                 {
                     *hits = hits.saturating_add(1);
                 }

@@ -70,7 +70,7 @@ impl<'a> Told<'a> {
         };
         // Behind a path comes a command line, which may have anything in it; the inode is last.
         let (at, _) = match self.path.is_some() && name == b"ino" {
-            true => windows.filter(is_it).last()?,
+            true => windows.rfind(is_it)?,
             false => windows.find(is_it)?,
         };
         let rest = self.fields.get(at.checked_add(name.len())?..)?;
