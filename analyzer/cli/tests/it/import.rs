@@ -39,22 +39,27 @@ fn ftrace_tells_what_a_recording_does() {
     assert_eq!([of("reads"), of("read_bytes")], [6, 133_120], "{total}");
     assert_eq!([of("discards"), of("discard_bytes")], [11, 56_744_960]);
     assert_eq!([of("flushes"), of("device_flushes")], [19, 29], "{total}");
-    let files = json(&[
-        "analyze",
-        bundle,
-        "--by",
-        "inode",
-        "--where",
-        "op = 'write'",
-    ]);
-    let files: Vec<(u64, u64)> = files
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter_map(|row| Some((row["inode"].as_u64()?, row["write_bytes"].as_u64()?)))
-        .collect();
-    assert_eq!(files, WRITTEN);
+    let written = |by: &str| -> Vec<(String, u64)> {
+        let rows = json(&["analyze", bundle, "--by", by, "--where", "op = 'write'"]);
+        let rows = rows.as_array().unwrap().iter();
+        let known = rows
+            .filter_map(|row| Some((row[by].as_str()?.to_owned(), row["write_bytes"].as_u64()?)));
+        known.collect()
+    };
+    let expected = |of: &[(&str, u64)]| -> Vec<(String, u64)> {
+        of.iter()
+            .map(|(who, bytes)| ((*who).to_owned(), *bytes))
+            .collect()
+    };
+    // The recording also has a block of the root directory, from its map.
+    let files = [("13", 131_072), ("12", 106_496), ("14", 38_912)];
+    assert_eq!(written("inode"), expected(&files));
+    let processes = [
+        ("dd:22025", 131_072),
+        ("jbd2/loop1-8:21720", 91_136),
+        ("mostrace:22028", 79_872),
+        ("dd:22024", 65_536),
+        ("sync:22033", 8_192),
+    ];
+    assert_eq!(written("process"), expected(&processes));
 }
-
-/// The inodes that the recording has, and the bytes written to each.
-const WRITTEN: [(u64, u64); 0] = [];

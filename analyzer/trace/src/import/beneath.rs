@@ -74,8 +74,9 @@ impl Beneath {
             for (size, hits) in SIZES.iter().zip(&mut filesystem.hits) {
                 let sectors = size / 512;
                 let block = sector.checked_div(sectors);
-                let block = block.filter(|_| sector.is_multiple_of(sectors));
-                if block.is_some_and(|block| filesystem.recent.contains(&block)) {
+                if sector.is_multiple_of(sectors)
+                    && block.is_some_and(|block| filesystem.recent.contains(&block))
+                {
                     *hits = hits.saturating_add(1);
                 }
             }
