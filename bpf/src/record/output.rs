@@ -72,7 +72,11 @@ impl Output {
             }
         }
         let owner = user::of_sudo()?;
-        let memory = in_memory.then(TempFolder::in_memory).transpose()?;
+        let memory = in_memory.then(TempFolder::in_memory).transpose();
+        let memory = memory.unwrap_or_else(|why| {
+            log::warn!("no place in memory, so the recorder's own writes are in the trace: {why}");
+            None
+        });
         let made = match &memory {
             Some(memory) => Folder::open(memory.path())?.make_folder(&folder)?,
             None => parent.make_folder(&folder)?,
@@ -187,16 +191,12 @@ impl Output {
     /// Removes the place again if nothing was recorded: no source was running yet, or the command could not be started.
     pub fn abandon(mut self, why: &Error) {
         // The error to report is the one that prevented the capture.
-        let _ = match self.is_begun() && !matches!(why, Error::Command { .. }) {
-            true => self
-                .leave_memory()
-                .and_then(|()| Ok(self.writer.folder().give_to(self.owner)?)),
-            false if self.is_in_memory() => Ok(()),
-            false => Ok(self
-                .parent
-                .remove_folder(self.writer.folder())
-                .unwrap_or(())),
-        };
+        if self.is_begun() && !matches!(why, Error::Command { .. }) {
+            let _ = self.leave_memory();
+            let _ = self.writer.folder().give_to(self.owner);
+        } else if !self.is_in_memory() {
+            let _ = self.parent.remove_folder(self.writer.folder());
+        }
     }
 }
 
