@@ -72,7 +72,11 @@ impl Output {
             }
         }
         let owner = user::of_sudo()?;
-        let memory = in_memory.then(TempFolder::in_memory).transpose()?;
+        let memory = in_memory.then(TempFolder::in_memory).transpose();
+        let memory = memory.unwrap_or_else(|why| {
+            log::warn!("no place in memory, so the recorder's own writes are in the trace: {why}");
+            None
+        });
         let made = match &memory {
             Some(memory) => Folder::open(memory.path())?.make_folder(&folder)?,
             None => parent.make_folder(&folder)?,
@@ -108,7 +112,7 @@ impl Output {
         for name in self.writer.names()? {
             let mut from = self.writer.folder().read(&name)?;
             let mut to = on_disk.folder().create(&name)?;
-            io::copy(&mut from, &mut to).at(on_disk.path(&name))?;
+            io::copy(&mut from, &mut to).at(&on_disk.path(&name))?;
         }
         self.writer = on_disk;
         drop(memory);
@@ -187,16 +191,12 @@ impl Output {
     /// Removes the place again if nothing was recorded: no source was running yet, or the command could not be started.
     pub fn abandon(mut self, why: &Error) {
         // The error to report is the one that prevented the capture.
-        let _ = match self.is_begun() && !matches!(why, Error::Command { .. }) {
-            true => self
-                .leave_memory()
-                .and_then(|()| Ok(self.writer.folder().give_to(self.owner)?)),
-            false if self.is_in_memory() => Ok(()),
-            false => {
-                let _ = self.parent.remove_folder(self.writer.folder());
-                Ok(())
-            }
-        };
+        if self.is_begun() && !matches!(why, Error::Command { .. }) {
+            let _ = self.leave_memory();
+            let _ = self.writer.folder().give_to(self.owner);
+        } else if !self.is_in_memory() {
+            let _ = self.parent.remove_folder(self.writer.folder());
+        }
     }
 }
 
