@@ -8,7 +8,7 @@ use mostrace_bundle::Manifest;
 use mostrace_bundle::manifest::Copied;
 
 use crate::charged::{Charged, Counted};
-use crate::labels::{self, By, kind_code};
+use crate::sums::{Groups, Label};
 use crate::tally::{Tally, sum};
 use crate::transactions::{Count, Database, Transactions};
 
@@ -81,30 +81,17 @@ pub struct Measured {
 
 impl Measured {
     /// Takes what is [charged](Charged) to the command.
-    pub fn new(path: PathBuf, charged: &Charged) -> Measured {
-        let origins = &charged.reading.origins;
-        let roles = labels::roles(origins);
-        let (role_words, paths) = (roles.words(), labels::file_labels(origins, By::Own));
-        let (mut layers, mut files) = (Parts::new(), Parts::new());
-        for (kind, file, bytes) in charged.written().filter(|(.., bytes)| *bytes > 0) {
-            let class = kind.map_or("unknown", |kind| kind.class().as_str());
-            let at = u64::from(file.0);
-            let role = roles.code([kind.map_or(0, kind_code), at]);
-            let role = role_words.get(role as usize).and_then(Option::as_deref);
-            layers.entry(layer(class, role)).or_default().tally(bytes);
-            let path = paths.get(file.0 as usize).and_then(Option::as_ref);
-            if let Some(path) = path.filter(|_| class == "data") {
-                files.entry(path.clone()).or_default().tally(bytes);
-            }
-        }
+    pub fn new(path: PathBuf, charged: &Charged<'_>) -> Measured {
         Measured {
             path,
             counted: charged.counted,
             write_bytes: charged.total.write_bytes,
             flushes: charged.total.device_flushes,
-            layers,
-            files,
-            ..Measured::told(charged.reading.manifest.as_ref(), &charged.own_databases())
+            layers: parts(&charged.groups(&["class", "role"]), layer),
+            files: parts(&charged.groups(&["class", "file"]), |class, file| {
+                file.filter(|_| class == "data").map(Into::into)
+            }),
+            ..Measured::told(charged.manifest, &charged.own_databases())
         }
     }
 
@@ -127,13 +114,26 @@ impl Measured {
     }
 }
 
-fn layer(class: &str, role: Option<&str>) -> String {
-    match (class, role) {
-        ("data", Some(role)) => format!("data: {}", role.replace('_', " ")),
+fn layer(class: &str, role: Option<&str>) -> Option<String> {
+    Some(match (class, role) {
+        ("data", role) => format!("data: {}", role?.replace('_', " ")),
         ("journal", _) => "the filesystem's journal".into(),
         ("metadata", _) => "the filesystem's metadata".into(),
         (class, _) => class.into(),
+    })
+}
+
+/// Sums up the bytes written of groups by class and a second label; `name` names each group, or returns None to leave it out.
+fn parts(groups: &Groups, name: impl Fn(&str, Option<&str>) -> Option<String>) -> Parts {
+    let mut parts = Parts::new();
+    for (labels, totals) in groups.groups.iter().filter(|(_, t)| t.write_bytes > 0) {
+        let text = |at: usize| labels.get(at).and_then(Label::text);
+        let class = text(0).unwrap_or_else(|| "unknown".into());
+        if let Some(name) = name(&class, text(1).as_deref()) {
+            parts.entry(name).or_default().tally(totals.write_bytes);
+        }
     }
+    parts
 }
 
 #[cfg(test)]
