@@ -63,16 +63,15 @@ impl Brief {
 
     /// Returns what a command caused, and what others wrote meanwhile.
     #[cfg(target_os = "linux")]
-    pub fn of_command(charged: &Charged) -> Brief {
-        let manifest = charged.reading.manifest.as_ref();
+    pub fn of_command(reading: &Reading, charged: &Charged<'_>) -> Brief {
         let others = charged.of_others();
-        let others = others.map(|sums| Answer::destinations(&sums, manifest, MOST));
+        let others = others.map(|sums| Answer::destinations(&sums, charged.manifest, MOST));
         Brief {
             others: charged.counted.words().map(|words| Others {
                 words,
                 destinations: others,
             }),
-            ..Brief::of(&charged.reading, &charged.sums(), &charged.own_databases())
+            ..Brief::of(reading, &charged.sums(), &charged.own_databases())
         }
     }
 

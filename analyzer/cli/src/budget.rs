@@ -9,7 +9,7 @@ use mostrace_trace::budget::{Baseline, Judgement, Limits, Measured, Runs, judge,
 use mostrace_trace::causes::Sharing;
 use mostrace_trace::charged::{Charged, Charging};
 use mostrace_trace::output::Output;
-use mostrace_trace::reading::{self, Options};
+use mostrace_trace::reading::{self, Options, Reading};
 use mostrace_trace::recording::Recording;
 use serde_json::json;
 
@@ -181,12 +181,53 @@ pub fn status(judgements: &[Judgement]) -> u8 {
     }
 }
 
-/// Reads a trace, and finds what of it is charged to its command.
-///
-/// # Errors
-/// Returns an error if the trace cannot be read.
-pub fn read(path: &Path) -> anyhow::Result<Charged> {
-    charged(Recording::open_all(&[path.to_owned()], false)?)
+/// A run that was read, with what is charged to its command.
+pub struct OneRun {
+    pub reading: Reading,
+    pub charging: Charging,
+}
+
+impl OneRun {
+    /// Reads a trace with its causes.
+    ///
+    /// # Errors
+    /// Returns an error if the trace cannot be read.
+    pub fn path(path: &Path) -> anyhow::Result<OneRun> {
+        OneRun::of(Recording::open_all(&[path.to_owned()], false)?)
+    }
+
+    fn of(recordings: Vec<Recording>) -> anyhow::Result<OneRun> {
+        let bar = Bar::new();
+        let options = Options {
+            causes: Some(Sharing::default()),
+            ..Options::default()
+        };
+        let mut charging = Charging::default();
+        let watcher = |progress| bar.at(progress);
+        let reading = reading::read(recordings, &options, &watcher, &mut charging)?;
+        Ok(OneRun { reading, charging })
+    }
+
+    /// Returns what is charged to the command.
+    pub fn charged(&self) -> Charged<'_> {
+        let Reading {
+            origins, databases, ..
+        } = &self.reading;
+        let manifest = self.reading.manifest.as_ref();
+        self.charging.charged(origins, manifest, databases)
+    }
+
+    /// Returns the figures of a recording.
+    ///
+    /// # Errors
+    /// Returns an error if records are missing, because the figures cannot be compared with limits then.
+    pub fn measured(&self, path: &Path) -> anyhow::Result<Measured> {
+        if let Some(warning) = self.reading.warnings.first() {
+            let shown = path.display();
+            bail!("{shown}: this trace cannot be compared with limits: {warning}");
+        }
+        Ok(Measured::new(path.to_owned(), &self.charged()))
+    }
 }
 
 /// Measures each of the named recordings.
@@ -196,34 +237,10 @@ pub fn read(path: &Path) -> anyhow::Result<Charged> {
 fn measured(names: &[PathBuf]) -> anyhow::Result<Vec<Measured>> {
     let measured = |recording: Recording| {
         let path = recording.path().to_owned();
-        measure(&path, &charged(vec![recording])?)
+        OneRun::of(vec![recording])?.measured(&path)
     };
     let recordings = names::open(names, false)?;
     recordings.into_iter().map(measured).collect()
-}
-
-fn charged(recordings: Vec<Recording>) -> anyhow::Result<Charged> {
-    let bar = Bar::new();
-    let options = Options {
-        causes: Some(Sharing::default()),
-        ..Options::default()
-    };
-    let mut charging = Charging::default();
-    let watcher = |progress| bar.at(progress);
-    let reading = reading::read(recordings, &options, &watcher, &mut charging)?;
-    Ok(charging.finish(reading))
-}
-
-/// Returns the figures of a recording.
-///
-/// # Errors
-/// Returns an error if records are missing, because the figures cannot be compared with limits then.
-pub fn measure(path: &Path, charged: &Charged) -> anyhow::Result<Measured> {
-    if let Some(warning) = charged.reading.warnings.first() {
-        let shown = path.display();
-        bail!("{shown}: this trace cannot be compared with limits: {warning}");
-    }
-    Ok(Measured::new(path.to_owned(), charged))
 }
 
 /// Compare a recording, or several runs of one command, with limits

@@ -9,13 +9,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use mostrace_capture::{FreshKind, Operations, Options, User, aside, prepare};
 use mostrace_trace::budget::{Judgement, Limits, Runs, report};
-use mostrace_trace::charged::Charged;
 use mostrace_trace::output::Output;
 use mostrace_trace::transactions::Transactions;
 use serde_json::{Value, json};
 
 use crate::brief::Brief;
-use crate::budget::{self, BudgetArgs, Form};
+use crate::budget::{self, BudgetArgs, Form, OneRun};
 use crate::ground::{FreshArgs, Ground, GroundKind, Held, kind};
 use crate::guest::{self, Job, OUT};
 use crate::keep::keep;
@@ -159,14 +158,14 @@ fn print(args: &Measure, recorded: &[PathBuf], limits: &Limits) -> anyhow::Resul
     let mut measured = Vec::new();
     let mut texts = Vec::new();
     for path in recorded {
-        let charged = budget::read(path)?;
+        let read = OneRun::path(path)?;
         // Without limits, an incomplete recording is shown as far as it goes.
         if recorded.len() > 1 || args.budget.is_given() {
-            measured.push(budget::measure(path, &charged)?);
+            measured.push(read.measured(path)?);
         }
         match form {
-            Form::Json => told.json(args, path, &charged),
-            Form::Text => texts.push((path, text(args, &charged)?)),
+            Form::Json => told.json(args, path, &read),
+            Form::Text => texts.push((path, text(args, &read)?)),
             Form::Github => {}
         }
     }
@@ -206,13 +205,14 @@ struct Told {
 }
 
 impl Told {
-    fn json(&mut self, args: &Measure, path: &Path, charged: &Charged) {
-        let manifest = charged.reading.manifest.as_ref();
+    fn json(&mut self, args: &Measure, path: &Path, read: &OneRun) {
+        let charged = read.charged();
+        let manifest = charged.manifest;
         let payload = manifest.and_then(|m| m.payload.as_ref());
-        let transactions = Transactions::new(manifest, &charged.reading.databases);
+        let transactions = Transactions::new(manifest, charged.databases);
         self.runs.push(json!({
             "recording": args.output.as_ref().map(|_| path.to_string_lossy()),
-            "warnings": charged.reading.warnings,
+            "warnings": read.reading.warnings,
             "finding": charged.answer(),
             "not_counted": charged.counted.value(),
             "exit_status": manifest.and_then(|m| m.command.as_ref()?.exit_status),
@@ -246,15 +246,16 @@ impl Told {
 }
 
 /// Returns the answer, and where the bytes went.
-fn text(args: &Measure, charged: &Charged) -> anyhow::Result<String> {
+fn text(args: &Measure, read: &OneRun) -> anyhow::Result<String> {
+    let charged = read.charged();
     let width = Output::create(None)?.width();
     if !args.full {
-        return Ok(Brief::of_command(charged).text(width, &args.next()));
+        return Ok(Brief::of_command(&read.reading, &charged).text(width, &args.next()));
     }
-    let warnings = charged.reading.warnings.iter().cloned();
+    let warnings = read.reading.warnings.iter().cloned();
     let lines = warnings.chain(charged.answer().lines(None));
     let mut text: String = lines.map(|line| line + "\n").collect();
-    text += &format!("\n{}\n", tables::tree(charged, width)?);
+    text += &format!("\n{}\n", tables::tree(&charged, width)?);
     Ok(text)
 }
 

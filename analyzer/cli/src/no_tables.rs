@@ -51,7 +51,7 @@ pub fn check(what: &str) -> anyhow::Result<()> {
 /// # Errors
 /// Always fails.
 #[cfg(target_os = "linux")]
-pub fn tree(_: &Charged, _: Option<usize>) -> anyhow::Result<String> {
+pub fn tree(_: &Charged<'_>, _: Option<usize>) -> anyhow::Result<String> {
     usage!("the tree {LACKING}");
 }
 

@@ -99,7 +99,8 @@ impl Sheet {
         };
         let side = || {
             let name = about::name(path, manifest);
-            Side::new(name, facts, manifest, databases, &analysis.warnings)
+            let charged = facts.charged(manifest, databases);
+            Side::new(name, &charged, &analysis.warnings)
         };
         let rewrites = Column::all_of(&["class", "role"]);
         let name = about::name(path, manifest);
@@ -112,7 +113,7 @@ impl Sheet {
         };
         Ok(Sheet {
             name: name.clone(),
-            side: is_compared.then(side).transpose()?,
+            side: is_compared.then(side),
             answer,
             trust,
             trust_why,

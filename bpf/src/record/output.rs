@@ -112,7 +112,7 @@ impl Output {
         for name in self.writer.names()? {
             let mut from = self.writer.folder().read(&name)?;
             let mut to = on_disk.folder().create(&name)?;
-            io::copy(&mut from, &mut to).at(&on_disk.path(&name))?;
+            io::copy(&mut from, &mut to).at(on_disk.path(&name))?;
         }
         self.writer = on_disk;
         drop(memory);

@@ -244,9 +244,9 @@ impl Analyze {
             None => {
                 let mut charging = Charging::default();
                 let reading = self.source.read(&mut charging)?;
-                let charged = charging.finish(reading);
-                let tree = charged.tree();
-                (tree, charged.reading.manifest, charged.reading.databases)
+                let manifest = reading.manifest.as_ref();
+                let charged = charging.charged(&reading.origins, manifest, &reading.databases);
+                (charged.tree(), reading.manifest, reading.databases)
             }
             Some(_) => {
                 let analysis = self.source.analyze(false, true)?;

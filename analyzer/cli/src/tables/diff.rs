@@ -10,7 +10,7 @@ use mostrace_tables::tables::diff::{Diff as Differences, Side, letter};
 use mostrace_trace::text::escape;
 use serde_json::{Map, Value, json};
 
-use super::source;
+use crate::budget::OneRun;
 use crate::names;
 use crate::paint;
 
@@ -43,7 +43,7 @@ pub struct Diff {
 }
 
 /// A trace, with what makes it incomplete.
-struct Read {
+struct Compared {
     path: PathBuf,
     side: Side,
     warnings: Vec<String>,
@@ -61,7 +61,7 @@ impl Diff {
     pub fn run(self) -> anyhow::Result<()> {
         let mut out = Output::create(self.output.as_deref())?;
         let paths = names::expand(&[vec![self.a], self.others].concat());
-        let mut sides: Vec<Read> = paths
+        let mut sides: Vec<Compared> = paths
             .iter()
             .map(|path| read(path))
             .collect::<Result<_, _>>()?;
@@ -80,7 +80,7 @@ impl Diff {
 }
 
 /// Names recordings of equal names by their paths.
-fn name_apart(sides: &mut [Read]) {
+fn name_apart(sides: &mut [Compared]) {
     let names: Vec<String> = sides.iter().map(|read| read.side.name.clone()).collect();
     for (read, name) in sides.iter_mut().zip(&names) {
         if names.iter().filter(|other| *other == name).count() > 1 {
@@ -89,7 +89,7 @@ fn name_apart(sides: &mut [Read]) {
     }
 }
 
-fn json(sides: &[Read], diff: &Differences) -> Value {
+fn json(sides: &[Compared], diff: &Differences) -> Value {
     let mut object = Map::new();
     object.insert("schema".into(), json!(catalogue::SCHEMA));
     object.insert("sentence".into(), json!(diff.sentence));
@@ -111,25 +111,20 @@ fn json(sides: &[Read], diff: &Differences) -> Value {
     Value::Object(object)
 }
 
-fn read(path: &Path) -> anyhow::Result<Read> {
-    let analysis = source::read(path)?;
-    let manifest = analysis.manifest();
-    let name = about::name(path, manifest);
-    Ok(Read {
+fn read(path: &Path) -> anyhow::Result<Compared> {
+    let read = OneRun::path(path)?;
+    let charged = read.charged();
+    let reading = &read.reading;
+    let name = about::name(path, charged.manifest);
+    Ok(Compared {
         path: path.to_owned(),
-        whole: about::whole(analysis.recordings(), &analysis.warnings),
-        side: Side::new(
-            name,
-            &analysis.facts,
-            manifest,
-            &analysis.databases,
-            &analysis.warnings,
-        )?,
-        warnings: analysis.warnings,
+        whole: about::whole(&reading.recordings, &reading.warnings),
+        side: Side::new(name, &charged, &reading.warnings),
+        warnings: reading.warnings.clone(),
     })
 }
 
-fn text(sides: &[Read], diff: &Differences, width: Option<usize>) -> String {
+fn text(sides: &[Compared], diff: &Differences, width: Option<usize>) -> String {
     let mut text = String::new();
     for read in sides {
         for warning in &read.warnings {

@@ -16,8 +16,7 @@ use mostrace_tables::tables::diff::{Diff as Differences, Side, letter};
 use mostrace_trace::budget::{Judgement, Runs, report};
 use serde_json::{Map, Value, json};
 
-use super::source;
-use crate::budget::{self, BudgetArgs, Form};
+use crate::budget::{self, BudgetArgs, Form, OneRun};
 use crate::ground::{FreshArgs, Ground, GroundKind, Held, kind};
 use crate::workload::replay::{How, Source};
 
@@ -112,7 +111,7 @@ impl Replay {
         let mut judgements = Vec::new();
         if self.budget.is_given() {
             for replay in &replays {
-                let measured = budget::measure(&replay.path, &budget::read(&replay.path)?)?;
+                let measured = OneRun::path(&replay.path)?.measured(&replay.path)?;
                 if let Some(runs) = Runs::new(vec![measured]) {
                     judgements.extend(self.budget.judge(&replay.name, &runs, &limits)?);
                 }
@@ -254,9 +253,9 @@ impl Replay {
                 .map(|replay| (replay.name.clone(), &*replay.path)),
         );
         let sides = paths.iter().map(|(name, path)| {
-            let analysis = source::read(path)?;
+            let read = OneRun::path(path)?;
             // SQLite's transactions are known by contents, which a replay does not have.
-            let manifest = analysis.manifest().map(|manifest| {
+            let manifest = read.reading.manifest.as_ref().map(|manifest| {
                 let mut manifest = manifest.clone();
                 manifest.payload = None;
                 // What a command that failed wrote is compared all the same.
@@ -265,13 +264,9 @@ impl Replay {
                 }
                 manifest
             });
-            Ok(Side::new(
-                name.clone(),
-                &analysis.facts,
-                manifest.as_ref(),
-                &[],
-                &analysis.warnings,
-            )?)
+            let (origins, warnings) = (&read.reading.origins, &read.reading.warnings);
+            let charged = read.charging.charged(origins, manifest.as_ref(), &[]);
+            Ok(Side::new(name.clone(), &charged, warnings))
         });
         let sides: Vec<Side> = sides.collect::<anyhow::Result<_>>()?;
         let all: Vec<&Side> = sides.iter().collect();

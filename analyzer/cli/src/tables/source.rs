@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use mostrace_tables::analysis::{Analysis, Options};
 use mostrace_tables::facts::{Column, Filter};
-use mostrace_trace::causes::Sharing;
 use mostrace_trace::reading;
 use mostrace_trace::recording::Recording;
 
@@ -82,22 +81,6 @@ impl SourceArgs {
         warn(std::slice::from_ref(&recording), warnings.iter());
         Ok(recording)
     }
-}
-
-/// Reads a trace with its causes, as `diff` compares it.
-///
-/// # Errors
-/// Returns an error if the trace cannot be read.
-pub fn read(path: &Path) -> anyhow::Result<Analysis> {
-    let bar = Bar::new();
-    let options = Options {
-        causes: Some(Sharing::default()),
-        ..Options::default()
-    };
-    let paths = [path.to_owned()];
-    Ok(Analysis::open_with(&paths, &options, &|progress| {
-        bar.at(progress);
-    })?)
 }
 
 /// Returns the error for commands that take only one recording.

@@ -18,11 +18,10 @@ const SMALL_PERCENT: u64 = 1;
 /// # Errors
 /// Never fails, because all columns have different names.
 #[cfg(target_os = "linux")]
-pub fn charged(charged: &Charged, width: Option<usize>) -> anyhow::Result<String> {
+pub fn charged(charged: &Charged<'_>, width: Option<usize>) -> anyhow::Result<String> {
     let tree = charged.tree();
     let shown = tree.notable(SMALL_PERCENT).min(MOST_OWNERS);
-    let manifest = charged.reading.manifest.as_ref();
-    text(manifest, &charged.reading.databases, &tree, shown, width)
+    text(charged.manifest, charged.databases, &tree, shown, width)
 }
 
 /// Formats the tree for people: the first `shown` processes and databases one by one, the others together. On a terminal, which

@@ -1252,7 +1252,7 @@ proptest! {
         let mut charging = mostrace_trace::charged::Charging::default();
         let recordings = mostrace_trace::recording::Recording::open_all(std::slice::from_ref(&path), false).unwrap();
         let reading = mostrace_trace::reading::read(recordings, &options, &|_| {}, &mut charging).unwrap();
-        let charged = charging.finish(reading);
+        let charged = charging.charged(&reading.origins, reading.manifest.as_ref(), &reading.databases);
         prop_assert_eq!(charged.total, whole.total);
         prop_assert_eq!(charged.sums(), mostrace_tables::tables::for_the_answer(&analysis.facts, None).unwrap());
         let of_fold = charged.tree();

@@ -9,9 +9,9 @@ use polars::prelude::PolarsResult;
 use super::batches::{Batches, ROOM};
 use super::rewrites::{Locality, Rewrites};
 use super::{Facts, stored};
-use mostrace_trace::answer::Summing;
 use mostrace_trace::attribute::{Request, Row};
 use mostrace_trace::causes::Verdicts;
+use mostrace_trace::charged::Charging;
 use mostrace_trace::origins::{Base, Origins};
 use mostrace_trace::pipeline::{Fold, Step, Stretch};
 
@@ -26,13 +26,13 @@ pub struct Builder {
     /// Number of rows in a batch.
     batch: usize,
     locality: Option<Locality>,
-    summing: Summing,
+    charging: Charging,
 }
 
 impl Fold for Builder {
     fn begin(&mut self, base: Base) {
         self.rows.base = base;
-        self.summing.begin(base);
+        self.charging.begin(base);
     }
 
     fn step(&mut self, step: &Step<'_, '_>) -> io::Result<()> {
@@ -72,7 +72,7 @@ impl Builder {
         verdicts: Option<&Verdicts>,
     ) -> PolarsResult<()> {
         self.rows.push(request, rows, verdicts);
-        self.summing.push(request, rows, verdicts);
+        self.charging.push(request, rows, verdicts);
         if self.rows.len() >= self.batch {
             let (rows, shares) = self.rows.take()?;
             self.batches.push(rows, shares)?;
@@ -106,7 +106,7 @@ impl Builder {
             origins,
             requests: self.rows.requests().into(),
             rewrites: self.locality,
-            summing: self.summing,
+            charging: self.charging,
             devices: self.rows.devices,
             transactions: None,
             hidden: None,

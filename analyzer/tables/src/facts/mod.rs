@@ -43,9 +43,11 @@ pub use builder::Builder;
 pub use catalogue::Column;
 pub(crate) use committed::Committed;
 pub use filter::{Filter, FilterError};
-use mostrace_trace::answer::{Summing, Sums};
+use mostrace_trace::answer::Sums;
 use mostrace_trace::attribute::{Names, ProcessNames, Task, called};
+use mostrace_trace::charged::{Charged, Charging};
 use mostrace_trace::origins::{Origin, Origins};
+use mostrace_trace::transactions::Database;
 pub(crate) use packages::package;
 pub use rewrites::Hot;
 pub use stored::{NONE, NONE_32, bits, column as stored_column};
@@ -58,8 +60,8 @@ pub struct Facts {
     devices: Vec<u32>,
     requests: u64,
     rewrites: Option<rewrites::Locality>,
-    /// What the answer is made of.
-    summing: Summing,
+    /// What of the rows is charged to the command.
+    charging: Charging,
     /// None if they were not looked for.
     transactions: Option<Vec<Committed>>,
     /// The key that names are hashed with, if they are hidden.
@@ -93,11 +95,6 @@ impl Facts {
     pub fn name_of(&self, nth: usize) -> &str {
         let origin = self.origins.list.get(nth);
         origin.map_or("", |origin| &origin.name)
-    }
-
-    /// Returns all recordings with the names and causes of their rows.
-    pub(crate) fn all_origins(&self) -> &Origins {
-        &self.origins
     }
 
     /// Returns the properties of all recordings.
@@ -165,7 +162,16 @@ impl Facts {
 
     /// Returns the sums of all rows that the answer is made of.
     pub fn for_the_answer(&self) -> Sums {
-        self.summing.finish(&self.origins)
+        self.charging.sums(&self.origins)
+    }
+
+    /// Returns what is charged to the command, given the manifest and the calls.
+    pub fn charged<'f>(
+        &'f self,
+        manifest: Option<&'f Manifest>,
+        databases: &'f [Database],
+    ) -> Charged<'f> {
+        self.charging.charged(&self.origins, manifest, databases)
     }
 
     /// Returns the number of completions.

@@ -9,18 +9,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use mostrace_bundle::Manifest;
 use polars::prelude::{Column as Values, IntoColumn, NamedFrom, Series};
 
-use super::charged::Charged;
-use super::groups::sums_of;
 use super::summary::{Section, section};
-use super::{Grouping, Result, Table, numbers, ratio, reals, texts};
-use crate::facts::Facts;
-use mostrace_trace::answer::{self, Answer, size};
-use mostrace_trace::charged::Counted;
+use super::{Result, Table, numbers, ratio, reals, texts};
+use mostrace_trace::answer::{Answer, size};
+use mostrace_trace::charged::{Charged, Counted};
 use mostrace_trace::sums::layer::{self, Layer};
 use mostrace_trace::sums::{Groups, Label, Totals};
 use mostrace_trace::tally::Tally;
 use mostrace_trace::text::grouped;
-use mostrace_trace::transactions::{Count, Database, Source, Transactions};
+use mostrace_trace::transactions::{Count, Source, Transactions};
 
 /// Number of layers that the sentence names.
 const MOST: usize = 3;
@@ -107,44 +104,26 @@ fn fault(manifest: Option<&Manifest>, warnings: &[String]) -> Option<String> {
 }
 
 impl Side {
-    /// Sums up what of a trace, which was read with causes, is [charged](Charged) to its command. `warnings` say what makes its
-    /// figures incomplete.
-    ///
-    /// # Errors
-    /// Returns an error if a temporary file cannot be read.
-    pub fn new(
-        name: String,
-        facts: &Facts,
-        manifest: Option<&Manifest>,
-        databases: &[Database],
-        warnings: &[String],
-    ) -> Result<Side> {
-        let names = [&layer::COLUMNS[..]].into_iter();
-        let names = names.chain(WAYS.iter().map(|(.., names)| *names));
-        let groupings = names.map(Grouping::by);
-        let groupings: Vec<Grouping> = groupings
-            .chain(answer::GROUPINGS.map(Grouping::of))
-            .collect();
-        let charged = Charged::new(facts, manifest)?;
-        let mut ways = charged.groups(facts, &groupings)?;
-        let shown = ways.split_off(WAYS.len().saturating_add(1));
-        let layers = ways.remove(0);
+    /// Takes what of a trace, which was read with causes, is charged to its command. `warnings` say what makes its figures
+    /// incomplete.
+    pub fn new(name: String, charged: &Charged<'_>, warnings: &[String]) -> Side {
+        let manifest = charged.manifest;
         let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
         let layer = |(labels, totals): &(Vec<Label>, Totals)| Some((Layer::of(labels)?, *totals));
-        let databases = charged.counted.databases(facts.all_origins(), databases);
-        let transactions = Transactions::new(manifest, &databases);
-        Ok(Side {
+        let layers = charged.groups(&layer::COLUMNS);
+        let transactions = Transactions::new(manifest, &charged.own_databases());
+        Side {
             name,
-            finding: Answer::of(&sums_of(shown), manifest, &databases),
+            finding: charged.answer(),
             counted: charged.counted,
-            total: layers.total,
+            total: charged.total,
             unit: Unit::of(manifest, &transactions),
             transactions: transactions.count,
             fault: fault(manifest, warnings),
             filesystem: filesystem.map(|f| mostrace_trace::text::escape(f.kind.as_bytes())),
             layers: layers.groups.iter().filter_map(layer).collect(),
-            ways,
-        })
+            ways: WAYS.iter().map(|(.., by)| charged.groups(by)).collect(),
+        }
     }
 }
 

@@ -112,12 +112,7 @@ pub fn all_summed(
 /// Fails as [`summed`] does.
 pub fn for_the_answer(facts: &Facts, filter: Option<&Filter>) -> Result<answer::Sums> {
     let all = all_summed(facts, &answer::GROUPINGS.map(Grouping::of), filter)?;
-    Ok(sums_of(all))
-}
-
-/// Takes sums by each of [`answer::GROUPINGS`].
-pub(super) fn sums_of(all: Vec<Groups>) -> answer::Sums {
-    all.try_into().map(answer::Sums::new).unwrap_or_default()
+    Ok(all.try_into().map(answer::Sums::new).unwrap_or_default())
 }
 
 /// Returns the groups as a table, whose last row is the total.

@@ -6,7 +6,6 @@
 pub mod amplification;
 mod call_files;
 pub mod calls;
-pub mod charged;
 pub mod diff;
 pub mod groups;
 pub mod locality;

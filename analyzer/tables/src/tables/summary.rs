@@ -3,7 +3,6 @@
 
 use mostrace_bundle::Manifest;
 
-use super::charged::Charged;
 use super::groups::{Grouping, all_summed, table_of};
 use super::sizes::{self, Sizes};
 use super::{Result, Table, amplification, locality, percent, percentiles, reals};
@@ -139,16 +138,12 @@ impl Summary {
         if let Some(payload) = trace.manifest.and_then(|m| m.payload.as_ref()) {
             let workload = mostrace_trace::text::escape(payload.workload.as_bytes());
             // The figures per transaction are those that `check` compares with limits.
-            let charged = Charged::new(facts, trace.manifest)?;
-            let databases = charged
-                .counted
-                .databases(facts.all_origins(), trace.databases);
-            let count = Transactions::new(trace.manifest, &databases).count;
-            let of = [CLASS, ROLE].map(|at| Grouping::of(GROUPINGS[at]));
-            let sums = match filter {
-                None => charged.groups(facts, &of)?,
-                Some(_) => [CLASS, ROLE].map(|at| groups[at].clone()).into(),
-            };
+            let charged = facts.charged(trace.manifest, trace.databases);
+            let count = Transactions::new(trace.manifest, &charged.own_databases()).count;
+            let sums = [CLASS, ROLE].map(|at| match filter {
+                None => charged.groups(GROUPINGS[at].0),
+                Some(_) => groups[at].clone(),
+            });
             let title = match count.divisor() {
                 Some(_) => format!("Amplification: {workload}, {count} transactions"),
                 None => format!("Amplification: {workload}"),

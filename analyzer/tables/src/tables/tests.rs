@@ -9,7 +9,6 @@ use proptest::prelude::*;
 
 use super::{Grouping, all_summed, for_the_answer, percentiles, summed};
 use crate::facts::{Builder, Column, Facts, Filter};
-use mostrace_trace::answer::Summing;
 use mostrace_trace::attribute::{
     File, FileId, JournalBlock, Leftovers, Names, Op, Process, ProcessId, Request, Row,
 };
@@ -267,13 +266,8 @@ proptest! {
 
     #[test]
     fn the_answer_sums_up_what_the_tables_do(trace in trace(), batch in 1usize..40) {
-        let mut summing = Summing::default();
-        for (request, rows) in &trace.requests {
-            summing.push(request, rows, None);
-        }
         let facts = facts(&trace, batch);
-        let sums = summing.finish(facts.all_origins());
-        prop_assert_eq!(sums, for_the_answer(&facts, None).unwrap());
+        prop_assert_eq!(facts.for_the_answer(), for_the_answer(&facts, None).unwrap());
     }
 
     #[test]

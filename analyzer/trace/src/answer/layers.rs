@@ -2,7 +2,6 @@
 //! The layers that the bytes belong to, each with at most one reason.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 use mostrace_map::stores::called;
 
@@ -48,25 +47,13 @@ pub fn parts(groups: &Groups, filesystem: &str) -> Vec<Part> {
     parts
 }
 
-/// Returns the bytes written by the answer's names of layers.
-pub fn bytes_of_layers(layers: &[(Layer, u64)], filesystem: &str) -> BTreeMap<String, u64> {
-    let has_stores = layers.iter().any(|(layer, _)| is_stores(layer));
-    let mut bytes = BTreeMap::new();
-    for (layer, of_layer) in layers {
-        let sum: &mut u64 = bytes
-            .entry(name(layer, has_stores, filesystem))
-            .or_default();
-        sum.tally(*of_layer);
-    }
-    bytes
-}
-
-/// Returns the name of a layer. Files are `other files` only beside a store's files.
-fn name(layer: &Layer, has_stores: bool, filesystem: &str) -> String {
-    match layer {
-        Layer::File(role) if !has_stores && role != "unknown" => "the files' contents".into(),
-        layer => layer.name(filesystem),
-    }
+/// Returns the bytes written by the answer's names of layers; the groups are by [`layer::COLUMNS`].
+pub fn bytes_of_layers(
+    groups: &Groups,
+    filesystem: &str,
+) -> impl Iterator<Item = (String, u64)> + use<> {
+    let sums = sums(groups, filesystem).into_iter();
+    sums.map(|sum| (sum.name, sum.bytes))
 }
 
 fn sums(groups: &Groups, filesystem: &str) -> Vec<Sum> {
@@ -79,7 +66,11 @@ fn sums(groups: &Groups, filesystem: &str) -> Vec<Sum> {
     let has_stores = layers.iter().any(|(layer, ..)| is_stores(layer));
     let mut sums: Vec<Sum> = Vec::new();
     for (layer, cause, bytes) in layers {
-        let name = name(&layer, has_stores, filesystem);
+        let name = match &layer {
+            // Files are `other files` only beside a store's files.
+            Layer::File(role) if !has_stores && role != "unknown" => "the files' contents".into(),
+            layer => layer.name(filesystem),
+        };
         let at = sums.iter().position(|sum| sum.name == name);
         let at = at.unwrap_or_else(|| {
             let at = sums.len();

@@ -206,6 +206,11 @@ impl Summing {
         self.bytes.iter().map(|(key, bytes)| (key, *bytes))
     }
 
+    /// Returns the sums of all rows.
+    pub fn total(&self) -> Totals {
+        self.total
+    }
+
     /// Returns the sums, given the names that the rows refer to.
     pub fn finish(&self, origins: &Origins) -> Sums {
         Sums::of(self.keys(), origins, self.total)

@@ -6,13 +6,10 @@ use std::path::PathBuf;
 
 use mostrace_bundle::Manifest;
 use mostrace_bundle::manifest::Copied;
-use mostrace_map::class::Kind;
 
 use crate::answer::bytes_of_layers;
 use crate::charged::{Charged, Counted};
-use crate::labels::{self, By, kind_code};
-use crate::sums::Label;
-use crate::sums::layer::Layer;
+use crate::sums::{Groups, Label, layer};
 use crate::tally::{Tally, sum};
 use crate::transactions::{Count, Database, Transactions};
 
@@ -85,33 +82,17 @@ pub struct Measured {
 
 impl Measured {
     /// Takes what is [charged](Charged) to the command.
-    pub fn new(path: PathBuf, charged: &Charged) -> Measured {
-        let origins = &charged.reading.origins;
-        let roles = labels::roles(origins);
-        let (role_words, paths) = (roles.words(), labels::file_labels(origins, By::Own));
-        let (mut layers, mut files) = (Vec::new(), Parts::new());
-        for (kind, file, bytes) in charged.written().filter(|(.., bytes)| *bytes > 0) {
-            let class = kind.map_or("unknown", |kind| kind.class().as_str());
-            let at = u64::from(file.0);
-            let role = roles.code([kind.map_or(0, kind_code), at]);
-            let role = role_words.get(role as usize).and_then(Option::as_deref);
-            layers.extend(layer(class, kind, role).map(|layer| (layer, bytes)));
-            let path = paths.get(file.0 as usize).and_then(Option::as_ref);
-            if let Some(path) = path.filter(|_| class == "data") {
-                files.entry(path.clone()).or_default().tally(bytes);
-            }
-        }
-        let manifest = charged.reading.manifest.as_ref();
-        let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
+    pub fn new(path: PathBuf, charged: &Charged<'_>) -> Measured {
+        let filesystem = charged.manifest.and_then(|m| m.filesystem.as_ref());
         let filesystem = filesystem.map_or("the filesystem", |fs| fs.kind.as_str());
         Measured {
             path,
             counted: charged.counted,
             write_bytes: charged.total.write_bytes,
             flushes: charged.total.device_flushes,
-            layers: bytes_of_layers(&layers, filesystem),
-            files,
-            ..Measured::told(manifest, &charged.own_databases())
+            layers: bytes_of_layers(&charged.groups(&layer::COLUMNS), filesystem).collect(),
+            files: files_of(&charged.groups(&["class", "file"])),
+            ..Measured::told(charged.manifest, &charged.own_databases())
         }
     }
 
@@ -134,10 +115,16 @@ impl Measured {
     }
 }
 
-fn layer(class: &str, kind: Option<Kind>, role: Option<&str>) -> Option<Layer> {
-    let kind = kind.map_or("unknown", Kind::as_str);
-    let labels = [Some(class), Some(kind), role, None];
-    Layer::of(&labels.map(|word| word.map_or(Label::Empty, |word| Label::Text(word.into()))))
+/// Sums up the contents of files, by path.
+fn files_of(groups: &Groups) -> Parts {
+    let mut parts = Parts::new();
+    for (labels, totals) in groups.groups.iter().filter(|(_, t)| t.write_bytes > 0) {
+        let text = |at: usize| labels.get(at).and_then(Label::text);
+        if let Some(file) = text(1).filter(|_| text(0).as_deref() == Some("data")) {
+            parts.entry(file).or_default().tally(totals.write_bytes);
+        }
+    }
+    parts
 }
 
 #[cfg(test)]

@@ -6,25 +6,25 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod counted;
-mod owners;
+mod groups;
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::io;
 
+use mostrace_bundle::Manifest;
 use mostrace_map::class::Kind;
 
 use crate::answer::{Answer, Key, Summing, Sums};
-use crate::attribute::{FileId, HashMap, Op, ProcessId};
+use crate::attribute::{FileId, HashMap, Op, ProcessId, Request, Row};
 use crate::causes::{CauseId, Verdicts};
 use crate::labels::{self, By};
 use crate::origins::{Base, Origins};
 use crate::pipeline::{Fold, Step};
-use crate::reading::Reading;
-use crate::sums::{Sort, Totals};
+use crate::sums::{Groups, Sort, Totals};
 use crate::tally::{Tally, sum};
 use crate::transactions::Database;
-use crate::tree::Tree;
+use crate::tree::{GROUPINGS, Tree};
 pub use counted::Counted;
 
 /// Sums up rows by their owners, and counts requests by all owners of their rows.
@@ -68,14 +68,25 @@ impl Fold for Charging {
     }
 
     fn step(&mut self, step: &Step<'_, '_>) -> io::Result<()> {
+        self.push(&step.request, step.rows, step.verdicts);
+        Ok(())
+    }
+}
+
+impl Charging {
+    /// Adds a completed request.
+    pub fn push(&mut self, request: &Request, rows: &[Row], verdicts: Option<&Verdicts>) {
+        if self.of_each.is_empty() {
+            self.begin(Base::default());
+        }
         let Some(charges) = self.of_each.last_mut() else {
-            return Ok(());
+            return;
         };
-        charges.summing.step(step)?;
+        charges.summing.push(request, rows, verdicts);
         let base = self.base;
-        let mut verdicts = step.verdicts.into_iter().flat_map(Verdicts::iter);
+        let mut verdicts = verdicts.into_iter().flat_map(Verdicts::iter);
         self.owners.clear();
-        for row in step.rows {
+        for row in rows {
             // A request counts where its rows' largest shares are.
             let largest = verdicts.next().and_then(|(_, shares)| shares.first());
             let owner = Owner {
@@ -85,7 +96,7 @@ impl Fold for Charging {
                 kind: row.kind,
                 home_kind: row.journal.and_then(|journal| journal.home_kind),
             };
-            if let Some(flush) = step.request.device_flush {
+            if let Some(flush) = request.device_flush {
                 let waited = (flush, owner.cause);
                 let is_known = charges.flushes.last() == Some(&waited);
                 charges.flushes.extend((!is_known).then_some(waited));
@@ -94,42 +105,41 @@ impl Fold for Charging {
         }
         self.owners.sort_unstable();
         self.owners.dedup();
-        let sort = Sort::of(&step.request);
+        let sort = Sort::of(request);
         let count = match &self.owners[..] {
             [owner] => charges.alone.entry((sort, *owner)).or_default(),
             several => charges.spanning.entry((sort, several.into())).or_default(),
         };
         count.tally(1);
-        Ok(())
     }
-}
 
-/// What was read and summed up.
-pub struct Charged {
-    /// The recording, or several.
-    pub reading: Reading,
-    /// What of it counts.
-    pub counted: Counted,
-    /// The sums of what counts.
-    pub total: Totals,
-    of_each: Vec<Charges>,
-    /// Whether a cause's process is the command's; None if that is unknown.
-    of_command: Vec<Option<bool>>,
-}
+    /// Returns the sums of everything, be it others'.
+    pub fn sums(&self, origins: &Origins) -> Sums {
+        let total = self.of_each.iter().map(|charges| charges.summing.total());
+        Sums::of(self.keys(), origins, sum(total))
+    }
 
-impl Charging {
-    /// Finds what of the recordings that were read is charged to the command.
-    pub fn finish(self, reading: Reading) -> Charged {
-        let origins = &reading.origins;
-        let of_command = labels::of_processes(origins, By::Cause, |_, process| process.of_command);
-        let manifest = reading.manifest.as_ref();
+    fn keys(&self) -> impl Iterator<Item = (&Key, u64)> {
+        let each = self.of_each.iter();
+        each.flat_map(|charges| charges.summing.keys())
+    }
+
+    /// Finds what of the recordings that were read is charged to the command, given the names, the manifest and the calls.
+    pub fn charged<'r>(
+        &'r self,
+        origins: &'r Origins,
+        manifest: Option<&'r Manifest>,
+        databases: &'r [Database],
+    ) -> Charged<'r> {
         let undivided = Counted::undivided(manifest, origins.names.knows_family);
         let mut charged = Charged {
+            origins,
+            manifest,
+            databases,
             counted: undivided.unwrap_or_default(),
             total: Totals::default(),
-            of_each: self.of_each,
-            of_command,
-            reading,
+            charging: self,
+            of_command: labels::of_processes(origins, By::Cause, |_, process| process.of_command),
         };
         if undivided.is_none() {
             charged.counted = charged.divided();
@@ -143,10 +153,27 @@ impl Charging {
     }
 }
 
-impl Charged {
+/// What was read and summed up.
+pub struct Charged<'r> {
+    /// The names and causes of the rows.
+    pub origins: &'r Origins,
+    /// The manifest; None for the bare files of blktrace.
+    pub manifest: Option<&'r Manifest>,
+    /// The calls of everybody.
+    pub databases: &'r [Database],
+    /// What counts.
+    pub counted: Counted,
+    /// The sums of what counts.
+    pub total: Totals,
+    charging: &'r Charging,
+    /// Whether a cause's process is the command's; None if that is unknown.
+    of_command: Vec<Option<bool>>,
+}
+
+impl Charged<'_> {
     fn divided(&self) -> Counted {
         let written = |of: Option<bool>| {
-            let keys = self.keys().filter(|(key, _)| key.op == Op::Write);
+            let keys = self.charging.keys().filter(|(key, _)| key.op == Op::Write);
             let theirs = keys.filter(|(key, _)| self.of(key.cause) == of);
             sum(theirs.map(|(_, bytes)| bytes))
         };
@@ -159,7 +186,7 @@ impl Charged {
 
     /// Counts the device's flushes for which others waited and nobody else.
     fn others_flushes(&self) -> u64 {
-        let of_each = self.of_each.iter().map(|charges| {
+        let of_each = self.charging.of_each.iter().map(|charges| {
             let (others, ours): (Vec<_>, Vec<_>) = charges
                 .flushes
                 .iter()
@@ -181,23 +208,17 @@ impl Charged {
         !matches!(self.counted, Counted::OfCommand { .. }) || self.of(cause) != Some(false)
     }
 
-    fn keys(&self) -> impl Iterator<Item = (&Key, u64)> {
-        self.of_each
-            .iter()
-            .flat_map(|charges| charges.summing.keys())
-    }
-
     /// Sums up what has a cause that is wanted.
     fn totals(&self, is_wanted: impl Fn(CauseId) -> bool) -> Totals {
         let mut totals = Totals::default();
-        for charges in &self.of_each {
+        for charges in &self.charging.of_each {
             for ((sort, owners), count) in charges.requests() {
                 if owners.iter().any(|owner| is_wanted(owner.cause)) {
                     totals.count(sort, count, 0);
                 }
             }
         }
-        for (key, bytes) in self.keys().filter(|(key, _)| is_wanted(key.cause)) {
+        for (key, bytes) in self.charging.keys().filter(|(key, _)| is_wanted(key.cause)) {
             totals.count(Sort::only(key.op), 0, bytes);
         }
         totals
@@ -205,8 +226,11 @@ impl Charged {
 
     /// Returns the sums of what counts.
     pub fn sums(&self) -> Sums {
-        let keys = self.keys().filter(|(key, _)| self.counts(key.cause));
-        Sums::of(keys, &self.reading.origins, self.total)
+        let keys = self
+            .charging
+            .keys()
+            .filter(|(key, _)| self.counts(key.cause));
+        Sums::of(keys, self.origins, self.total)
     }
 
     /// Returns the sums of what others caused; None if that is nothing.
@@ -215,45 +239,41 @@ impl Charged {
             return None;
         };
         let is_theirs = |cause| self.of(cause) == Some(false);
-        let keys = self.keys().filter(|(key, _)| is_theirs(key.cause));
+        let keys = self.charging.keys().filter(|(key, _)| is_theirs(key.cause));
         let total = self.totals(is_theirs);
-        Some(Sums::of(keys, &self.reading.origins, total))
+        Some(Sums::of(keys, self.origins, total))
+    }
+
+    /// Sums up what counts by these columns; groups with more bytes come first, then those with more requests.
+    pub fn groups(&self, by: &[&'static str]) -> Groups {
+        let mut groups = groups::of(self, by, self.total, |cause| self.counts(cause));
+        if let Counted::OfCommand { others_flushes, .. } = self.counted {
+            // The device's own flushes have no class, file or cause, so that they are one group.
+            let mut each = groups.groups.iter_mut().map(|(_, totals)| totals);
+            if let Some(own) = each.find(|totals| totals.device_flushes > 0) {
+                own.device_flushes = own.device_flushes.saturating_sub(others_flushes);
+            }
+        }
+        groups
     }
 
     /// Returns the calls that count.
     pub fn own_databases(&self) -> Cow<'_, [Database]> {
-        let origins = &self.reading.origins;
-        self.counted.databases(origins, &self.reading.databases)
+        self.counted.databases(self.origins, self.databases)
     }
 
     /// Returns what the command caused.
     pub fn answer(&self) -> Answer {
-        let manifest = self.reading.manifest.as_ref();
-        Answer::of(&self.sums(), manifest, &self.own_databases())
+        Answer::of(&self.sums(), self.manifest, &self.own_databases())
     }
 
     /// Returns the tree of everything, be it others'.
     pub fn tree(&self) -> Tree {
-        let manifest = self.reading.manifest.as_ref();
-        let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
+        let filesystem = self.manifest.and_then(|m| m.filesystem.as_ref());
         let filesystem = filesystem.map_or("the filesystem", |f| f.kind.as_str());
-        Tree::of(
-            owners::groups(self),
-            &self.reading.databases,
-            filesystem,
-            false,
-        )
-    }
-
-    /// Returns the bytes written that count, by kind and file.
-    pub fn written(&self) -> impl Iterator<Item = (Option<Kind>, FileId, u64)> {
-        let keys = self.keys().filter(|(key, _)| key.op == Op::Write);
-        let keys = keys.filter(|(key, _)| self.counts(key.cause));
-        keys.map(|(key, bytes)| (key.kind, key.file, bytes))
-    }
-
-    fn origins(&self) -> &Origins {
-        &self.reading.origins
+        let total = self.totals(|_| true);
+        let groups = GROUPINGS.map(|by| groups::of(self, by, total, |_| true));
+        Tree::of(groups, self.databases, filesystem, false)
     }
 }
 

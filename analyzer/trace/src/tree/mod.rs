@@ -114,13 +114,12 @@ impl Tree {
         };
         let mut by: BTreeMap<Key, usize> = BTreeMap::new();
         let known = by_key(databases.iter().map(|database| (place(database), database)));
-        for (labels, totals) in &ordered(&owners) {
+        for (labels, totals) in &owners.groups {
             by.insert(key(labels), tree.owners.len());
             let owner = Owner::new(labels, *totals, !databases.is_empty());
             tree.owners.push(owner.knowing(&known));
         }
-        let leaves = ordered(&leaves).into_iter();
-        for (labels, totals) in leaves.filter(|(_, t)| t.write_bytes > 0) {
+        for (labels, totals) in leaves.groups.iter().filter(|(_, t)| t.write_bytes > 0) {
             let (owner, layer) = labels.split_at(OWNER.len());
             if let (Some(&at), Some(layer)) = (by.get(&key(owner)), Layer::of(layer)) {
                 let path = [Some(layer.name(filesystem)), layer.part()];
@@ -206,14 +205,6 @@ impl Tree {
             "owners": owners.map(|owner| owner.value(self.is_filtered)).collect::<Vec<_>>(),
         })
     }
-}
-
-/// Returns the groups with the most bytes first, whoever summed them up.
-fn ordered(groups: &Groups) -> Vec<&(Vec<Label>, Totals)> {
-    let mut all: Vec<_> = groups.groups.iter().collect();
-    let rank = |totals: &Totals| Reverse((totals.bytes(), totals.requests));
-    all.sort_by(|a, b| (rank(&a.1), &a.0).cmp(&(rank(&b.1), &b.0)));
-    all
 }
 
 /// Returns process, database and recording of a group of [`OWNER`].
