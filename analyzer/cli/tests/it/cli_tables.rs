@@ -217,7 +217,7 @@ fn events_have_the_columns_they_promise() {
         second,
         "2100000,WS,800,8192,101,sqlite3,data,a.db-journal,7:0,100,1000,regular,\
          rollback_journal,12,0,insert,live,20000,80000,0,write,true,false,false,false,0,file,1,,,,,,,,,,,,\
-         8192,false,0,,100000,,,,,,,,,unknown,0,,,,,unknown,,,"
+         8192,false,0,,100000,,,,,,,,,unknown,0,,,,,unknown,,,,,,"
     );
     assert_eq!(csv.lines().count(), 1 + 10);
     let rows = json(&["events", &path, "--json"]);
