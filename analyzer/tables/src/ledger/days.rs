@@ -93,15 +93,8 @@ impl Days {
         };
         let path = self.folder.path().join(RUNNING);
         let rows = tried(bytes.clone(), path.clone(), trials)?;
-        let first = || {
-            rows.column("hour")?
-                .cast(&DataType::Int64)?
-                .i64()
-                .map(|all| all.first())
-        };
-        let first = first().map_err(broken(path))?;
-        let seconds = first.and_then(|us| u64::try_from(us.checked_div(1_000_000)?).ok());
-        Ok(seconds.map(|seconds| (day(seconds), rows)))
+        let begin = beginning(&rows).map_err(broken(path))?;
+        Ok(begin.map(|seconds| (day(seconds), rows)))
     }
 
     /// Returns the folder.
@@ -253,6 +246,13 @@ fn tried(bytes: Vec<u8>, path: PathBuf, trials: &mut Trials) -> Result<DataFrame
     }
 }
 
+/// Returns when the first of the hours begins, seconds since 1970; None if there are no rows.
+fn beginning(rows: &DataFrame) -> PolarsResult<Option<u64>> {
+    let hours = rows.column("hour")?.cast(&DataType::Int64)?;
+    let first = hours.i64()?.get(0);
+    Ok(first.and_then(|us| u64::try_from(us.checked_div(1_000_000)?).ok()))
+}
+
 /// Returns the states at the ends of a day's hours.
 fn readings(rows: &DataFrame) -> PolarsResult<Vec<Reading>> {
     let number = |name: &str| rows.column(name)?.u64().cloned();
@@ -284,5 +284,21 @@ fn broken(path: PathBuf) -> impl Fn(PolarsError) -> Error {
     move |source| Error::Day {
         path: path.clone(),
         source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_hour_that_has_just_begun_has_no_rows() {
+        assert_eq!(beginning(&frame(&Hour::default()).unwrap()).unwrap(), None);
+        let mut hour = Hour {
+            begin: 7200,
+            ..Hour::default()
+        };
+        hour.watched.ns = 1;
+        assert_eq!(beginning(&frame(&hour).unwrap()).unwrap(), Some(7200));
     }
 }

@@ -14,9 +14,12 @@ use crate::origins::Origins;
 use crate::sums::{Groups, Label, Sort, Totals};
 use crate::text::escape;
 
-/// A column: the code that an owner's rows of the recording at an index have in it, and the label of a code.
+/// Returns the code that an owner's rows of the recording at an index have in a column.
+type Code<'o> = Box<dyn Fn(usize, &Owner) -> u64 + 'o>;
+
+/// A column: the code of rows, and the label of a code.
 struct Column<'o> {
-    code: Box<dyn Fn(usize, &Owner) -> u64 + 'o>,
+    code: Code<'o>,
     label: Box<dyn Fn(u64) -> Label + 'o>,
 }
 
