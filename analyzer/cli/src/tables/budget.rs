@@ -181,9 +181,6 @@ pub fn status(judgements: &[Judgement]) -> u8 {
 }
 
 /// Reads a trace as far as limits need it.
-///
-/// # Errors
-/// Returns an error if the trace cannot be read.
 pub fn read(path: &Path, causes: Option<Sharing>) -> anyhow::Result<Analysis> {
     attribute(Recording::open_all(&[path.to_owned()], false)?, causes)
 }
