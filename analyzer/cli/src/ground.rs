@@ -207,9 +207,6 @@ pub struct Held {
 
 impl Held {
     /// Opens the folder of a bundle that is to be written.
-    ///
-    /// # Errors
-    /// Returns an error if the folder cannot be opened.
     pub fn new(output: &Path) -> anyhow::Result<Held> {
         Ok(Held {
             parent: Folder::open(output.parent().unwrap_or(Path::new("")))?,

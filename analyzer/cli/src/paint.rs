@@ -20,9 +20,6 @@ const CONTENTS: [&str; 5] = [
 const BAR: char = '█';
 
 /// Writes an answer; on a terminal with colours, unless the environment forbids these (NO_COLOR, CLICOLOR=0, TERM=dumb).
-///
-/// # Errors
-/// Returns an error if the output cannot be written.
 pub fn put(out: &mut Output, text: &str) -> Result<(), WriteError> {
     let choice = AutoStream::choice(&std::io::stdout());
     match out.is_terminal() && choice != ColorChoice::Never {

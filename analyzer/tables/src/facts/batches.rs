@@ -68,9 +68,6 @@ impl Batches {
     }
 
     /// Adds a batch: rows, and the shares of those with several causers.
-    ///
-    /// # Errors
-    /// Returns an error if a temporary file cannot be written.
     pub fn push(&mut self, rows: DataFrame, shares: Option<DataFrame>) -> PolarsResult<()> {
         let rows = self.keep(rows)?;
         let shares = shares.map(|shares| self.keep(shares)).transpose()?;

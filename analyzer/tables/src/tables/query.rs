@@ -12,6 +12,7 @@ use super::relations::Relation;
 use super::{Table, calls};
 use crate::caught::caught;
 use crate::facts::{Column, Facts, catalogue, one_line};
+use crate::nearest::nearest;
 use crate::sql;
 
 /// The name of the table of rows in a query.
@@ -21,12 +22,12 @@ pub const NAME: &str = "events";
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The query names an unknown column.
-    #[error("no column {name}; {known}")]
+    #[error("no column {name}{near}; mostrace schema lists all")]
     UnknownColumn {
         /// The name.
         name: String,
-        /// The tables with their columns.
-        known: String,
+        /// The nearest ones, as words.
+        near: String,
     },
     /// The query asks for what cannot be.
     #[error("{0}")]
@@ -186,24 +187,13 @@ impl Asked {
         self.columns.iter().any(|column| column.needs_locality())
     }
 
-    /// Describes the tables with their columns in words.
-    fn known(&self) -> String {
-        let of_events = catalogue::ALL.iter().map(|c| c.name).collect::<Vec<_>>();
-        let events = (!self.columns.is_empty()).then_some((NAME, of_events));
-        let others = self.relations.iter().map(|one| {
-            let columns = one.columns().into_iter().map(|(name, ..)| name);
-            (one.name(), columns.collect())
-        });
-        let of_calls = self.calls.then(calls::columns);
-        let of_calls = of_calls.map(|columns| {
-            let names = columns.into_iter().map(|(name, ..)| name);
-            (calls::NAME, names.collect())
-        });
-        let tables = events.into_iter().chain(others).chain(of_calls);
-        let words = tables.map(|(name, columns): (&str, Vec<&str>)| {
-            format!("the columns of {name} are {}", columns.join(", "))
-        });
-        words.collect::<Vec<_>>().join("; ")
+    /// Returns the names of all columns of the tables that it names.
+    fn known(&self) -> impl Iterator<Item = &'static str> {
+        let of_events = catalogue::ALL.iter().map(|column| column.name);
+        let events = of_events.filter(|_| !self.columns.is_empty());
+        let others = self.relations.iter().flat_map(|one| one.columns());
+        let calls = self.calls.then(calls::columns).into_iter().flatten();
+        events.chain(others.chain(calls).map(|(name, ..)| name))
     }
 }
 
@@ -234,10 +224,10 @@ pub fn run(facts: &Facts, sql: &str, asked: &Asked, calls: Vec<Table>) -> Result
     let answer = answer
         .and_then(|done| done.unwrap_or_else(|why| Err(PolarsError::ComputeError(why.into()))));
     answer.map_err(|error| match unknown_in(&error, asked) {
-        Some(name) => Error::UnknownColumn {
-            name,
-            known: asked.known(),
-        },
+        Some(name) => {
+            let near = nearest(&name, asked.known());
+            Error::UnknownColumn { name, near }
+        }
         None => Error::Query(error),
     })
 }

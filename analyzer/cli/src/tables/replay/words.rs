@@ -11,9 +11,6 @@ use crate::workload::replay::{How, Source};
 
 impl Source {
     /// Returns true if the recording says what reached the device too.
-    ///
-    /// # Errors
-    /// Returns an error if it cannot be read.
     pub fn has_events(&self) -> anyhow::Result<bool> {
         Ok(self.is_bundle()? && Bundle::open(self.first())?.manifest().sources.events != "none")
     }

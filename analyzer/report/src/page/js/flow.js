@@ -156,7 +156,7 @@ const flow = (() => {
       const braces = braced.map((group) => {
         const [from, to] = [group[0].y, group[group.length - 1].y + group[group.length - 1].h];
         const sum = sumOf(group);
-        const whole = [`${group[0].layer} ${tell(sum)} · ${share(sum)}`, `${tell(sum)} · ${share(sum)}`, share(sum)].find((text) => chart.measure(text, 12, "bold") <= to - from + 8);
+        const whole = [`${group[0].layer} ${tell(sum)} · ${share(sum)}`, `${group[0].layer} · ${share(sum)}`, group[0].layer, share(sum)].find((text) => chart.measure(text, 12, "bold") <= to - from + 8);
         return [s("path", { class: "brace", d: `M${w - 28} ${round(from)}h5V${round(to)}h-5` }), whole ? s("text", { class: "strong", transform: `translate(${w - 12} ${round((from + to) / 2)}) rotate(90)`, "text-anchor": "middle" }, whole) : null];
       });
       return chart.root(w, height, `From causes to blocks ${word}; the table has the same figures`, { role: "group" }, ribbons, causeNodes, blockNodes, names, braces);

@@ -76,7 +76,7 @@
   dom.onWidth(box, (width) => count && box.replaceChildren(svg(width)));
   const legend = h("ul", { class: "legend" },
     made.groups.map((group, at) => h("li", {}, dom.swatch(colourOf(at)), ` ${group.name} `, h("span", { class: "soft" }, format.bytes(group.bytes.reduce((all, one) => all + one, 0))))),
-    h("li", { class: "soft" }, "line: written by the kernel's count; grey: nobody watched; red at the top: records lost, or a gap before"));
+    h("li", { class: "soft" }, "line: written by the kernel's count; grey: not watched; red at the top: records lost, or a gap before"));
   const title = `Written over time, each column ${made.length}`;
   const menu = save.menu(title, { chart: () => ({ title: document.title, note: title, source: "mostrace ledger", warnings: [...document.querySelectorAll(".notice.bad")].map((one) => one.textContent), legend: made.groups.map((group, at) => [`--k${colourOf(at)}`, group.name]), node: () => box.querySelector("svg") }) });
   document.querySelector(".ledger").append(
