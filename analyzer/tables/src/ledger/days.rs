@@ -249,7 +249,7 @@ fn tried(bytes: Vec<u8>, path: PathBuf, trials: &mut Trials) -> Result<DataFrame
 /// Returns when the first of the hours begins, seconds since 1970; None if there are no rows.
 fn beginning(rows: &DataFrame) -> PolarsResult<Option<u64>> {
     let hours = rows.column("hour")?.cast(&DataType::Int64)?;
-    let first = hours.i64()?.get(0);
+    let first = hours.i64()?.iter().next().flatten();
     Ok(first.and_then(|us| u64::try_from(us.checked_div(1_000_000)?).ok()))
 }
 
