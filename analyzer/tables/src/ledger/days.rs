@@ -109,7 +109,7 @@ impl Days {
             rows.column("hour")?
                 .cast(&DataType::Int64)?
                 .i64()
-                .map(|all| all.first())
+                .map(|all| all.iter().next().flatten())
         };
         let first = first().map_err(broken(path))?;
         let seconds = first.and_then(|us| u64::try_from(us.checked_div(1_000_000)?).ok());
