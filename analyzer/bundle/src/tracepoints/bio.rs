@@ -6,6 +6,15 @@ use crate::blk_io_trace::rwbs::categories;
 
 use super::tells::Fields;
 
+/// When and where an event happened.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    /// The time, ns.
+    pub time_ns: u64,
+    /// The CPU.
+    pub cpu: u32,
+}
+
 /// A bio at the time when it is queued.
 #[derive(Debug)]
 pub struct Bio {

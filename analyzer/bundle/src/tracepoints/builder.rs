@@ -9,8 +9,7 @@ use crate::entry::{
 };
 use zerocopy::IntoBytes;
 
-use super::bio::Bio;
-use super::follower::Moment;
+use super::bio::{Bio, Moment};
 use super::owner::{Owner, Thread};
 use super::volume::{Piece, Volume};
 

@@ -7,7 +7,7 @@ use std::ops::Range;
 use foldhash::fast::RandomState;
 use zerocopy::IntoBytes;
 
-use super::bio::Bio;
+use super::bio::{Bio, Moment};
 use super::builder::EntryBuilder;
 use super::extents::Extents;
 use super::owner::{Owner, Thread};
@@ -17,15 +17,6 @@ use super::volume::{Piece, Volume};
 
 /// The most files that are remembered.
 const MANY_FILES: usize = 1 << 14;
-
-/// When and where an event happened.
-#[derive(Clone, Copy, Debug)]
-pub struct Moment {
-    /// The time, ns.
-    pub time_ns: u64,
-    /// The CPU.
-    pub cpu: u32,
-}
 
 /// What the tracepoints have told of the files on one disk.
 #[derive(Debug)]

@@ -23,8 +23,8 @@ mod paths;
 mod tells;
 mod volume;
 
-pub use bio::Bio;
-pub use follower::{Follower, Moment};
+pub use bio::{Bio, Moment};
+pub use follower::Follower;
 pub use owner::Thread;
 pub use tells::{EVENTS, FOLLOWING, Fields, PATHS, Tells, placed};
 pub use volume::Volume;

@@ -1246,7 +1246,7 @@ proptest! {
         });
         let whole = mostrace_tables::tables::summed(&analysis.facts, by[0].clone(), None).unwrap();
         let several = mostrace_tables::tables::all_summed(&analysis.facts, &by, None).unwrap();
-        let tree = mostrace_tables::tables::tree::of(&analysis.facts, &[], "ext4", None).unwrap();
+        let tree = mostrace_tables::tables::tree::of(&analysis.facts, &analysis.databases, "ext4", None).unwrap();
         prop_assert_eq!(tree.leaves(), whole.total.write_bytes);
         // The fold sums up what the tables do.
         let mut charging = mostrace_trace::charged::Charging::default();
