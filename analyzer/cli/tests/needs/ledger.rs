@@ -112,6 +112,7 @@ fn the_running_hour_is_shown() {
     let folder = dir.path().join("ledger");
     let ledger = start(&folder, &disk, "24h");
     wait::until("the ledger is begun", || folder.join("running").exists());
+    wait::until("it records", || hours(&folder).lines().count() > 1);
     sqlite(&disk.mount_point().join("a.db"), "50");
     let asked = || rows(&shown(&folder, "command,operation"), 2, &["write_bytes"]);
     wait::until("it is shown", || {
