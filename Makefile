@@ -28,7 +28,7 @@ TESTS = $(CARGO) test $(PROFILE) --workspace --no-fail-fast
 GUESTS = tests/guest/able.sh "$(GUEST_PACKAGES)"
 MODULE = kernel-patches/test/able.sh
 
-.PHONY: demo build install deb dist check test tests tests-of-truth tests-in-guests test-all truth truth-guest test-guest test-disks test-module test-kernels test-patched bench-events lint book bench bench-record kills soak bench-beside bench-overhead bench-tax \
+.PHONY: demo build install deb dist check test tests tests-of-truth tests-in-guests test-all truth truth-guest test-guest test-disks test-systemd test-module test-kernels test-patched bench-events lint book bench bench-record kills soak bench-beside bench-overhead bench-tax \
 	bench-accuracy report-check test-python wheel test-fleet phone phone-armv7 phone-x86_64 test-arm64 test-arm64-analysis bench-phone samples samples-guest setup setup-test clean
 
 # What records, and answers in a few lines: without tables and pages, whose polars takes ten minutes to build.
@@ -104,6 +104,7 @@ test-all: lint
 	@$(STEP) "truth in a guest" $(MAKE) --no-print-directory truth-guest
 	@$(STEP) "guests" $(MAKE) --no-print-directory test-guest
 	@$(STEP) "disks" $(MAKE) --no-print-directory test-disks
+	@$(STEP) "systemd" $(MAKE) --no-print-directory test-systemd
 	@$(STEP) "module" $(MAKE) --no-print-directory test-module
 	@$(STEP) "python" $(MAKE) --no-print-directory test-python
 	@$(STEP) "fleet" $(MAKE) --no-print-directory test-fleet
@@ -140,6 +141,10 @@ test-guest: build
 # and with filesystems on several devices.
 test-disks: build
 	tests/guest/able.sh "$(GUEST_PACKAGES) nvme-cli mdadm btrfs-progs" tests/guest/disks/run.sh $(MOSTRACE) test all
+
+# The ledger's unit, under systemd in a guest.
+test-systemd: build
+	tests/guest/able.sh "$(GUEST_PACKAGES) systemd" env GUEST_SCRIPTS=tests/guest/systemd/tests tests/guest/run.sh $(MOSTRACE) test all
 
 # The kernel module on the same.
 test-module: build
