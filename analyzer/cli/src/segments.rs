@@ -45,19 +45,6 @@ impl<'r, T> Arriving<'r, T> {
         }
     }
 
-    /// Waits until the kernel is traced. Returns false if the recording ended before.
-    pub fn begun(&self) -> bool {
-        let first = segment(&self.output, self.number.saturating_add(1));
-        let manifest = first.join(layout::MANIFEST);
-        loop {
-            let is_over = self.recorder.is_finished();
-            if manifest.exists() || is_over {
-                return !is_over;
-            }
-            sleep(self.look);
-        }
-    }
-
     /// Leaves out the oldest segments if too many wait.
     fn leave_out(&mut self) {
         let waiting = match self.recorder.is_finished() {

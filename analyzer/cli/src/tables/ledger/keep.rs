@@ -11,8 +11,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
 use chrono::{DateTime, SecondsFormat};
+use mostrace_bundle::segments::segment;
 use mostrace_bundle::temporary::TempFolder;
-use mostrace_bundle::{Packages, units};
+use mostrace_bundle::{Packages, layout, units};
 use mostrace_capture::{
     Device, Drive, Options, Progress, Segments, Size, check, give_back, record, share_heap,
 };
@@ -159,8 +160,13 @@ impl Start {
                     running,
                     tell,
                 );
+                let first = segment(&output, 1).join(layout::MANIFEST);
                 let mut arriving = Arriving::new(output, false, recorder, self.segment / LOOKS);
-                if arriving.begun() {
+                // The manifest is written when the kernel is traced.
+                while !first.exists() && !recorder.is_finished() {
+                    thread::sleep(self.segment / LOOKS);
+                }
+                if !recorder.is_finished() {
                     say(&self.plan());
                 }
                 // The next segment is asked for when the one before is summed up.
