@@ -25,11 +25,18 @@ set_of() {
 }
 
 user="/usr/local/bin/setpriv --clear-groups --reuid"
-record before 1001 "$user 1002 sh -c 'echo >$mnt/before-by-1002'; sync"
+# If the kernel has written out what was dirty before the recording, as it may once more when it was told not to, it is made again.
+for try in 1 2 3; do
+	rm -rf before.most
+	record before 1001 "$user 1002 sh -c 'echo >$mnt/before-by-1002'; sync"
+	[ "$(set_of)" != "0? " ] || break
+	info "try $try: not all was dirty before the recording"
+done
 [ "$(set_of)" = "0? " ] || fail "dirtied before the recording: $(cat dirtiers)"
-# All of these names are in the same block. If the kernel has written everything out before the recording, it is made again.
+# All of these names are in the same block.
 for try in 1 2 3; do
 	touch "$mnt/a" "$mnt/b"
+	rm -rf both.most
 	record both 1001 "sync; $user 1003 mv $mnt/a $mnt/c; $user 1004 mv $mnt/b $mnt/d; sync"
 	case $(set_of) in 0?*) break ;; esac
 	info "try $try: nothing was dirty before the recording"
