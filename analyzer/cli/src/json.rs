@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `analyze --json` says of a trace, whichever program prints it.
+//! This is what `analyze --json` says of a trace, whichever program prints it.
 
 use mostrace_bundle::Manifest;
 use mostrace_trace::answer::Answer;
@@ -7,7 +7,7 @@ use mostrace_trace::recording::Recording;
 use mostrace_trace::sums::Totals;
 use serde_json::{Map, Value, json};
 
-/// What was read, and what it shows.
+/// This is what was read, and what it shows.
 pub struct Shown<'a> {
     pub recordings: &'a [Recording],
     pub manifest: Option<&'a Manifest>,

@@ -18,7 +18,7 @@ use super::volume::{Piece, Volume};
 /// The most files that are remembered.
 const MANY_FILES: usize = 1 << 14;
 
-/// What the tracepoints have told of the files on one disk.
+/// This holds what the tracepoints have told of the files on one disk.
 #[derive(Debug)]
 pub struct Follower {
     /// The sectors that are traced.

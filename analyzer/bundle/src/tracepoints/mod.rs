@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the kernel's tracepoints tell of files, whether as records of a running kernel or as lines of a text: who queues a bio, and
+//! Here is what the kernel's tracepoints tell of files, whether as records of a running kernel or as lines of a text: who queues a bio, and
 //! to which file it belongs.
 //!
 //! ```text

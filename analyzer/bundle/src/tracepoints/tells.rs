@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::owner::Owner;
 use super::paths::Told;
 
-/// What an event shows.
+/// This is what an event shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tells {
     /// A page joined a bio; 7.x has folios in the name. The page may be a directory's.

@@ -22,7 +22,7 @@ pub struct Adb {
     pub serial: Option<String>,
 }
 
-/// What came of a line.
+/// This is what came of a line.
 pub enum Answer {
     /// It ended well, and printed this, without the last line's end.
     Said(String),
@@ -53,7 +53,7 @@ impl Adb {
         self.answer(self.shell(line), &format!("adb shell {line}"))
     }
 
-    /// As [`Adb::ask`], for a line that takes as long as it takes.
+    /// Does as [`Adb::ask`] does, for a line that takes as long as it takes.
     pub fn wait(&self, line: &str) -> anyhow::Result<String> {
         let said = self.run(self.shell(line), "adb shell", None)?;
         self.said(said, &format!("adb shell {line}"))

@@ -68,7 +68,7 @@ enum Verb {
     Pull(Pull),
 }
 
-/// What is recorded.
+/// This is what is recorded.
 #[derive(Debug, clap::Args)]
 struct Subject {
     /// The device to trace, or a folder for the device that it is on

@@ -38,6 +38,10 @@ pub enum Force {
 }
 
 impl Force {
+    fn is_call(self) -> bool {
+        !matches!(self, Force::Timer | Force::Writeback | Force::Memory)
+    }
+
     fn of(call: &Call) -> Force {
         match call.kind {
             CallKind::Fsync => Force::Fsync,
@@ -78,13 +82,15 @@ impl From<&Call> for Forced {
 }
 
 impl Forced {
-    /// What both agree on; None if one of them is not known.
+    /// What both agree on; None if one of them is not known, or if they differ and one is no call.
     pub(super) fn of_both(one: Option<Forced>, other: Option<Forced>) -> Option<Forced> {
         let (one, other) = one.zip(other)?;
+        let are_calls = one.by.is_call() && other.by.is_call();
+        (are_calls || one.by == other.by).then_some(())?;
         Forced::of_any([one, other])
     }
 
-    /// What all of these agree on; None if there are none.
+    /// What all of these calls agree on; None if there are none.
     pub(super) fn of_any(all: impl IntoIterator<Item = Forced>) -> Option<Forced> {
         all.into_iter().reduce(|one, other| Forced {
             by: if one.by == other.by {
@@ -94,5 +100,22 @@ impl Forced {
             },
             call: one.call.filter(|_| one.call == other.call),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_is_a_call_only_if_both_are() {
+        let both = |one: Force, other: Force| {
+            let forced = Forced::of_both(Some(one.into()), Some(other.into()));
+            forced.map(|forced| forced.by)
+        };
+        assert_eq!(both(Force::Fsync, Force::Fsync), Some(Force::Fsync));
+        assert_eq!(both(Force::Fsync, Force::Sync), Some(Force::Call));
+        assert_eq!(both(Force::Timer, Force::Timer), Some(Force::Timer));
+        assert_eq!(both(Force::Timer, Force::Fsync), None);
     }
 }
