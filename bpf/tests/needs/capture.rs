@@ -18,7 +18,7 @@ use mostrace_bundle::entry::{Origin, RawDirtier, RawProcess, Stage};
 use mostrace_bundle::layout;
 use mostrace_capture::{Choice, Entries, Events, record};
 use test_support::loopdev::{LoopExt4, LoopOptions};
-use test_support::{Need, Suite, Test, one_by_one, tests, wait};
+use test_support::{Need, Suite, Test, nothing_lost, one_by_one, tests, wait};
 
 const FIO: Need = Need::Tool("fio", "fio");
 const SFDISK: Need = Need::Tool("sfdisk", "fdisk");
@@ -377,7 +377,7 @@ fn tracepoints_and_bpf_with(entries: Entries) {
     fs::write(&inner_ended, "").unwrap();
     let outcome = outer_run.join().unwrap();
     of_first.extend(threads_of_first());
-    assert!(outcome.manifest.losses.values().all(|l| *l == 0));
+    nothing_lost(&outcome.manifest.losses);
     inner.assert_nothing_lost();
     let outer = Captured::of(&outer, outcome);
     let clock = inner.bundle.manifest().clock;
@@ -558,16 +558,13 @@ fn small_rings_are_emptied_in_time() {
          --rate_iops=5000 --time_based --runtime=1 >/dev/null",
         disk.device().display()
     );
-    let lost = |run: u32| {
-        let output = dir.path().join(format!("{run}.most"));
-        let mut opts = options(disk.device(), output, Choice::Bpf, &script);
-        opts.events = Events::Needed;
-        opts.ring_size = Some("128K".parse().unwrap());
-        let losses = record(&opts).unwrap().manifest.losses;
-        losses["entries_ring"] + losses["events_ring"]
-    };
-    let lost: Vec<u64> = (0..5).map(lost).collect();
-    assert!(lost.contains(&0), "{lost:?}");
+    let output = dir.path().join("t.most");
+    let mut opts = options(disk.device(), output, Choice::Bpf, &script);
+    opts.events = Events::Needed;
+    opts.ring_size = Some("128K".parse().unwrap());
+    let mut losses = record(&opts).unwrap().manifest.losses;
+    losses.retain(|what, _| what.ends_with("_ring"));
+    nothing_lost(&losses);
 }
 
 /// The reader's threads are woken by a full ring, and look a few times a second by themselves, not at every record.

@@ -11,7 +11,7 @@ use mostrace_bundle::operation::{OperationEntry, OperationKind};
 use mostrace_bundle::{Bundle, Entry, Manifest, layout};
 use mostrace_capture::{Operations, Options, RingSize, record};
 use test_support::loopdev::LoopExt4;
-use test_support::{Need, Suite, one_by_one, tests};
+use test_support::{Need, Suite, nothing_lost, one_by_one, tests};
 
 use crate::recorded;
 
@@ -70,9 +70,7 @@ fn operations(disk: &LoopExt4, script: &str) -> Recording {
         ..Options::default()
     };
     let got = recorded_with(disk, script, options);
-    for (what, lost) in &got.manifest.losses {
-        assert_eq!(*lost, 0, "{what}");
-    }
+    nothing_lost(&got.manifest.losses);
     got
 }
 
@@ -160,9 +158,7 @@ fn requests_are_the_programs() {
         ..Options::default()
     };
     let mut got = recorded_with(&disk, &script, options);
-    for (what, lost) in &got.manifest.losses {
-        assert_eq!(*lost, 0, "{what}");
-    }
+    nothing_lost(&got.manifest.losses);
     got.operations
         .sort_by_key(|operation| operation.raw.start_ns);
     let paths = opened(&got);

@@ -12,7 +12,7 @@ use mostrace_bundle::blk_io_trace::{Decoded, decode};
 use mostrace_bundle::{Bundle, Counters, Manifest};
 use mostrace_capture::{Choice, Entries, Error, Events, KernelPaths, Options, record};
 use test_support::loopdev::{LoopExt4, LoopOptions};
-use test_support::{Need, Suite, one_by_one, tests, wait};
+use test_support::{Need, Suite, nothing_lost, one_by_one, tests, wait};
 
 const TRACEFS: &str = "/sys/kernel/tracing";
 const TRACEPOINTS: [Need; 2] = [Need::Loop, Need::Filesystem("tracefs")];
@@ -98,9 +98,7 @@ impl Recording {
     fn assert_agrees(&self) {
         assert!(self.counters().agree(), "{}", self.counters());
         assert_eq!(self.manifest.interference, [""; 0]);
-        for (what, lost) in &self.manifest.losses {
-            assert_eq!(*lost, 0, "{what}");
-        }
+        nothing_lost(&self.manifest.losses);
     }
 
     /// Checks that all that was written is in the trace, or that the loss is reported.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The tests of a binary with `harness = false`, each with its requirements.
 
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
@@ -11,16 +13,12 @@ use crate::need::{self, Need};
 pub struct Test {
     name: String,
     needs: Vec<Need>,
-    body: Box<dyn FnOnce() + Send>,
+    body: Box<dyn Fn() + Send>,
 }
 
 impl Test {
     /// Makes a test that needs all of `needs`.
-    pub fn new(
-        name: impl Into<String>,
-        needs: &[Need],
-        body: impl FnOnce() + Send + 'static,
-    ) -> Self {
+    pub fn new(name: impl Into<String>, needs: &[Need], body: impl Fn() + Send + 'static) -> Self {
         Self {
             name: name.into(),
             needs: needs.to_vec(),
@@ -34,10 +32,41 @@ impl Test {
             if let Some(reason) = left_out(&needs, need::is_set("MOSTRACE_NO_SKIP"))? {
                 return Ok(Completion::ignored_with(reason));
             }
-            body();
+            until_whole(&body)?;
             Ok(Completion::Completed)
         })
     }
+}
+
+/// How often a test is tried whose recordings lose something.
+const TRIES: usize = 5;
+
+/// What a recording lost.
+struct Lossy(String);
+
+/// Ends this try of a test if a recording lost something, as it may on a busy machine: the test begins anew.
+///
+/// # Panics
+/// Always does then; not in a test's own threads, whose panics become those of `join`.
+pub fn nothing_lost(losses: &BTreeMap<String, u64>) {
+    let lost: Vec<_> = losses.iter().filter(|(_, lost)| **lost > 0).collect();
+    if !lost.is_empty() {
+        resume_unwind(Box::new(Lossy(format!("{lost:?}"))));
+    }
+}
+
+/// Runs a test until its recordings have lost nothing.
+fn until_whole(body: &dyn Fn()) -> Result<(), Failed> {
+    for _ in 0..TRIES {
+        match catch_unwind(AssertUnwindSafe(body)) {
+            Ok(()) => return Ok(()),
+            Err(why) => match why.downcast::<Lossy>() {
+                Ok(lossy) => println!("once more: lost {}", lossy.0),
+                Err(why) => resume_unwind(why),
+            },
+        }
+    }
+    Err(Failed::from(format!("something was lost {TRIES} times")))
 }
 
 /// Returns the reason why a test is ignored, if it is. It is an error if the test must not be ignored.
@@ -126,6 +155,8 @@ pub fn run(suites: Vec<(&str, Suite)>) -> ExitCode {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     const ABSENT: Need = Need::Tool("no-such-program", "no-such-package");
@@ -141,6 +172,24 @@ mod tests {
         assert_eq!(reason(&[ABSENT], false), Ok(Some(absent.clone())));
         let says = format!("MOSTRACE_NO_SKIP is set, and {absent}");
         assert_eq!(reason(&[ABSENT], true), Err(says));
+    }
+
+    #[test]
+    fn a_test_whose_recordings_lose_begins_anew() {
+        let losing = |times: usize| {
+            let tries = Cell::new(0);
+            let ended = until_whole(&|| {
+                tries.set(tries.get() + 1);
+                let lost = u64::from(tries.get() <= times);
+                nothing_lost(&BTreeMap::from([("ring".into(), lost)]));
+            });
+            (tries.get(), ended.is_ok())
+        };
+        assert_eq!(losing(0), (1, true));
+        assert_eq!(losing(2), (3, true));
+        assert_eq!(losing(9), (TRIES, false));
+        let wrong = catch_unwind(|| until_whole(&|| panic!("wrong")));
+        assert!(wrong.is_err());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use mostrace_bundle::Bundle;
 use run::{program, record, say, succeeds};
 use serde_json::Value;
 use test_support::loopdev::{LoopExt4, LoopOptions};
-use test_support::{Need, Suite, one_by_one, tests};
+use test_support::{Need, Suite, nothing_lost, one_by_one, tests};
 
 pub fn suite() -> Suite {
     one_by_one(tests![
@@ -108,19 +108,6 @@ fn writes(events: &[Event]) -> Vec<(Key, usize, u64, u64)> {
     writes
 }
 
-/// How often a comparison is tried: a completion that this machine's kernel keeps from the probes cannot be replayed.
-const TRIES: usize = 5;
-
-/// Returns true, and says so, if a recording says that it lost something.
-fn lost_something(bundle: &Path) -> bool {
-    let losses = Bundle::open(bundle).unwrap().manifest().losses.clone();
-    let is_whole = losses.values().all(|&lost| lost == 0);
-    if !is_whole {
-        println!("once more: {} lost {losses:?}", bundle.display());
-    }
-    !is_whole
-}
-
 fn recorded(disk: &LoopExt4, output: &Path) {
     let database = disk.mount_point().join("x.db");
     let workload = ["workload", "sqlite", "--transactions", "100"];
@@ -140,12 +127,6 @@ fn disk() -> LoopExt4 {
 }
 
 fn the_same_requests_reach_the_target() {
-    let is_compared = (0..TRIES).any(|_| requests_are_the_same_if_none_is_lost());
-    assert!(is_compared, "something was lost {TRIES} times");
-}
-
-/// Returns false if one of the recordings says that it lost something.
-fn requests_are_the_same_if_none_is_lost() -> bool {
     let dir = tempfile::tempdir().unwrap();
     let (first, second) = (
         dir.path().join("first.most"),
@@ -171,8 +152,9 @@ fn requests_are_the_same_if_none_is_lost() -> bool {
     );
     let told: Value = serde_json::from_str(&again.out).unwrap();
     assert_eq!(told["blocks"]["failed"], serde_json::json!({}));
-    if lost_something(&first) || lost_something(&second) {
-        return false;
+    // A completion that this machine's kernel keeps from the probes cannot be replayed.
+    for bundle in [&first, &second] {
+        nothing_lost(&Bundle::open(bundle).unwrap().manifest().losses);
     }
     assert_eq!(told["left_out"], serde_json::json!({}));
 
@@ -213,7 +195,6 @@ fn requests_are_the_same_if_none_is_lost() -> bool {
     assert!(pairs > 1000, "{pairs}");
     let cpus: std::collections::BTreeSet<u32> = first.iter().map(|event| event.cpu).collect();
     println!("{pairs} pairs, {} CPUs", cpus.len());
-    true
 }
 
 fn what_is_in_use_is_not_written() {

@@ -13,7 +13,7 @@ use mostrace_bundle::Bundle;
 use run::{json, mostrace, record, succeeds};
 use serde_json::Value;
 use test_support::loopdev::{LoopExt4, LoopOptions};
-use test_support::{Need, Suite, one_by_one, tests};
+use test_support::{Need, Suite, nothing_lost, one_by_one, tests};
 
 const PERL: Need = Need::Tool("perl", "perl-base");
 const ALL: [Need; 3] = [Need::Loop, Need::Btf, PERL];
@@ -30,8 +30,6 @@ const LAYOUTS: [&str; 3] = [
     ",index=on,redirect_dir=on",
     ",metacopy=on,redirect_dir=on",
 ];
-/// Recordings are made again if the kernel skipped a probe or the recorder did not keep up.
-const TRIES: usize = 5;
 
 pub fn suite() -> Suite {
     one_by_one(tests![
@@ -131,25 +129,15 @@ struct Recorded {
 }
 
 impl Recorded {
-    /// Records a command, whose last argument is the place; again, in another place, if something was lost.
-    fn of(command: &[&str], place: impl Fn() -> Place) -> Recorded {
-        for _ in 0..TRIES {
-            let place = place();
-            let results = tempfile::tempdir().unwrap();
-            let out = results.path().join("run.most");
-            let mut record = record(place.disk.device(), &out);
-            succeeds(
-                record
-                    .args(["--sync", "--"])
-                    .args(command)
-                    .arg(place.path()),
-            );
-            let bundle = Bundle::open(&out).unwrap();
-            if bundle.manifest().losses.values().all(|lost| *lost == 0) {
-                return Recorded { place, results };
-            }
-        }
-        panic!("something was lost {TRIES} times");
+    /// Records a command, whose last argument is the place.
+    fn of(command: &[&str], place: Place) -> Recorded {
+        let results = tempfile::tempdir().unwrap();
+        let out = results.path().join("run.most");
+        let mut record = record(place.disk.device(), &out);
+        record.args(["--sync", "--"]).args(command);
+        succeeds(record.arg(place.path()));
+        nothing_lost(&Bundle::open(&out).unwrap().manifest().losses);
+        Recorded { place, results }
     }
 
     fn bundle(&self) -> String {
@@ -158,7 +146,7 @@ impl Recorded {
 }
 
 /// Records all ways in a place and judges them by the bytes on the disk; returns what ways.pl says of each way.
-fn judged(place: impl Fn() -> Place) -> String {
+fn judged(place: Place) -> String {
     let recorded = Recorded::of(&["perl", WAYS, "do"], place);
     let rows = recorded.results.path().join("rows.csv");
     fs::write(
@@ -187,19 +175,19 @@ fn assert_seen(said: &str) {
 }
 
 fn every_way_is_judged_by_contents_on_ext4() {
-    assert_seen(&judged(Place::ext4));
+    assert_seen(&judged(Place::ext4()));
 }
 
 fn every_way_is_judged_by_contents_on_overlays() {
     for options in LAYOUTS {
-        let said = judged(|| Place::overlay(options));
+        let said = judged(Place::overlay(options));
         assert_seen(&said);
         assert!(said.contains("\ncopy_up: seen"), "{options}: {said}");
     }
 }
 
 /// What is told of SQLite: its transactions, and its calls by the role of their file.
-fn told(place: impl Fn() -> Place) -> (i64, Value) {
+fn told(place: Place) -> (i64, Value) {
     let program = mostrace_path();
     let script = "\"$0\" workload sqlite --transactions 20 \"$1/a.db\"";
     let recorded = Recorded::of(&["sh", "-c", script, &program], place);
@@ -228,10 +216,10 @@ fn mostrace_path() -> String {
 }
 
 fn sqlite_on_an_overlay_is_told_as_beside_it() {
-    let beside = told(Place::ext4);
+    let beside = told(Place::ext4());
     assert!(beside.0 >= 20, "{beside:?}");
     for options in LAYOUTS {
-        let above = told(|| Place::overlay(options));
+        let above = told(Place::overlay(options));
         assert_eq!(above, beside, "{options}");
     }
 }

@@ -16,7 +16,7 @@ use mostrace_bundle::entry::Origin;
 use mostrace_bundle::{Bundle, Entry, Manifest, layout};
 use run::{program, record, say, succeeds};
 use test_support::loopdev::{LoopExt4, LoopOptions};
-use test_support::{Need, Suite, one_by_one, tests, tool, wait};
+use test_support::{Need, Suite, nothing_lost, one_by_one, tests, tool, wait};
 
 const FIO: Need = Need::Tool("fio", "fio");
 const SFDISK: Need = Need::Tool("sfdisk", "fdisk");
@@ -818,8 +818,7 @@ fn rings_are_as_small_as_asked_and_lose_nothing() {
         "{}",
         fs::read_to_string(&maps).unwrap()
     );
-    let lost: u64 = manifest(&out).losses.values().sum();
-    assert_eq!(lost, 0, "{:?}", manifest(&out).losses);
+    nothing_lost(&manifest(&out).losses);
     assert_eq!(direct_entries(&out), WRITES);
 }
 
@@ -847,7 +846,7 @@ fn deferred_records_come_at_the_end() {
     assert!(bytes.parse::<u64>().unwrap() < 1000, "{before}");
     assert!(!names.contains("deferred"), "{names}");
     let made = manifest(&out);
-    assert_eq!(made.losses.values().sum::<u64>(), 0, "{:?}", made.losses);
+    nothing_lost(&made.losses);
     assert_eq!(direct_entries(&out), WRITES);
     assert!(
         made.counts["events"] >= 3 * WRITES as u64,

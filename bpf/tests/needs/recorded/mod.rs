@@ -7,6 +7,7 @@ use mostrace_bundle::entry::{RawCall, RawDirtied, RawDirtier, RawFile, RawHandle
 use mostrace_bundle::{Bundle, Entry, Manifest, layout};
 use mostrace_capture::{Causes, Options, record};
 use test_support::loopdev::{LoopExt4, LoopOptions};
+use test_support::nothing_lost;
 
 pub struct Recording {
     pub manifest: Manifest,
@@ -34,9 +35,7 @@ pub fn disk(mount_options: &str, size_mib: u64, mkfs: &[&str]) -> LoopExt4 {
 /// Records a script of the shell, from which nothing may be lost.
 pub fn recording(device: &Path, causes: Causes, script: &str) -> Recording {
     let got = recording_with_losses(device, causes, script);
-    for (what, lost) in &got.manifest.losses {
-        assert_eq!(*lost, 0, "{what}");
-    }
+    nothing_lost(&got.manifest.losses);
     got
 }
 

@@ -20,7 +20,14 @@ const TRIES: usize = 8;
 
 /// The lock, held for as long as this lives.
 pub struct Lock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // A child that has not called execve(2) yet would hold the lock for a moment longer.
+        let _ = self.file.unlock();
+    }
 }
 
 impl Lock {
@@ -36,7 +43,7 @@ impl Lock {
                 (true, true) => {
                     file.set_len(0)?;
                     file.write_all(Process::this().line().as_bytes())?;
-                    return Ok(Some(Lock { _file: file }));
+                    return Ok(Some(Lock { file }));
                 }
                 (false, true) if is_strangers(&file)? => folder.remove(LOCK)?,
                 (false, true) => return Ok(None),
