@@ -2,8 +2,10 @@
 //! What the probes of every kind have in common: attaching programs and reading maps.
 
 use std::ffi::OsStr;
+use std::io::Read;
 use std::os::fd::{AsFd, AsRawFd};
 
+use flate2::read::ZlibDecoder;
 use libbpf_rs::libbpf_sys::{bpf_prog_get_info_by_fd, bpf_prog_info};
 use libbpf_rs::skel::{OpenSkel, Skel};
 use libbpf_rs::{ErrorKind, Map, MapCore, MapFlags, Object, OpenMapMut, PrintLevel};
@@ -44,6 +46,14 @@ const INSTEAD: [(&[u8], &[u8]); 11] = [
     (b"cause_call_", SESSION),
     (b"mostrace_drop_folio", b"mostrace_ext4_invalidate"),
 ];
+
+/// Returns an object that `build.rs` compressed.
+pub(super) fn unpacked(packed: &[u8]) -> Vec<u8> {
+    let mut object = Vec::new();
+    let read = ZlibDecoder::new(packed).read_to_end(&mut object);
+    read.expect("build.rs compressed it");
+    object
+}
 
 /// Returns the number of block events that found the ring full.
 pub(super) fn events_lost(skel: &dyn Skel<'_>) -> Result<u64> {
