@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::Duration;
 
@@ -20,6 +20,8 @@ use crate::say;
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// The longest line that is shown in one piece, bytes.
 const LONGEST: u64 = 64 << 10;
+/// The most lines that wait to be shown.
+const WAITING: usize = 16;
 
 /// Runs the line until it ends. Starts the app when the recording has begun.
 pub fn run(there: &There<'_>, line: &str, app: Option<&App>) -> anyhow::Result<ExitStatus> {
@@ -97,9 +99,9 @@ impl Shown {
     }
 }
 
-/// Sends the lines of a phone, whose lines may have no end.
+/// Sends the lines of a phone, which may have no end, and may come faster than they are shown.
 fn lines(from: impl Read + Send + 'static) -> Receiver<String> {
-    let (tell, told) = channel();
+    let (tell, told) = sync_channel(WAITING);
     thread::spawn(move || {
         let mut from = BufReader::new(from);
         let mut line = Vec::new();
