@@ -37,6 +37,8 @@ mod transactions;
 mod typed;
 mod waits;
 
+use record::{ends as record_ends, users as record_users};
+
 fn main() -> std::process::ExitCode {
     test_support::run(test_support::suites![
         background,
@@ -56,6 +58,8 @@ fn main() -> std::process::ExitCode {
         others,
         phone,
         record,
+        record_ends,
+        record_users,
         renames,
         replay,
         replayed,
