@@ -74,6 +74,17 @@ pub fn time(text: &str) -> Result<Duration, String> {
     time.ok_or_else(|| format!("`{text}` is not a time; examples: 10, 1.5s, 500ms, 10m, 1h"))
 }
 
+/// Parses `80%` or `80` as 0.8.
+///
+/// # Errors
+/// Returns an error if the text is not a percentage, or is below 0.
+pub fn percent(text: &str) -> Result<f64, String> {
+    let number: Option<f64> = text.strip_suffix('%').unwrap_or(text).parse().ok();
+    let number = number.filter(|number| number.is_finite() && *number >= 0.0);
+    let share = number.map(|number| number / 100.0);
+    share.ok_or_else(|| format!("`{text}` is not a percentage; examples: 80%, 7, 12.5%"))
+}
+
 /// Returns true if the text ends in a unit of size.
 #[must_use]
 pub fn has_unit_of_size(text: &str) -> bool {
@@ -153,6 +164,15 @@ mod tests {
         for text in ["", "s", "-1", "1M", "1y", "inf", "NaN", "1e30h"] {
             let says = format!("`{text}` is not a time; examples: 10, 1.5s, 500ms, 10m, 1h");
             assert_eq!(time(text), Err(says));
+        }
+    }
+
+    #[test]
+    fn percentages_may_have_a_sign() {
+        let shares = ["80%", "80", "12.5%"].map(percent);
+        assert_eq!(shares, [Ok(0.8), Ok(0.8), Ok(0.125)]);
+        for wrong in ["", "%", "x", "inf", "8 %", "-1%"] {
+            assert!(percent(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -42,7 +42,7 @@ pub struct BudgetArgs {
     baseline: Vec<PathBuf>,
     /// The excess over the baseline that is tolerated; by default as much as runs of one command differ, and not at all if
     /// there is only one run of each
-    #[arg(long, value_name = "PERCENT", requires = "baseline", value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", requires = "baseline", value_parser = units::percent)]
     tolerance: Option<f64>,
     /// The format in which the results are printed
     #[arg(long, value_enum, default_value_t = Form::Text)]
@@ -74,11 +74,6 @@ fn positive(text: &str) -> Result<f64, String> {
         true => Ok(number),
         false => Err(format!("`{text}` is not a valid limit")),
     }
-}
-
-fn percent(text: &str) -> Result<f64, String> {
-    let number = text.strip_suffix('%').unwrap_or(text);
-    Ok(positive(number)? / 100.0)
 }
 
 impl BudgetArgs {

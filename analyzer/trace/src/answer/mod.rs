@@ -145,7 +145,7 @@ impl Answer {
 }
 
 /// Returns the filesystem's name.
-fn filesystem(manifest: Option<&Manifest>) -> String {
+pub fn filesystem(manifest: Option<&Manifest>) -> String {
     let kind = manifest.and_then(|m| m.filesystem.as_ref());
     kind.map_or("the filesystem".into(), |f| {
         crate::text::escape(f.kind.as_bytes())

@@ -46,7 +46,7 @@ pub use causer::Causer;
 pub use forced::{Force, Forced};
 pub use operation::Operation;
 pub use reason::Reason;
-pub use share::{Share, Sharing, Verdict, Verdicts};
+pub use share::{Share, Sharing, Verdict, Verdicts, in_proportion};
 pub use tables::Tables;
 pub use tables::are_whole;
 pub use tables::commit_ns;

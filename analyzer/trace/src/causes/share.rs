@@ -228,7 +228,7 @@ fn known_of(shares: &[Share]) -> Known {
 
 /// Divides `whole` in proportion to the weights by the largest-remainder method, so that the parts sum to it; of equal
 /// remainders the first wins. If all weights are 0, the first part gets everything.
-pub(super) fn in_proportion(whole: u32, weights: &[u64]) -> Vec<u32> {
+pub fn in_proportion(whole: u32, weights: &[u64]) -> Vec<u32> {
     let Some(sum) = NonZero::new(weights.iter().copied().map(u128::from).sum::<u128>()) else {
         let mut parts = vec![0; weights.len()];
         parts.iter_mut().take(1).for_each(|first| *first = whole);

@@ -3,22 +3,28 @@
 
 use std::path::Path;
 
+use std::time::Duration;
+
+use super::ftl::Collector;
+use super::load::{Act, What};
 use super::*;
 use crate::reading::{self, Options};
 use crate::recording::Recording;
+
+const BEFORE: &str = "before";
 
 /// A drive of 64 MiB with blocks of 256 KiB.
 fn drive() -> Drive {
     Drive {
         capacity: 64 << 20,
         spare: 0.07,
-        page: 4096,
+        page: None,
         block: 256 << 10,
         unit: 4096,
         collector: Collector::Greedy,
         streams: 1,
         fill: 0.9,
-        discards: Discards::AsRecorded,
+        discard: Discards::AsRecorded,
         fstrim_every: None,
     }
 }
@@ -29,40 +35,37 @@ fn load() -> Load {
     for nth in 0..960 {
         // Units far from each other follow one another, so that blocks have units of all ages.
         let first = 64 + nth * 487 % 960;
-        acts.push(Act::Write {
-            first: nth * 5 % 64,
-            count: 1,
-            owner: 1,
-        });
-        acts.push(Act::Write {
-            first,
-            count: 1,
-            owner: 2,
-        });
-        acts.push(Act::Flush);
+        let hot = nth * 5 % 64;
+        acts.push((What::Write(1), hot..hot + 1));
+        acts.push((What::Write(2), first..first + 1));
+        acts.push((What::Flush, 0..0));
         if nth >= 480 {
             let first = 64 + (nth - 480) * 487 % 960;
-            acts.push(Act::Discard { first, count: 1 });
+            acts.push((What::Discard, first..first + 1));
         }
     }
-    let owner = |program: &str| Owner {
-        program: program.into(),
+    let owner = |layer: &str| Owner {
+        layer: layer.into(),
         ..Owner::default()
     };
     Load {
-        acts,
+        acts: acts
+            .into_iter()
+            .map(|(what, units)| Act { what, units })
+            .collect(),
         units: 1024,
         writes: 1920,
         discards: 480,
         bytes: 1920 * 4096,
         duration_ns: 10_000_000_000,
-        owners: vec![owner("hot"), owner("cold")],
+        device_bytes: Some(8 << 20),
+        owners: [BEFORE, "hot", "cold"].map(owner).into(),
         free: std::iter::once(64..544).collect(),
     }
 }
 
 fn model(drive: &Drive) -> Model {
-    Model::of(drive, &load(), Some(8 << 20)).unwrap()
+    Model::of(drive, &load()).unwrap()
 }
 
 #[test]
@@ -72,17 +75,17 @@ fn parts_sum_to_the_whole() {
         (model.copies, model.own_share, model.rounded),
         (8, 0.5, 1.0)
     );
-    let shares: f64 = model.parts.iter().map(|part| part.share).sum();
-    let moved: f64 = model.parts.iter().map(|part| part.moved).sum();
+    let shares: f64 = model.at.parts.iter().map(|part| part.share).sum();
+    let moved: f64 = model.at.parts.iter().map(|part| part.moved).sum();
     assert!((shares - 1.0).abs() < 1e-9 && (moved - model.at.moved).abs() < 1e-9);
     assert!((1.0 + model.at.moved + model.at.padded - model.at.ratio).abs() < 1e-9);
-    assert!(model.parts.iter().any(|part| part.owner.layer == BEFORE));
+    assert!(model.at.parts.iter().any(|part| part.owner.layer == BEFORE));
     assert!(
         model.at.is_steady
             && model.at.least <= model.at.ratio
             && model.at.ratio <= model.at.greatest
     );
-    let again = Model::of(&drive(), &load(), Some(8 << 20)).unwrap();
+    let again = Model::of(&drive(), &load()).unwrap();
     assert_eq!(model, again);
 }
 
@@ -98,12 +101,9 @@ fn a_full_drive_costs_more_and_trim_saves() {
     assert_eq!(model.new, 1.0);
     assert!(model.new < model.at.ratio && model.at.ratio < model.full.ratio);
     assert!(model.after_fstrim.ratio < model.full.ratio);
-    let with = |discards| {
-        let drive = Drive {
-            discards,
-            ..drive()
-        };
-        Model::of(&drive, &load(), Some(8 << 20)).unwrap().at.ratio
+    let with = |discard| {
+        let drive = Drive { discard, ..drive() };
+        Model::of(&drive, &load()).unwrap().at.ratio
     };
     let (none, recorded, always) = (with(Discards::None), model.at.ratio, with(Discards::Always));
     println!("discards: none {none:.3}, recorded {recorded:.3}, always {always:.3}");
@@ -114,7 +114,7 @@ fn a_full_drive_costs_more_and_trim_saves() {
 fn discards_now_and_then_make_a_saw() {
     let every = Some(Duration::from_secs(1000));
     let model = model(&Drive {
-        discards: Discards::None,
+        discard: Discards::None,
         fstrim_every: every,
         ..drive()
     });
@@ -126,18 +126,26 @@ fn discards_now_and_then_make_a_saw() {
 fn a_flush_costs_the_rest_of_a_page_if_there_is_one() {
     let padded = |page| {
         let drive = Drive { page, ..drive() };
-        let model = Model::of(&drive, &load(), Some(drive.capacity)).unwrap();
+        let load = Load {
+            device_bytes: None,
+            ..load()
+        };
+        let model = Model::of(&drive, &load).unwrap();
         assert_eq!(model.copies, 1);
         model.at.padded
     };
-    assert_eq!(padded(4096), 0.0);
+    assert_eq!(padded(None), 0.0);
     // Two units are written between flushes, into pages of four. What is moved fills pages too.
-    assert!((0.8..1.01).contains(&padded(16384)), "{}", padded(16384));
+    assert!(
+        (0.8..1.01).contains(&padded(Some(16384))),
+        "{}",
+        padded(Some(16384))
+    );
 }
 
 #[test]
 fn impossible_drives_are_refused_in_a_line() {
-    let said = |drive: Drive| Model::of(&drive, &load(), None).unwrap_err();
+    let said = |drive: Drive| Model::of(&drive, &load()).unwrap_err();
     let all = [
         said(Drive {
             capacity: 1 << 50,
@@ -156,7 +164,7 @@ fn impossible_drives_are_refused_in_a_line() {
             ..drive()
         }),
         said(Drive {
-            page: 6000,
+            page: Some(6000),
             ..drive()
         }),
         said(Drive {
@@ -192,7 +200,7 @@ fn impossible_drives_are_refused_in_a_line() {
         println!("{line}");
         assert!(!line.is_empty() && !line.contains('\n'));
     }
-    let nothing = Model::of(&drive(), &Load::default(), None).unwrap_err();
+    let nothing = Model::of(&drive(), &Load::default()).unwrap_err();
     assert_eq!(nothing, "nothing was written");
 }
 
@@ -208,17 +216,14 @@ fn a_sample_is_moved_on_the_account_of_who_wrote_it() {
     let mut taking = Taking::new(4096);
     let reading = reading::read(recordings, &options, &|_| {}, &mut taking).unwrap();
     let free = free(&reading.recordings[0]).unwrap().unwrap();
-    let load = taking.load(&reading.origins, "ext4", &free);
-    let written: u64 = load
+    let load = taking.load(&reading.origins, reading.manifest.as_ref(), &free);
+    let writes = load
         .acts
         .iter()
-        .map(|act| match act {
-            Act::Write { count, .. } => u64::from(*count),
-            _ => 0,
-        })
-        .sum();
+        .filter(|act| matches!(act.what, What::Write(_)));
+    let written: u64 = writes.map(|act| act.units.end - act.units.start).sum();
     assert_eq!((written, written * 4096), (load.writes, load.bytes));
-    assert!(!load.free.is_empty() && load.acts.contains(&Act::Flush));
+    assert!(!load.free.is_empty() && load.acts.iter().any(|act| act.what == What::Flush));
     // What is moved is the recording's own, as there is too little that is empty.
     let drive = Drive {
         fill: 0.95,
@@ -226,13 +231,12 @@ fn a_sample_is_moved_on_the_account_of_who_wrote_it() {
         block: 1 << 20,
         ..drive()
     };
-    let recorded = reading.manifest.as_ref().map(|m| m.device.sectors * 512);
-    let model = Model::of(&drive, &load, recorded).unwrap();
+    let model = Model::of(&drive, &load).unwrap();
     let share = |is_it: fn(&Owner) -> bool| -> f64 {
-        let parts = model.parts.iter().filter(|part| is_it(&part.owner));
+        let parts = model.at.parts.iter().filter(|part| is_it(&part.owner));
         parts.map(|part| part.share).sum()
     };
-    println!("{:?} {:#?}", model.at, model.parts);
+    println!("{:?} {:#?}", model.at, model.at.parts);
     let known = share(|owner| owner.program == "mostrace" && owner.file.starts_with("/app/"));
     let journals = share(|owner| owner.layer.ends_with("journal"));
     assert!(model.at.moved > 0.5 && known > 0.5 && journals > 0.5);
