@@ -22,6 +22,7 @@ mod colour;
 mod cube;
 mod data;
 mod error;
+mod flash;
 mod grid;
 mod ladder;
 mod lean;
@@ -34,6 +35,7 @@ mod sheet;
 mod words;
 
 pub use error::Error;
+pub use flash::Flash;
 pub use ledger::{COLUMNS as LEDGER_COLUMNS, ledger};
 pub use page::page;
 pub use sheet::Sheet;

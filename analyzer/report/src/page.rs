@@ -17,7 +17,7 @@ use super::sheet::{Drawn, Sheet};
 use mostrace_tables::tables::diff::Diff;
 
 /// The page's own scripts in the order in which they are used.
-const SCRIPTS: [&str; 33] = [
+const SCRIPTS: [&str; 34] = [
     include_str!("page/js/format.js"),
     include_str!("page/js/dom.js"),
     include_str!("page/js/paint.js"),
@@ -40,6 +40,7 @@ const SCRIPTS: [&str; 33] = [
     include_str!("page/js/transactions.js"),
     include_str!("page/js/latency.js"),
     include_str!("page/js/sizes.js"),
+    include_str!("page/js/flash.js"),
     include_str!("page/js/ladder.js"),
     include_str!("page/js/flow.js"),
     include_str!("page/js/programs.js"),

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::data::{Data, data};
 use super::error::Error;
+use super::flash::Flash;
 use super::grid::Grid;
 use super::ladder::Ladder;
 use mostrace_tables::analysis::Analysis;
@@ -75,11 +76,18 @@ pub(super) struct Drawn {
     order: Option<Grid>,
     rewrites: Option<Grid>,
     hottest: Option<Grid>,
+    /// What a model of a drive writes to its flash, if it is wanted.
+    flash: Option<Flash>,
 }
 
 impl Sheet {
     /// Sums up a trace that was read with its causes and with locality. `is_compared` says whether the page has another one.
-    pub fn new(path: &Path, analysis: &Analysis, is_compared: bool) -> Result<Sheet> {
+    pub fn new(
+        path: &Path,
+        analysis: &Analysis,
+        flash: Option<Flash>,
+        is_compared: bool,
+    ) -> Result<Sheet> {
         let facts = &analysis.facts;
         let manifest = analysis.manifest();
         let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
@@ -150,6 +158,7 @@ impl Sheet {
                     Some(locality::DEFINITION),
                 ),
                 hottest: some(locality::hottest(facts)?, "Hottest ranges", None),
+                flash,
             },
         })
     }

@@ -32,6 +32,7 @@ use crate::facts::{self, Committed, Facts};
 use crate::tables::summary::Trace;
 use crate::tables::waits::Waits;
 pub use anonymous::{hidden_manifest, shown};
+use mostrace_trace::pipeline::{Both, Fold};
 use mostrace_trace::reading::{self, Reading};
 pub use mostrace_trace::reading::{Error, Options, Progress};
 use mostrace_trace::recording::{self, Joined, Recording, Table};
@@ -88,8 +89,22 @@ impl Analysis {
         options: &Options,
         watcher: &dyn Fn(Progress),
     ) -> Result<Analysis> {
+        Analysis::beside(recordings, options, watcher, &mut None::<facts::Builder>)
+    }
+
+    /// Does the same, and has another fold take what is read.
+    ///
+    /// # Errors
+    /// Fails as [`Analysis::open`] does.
+    pub fn beside(
+        recordings: Vec<Recording>,
+        options: &Options,
+        watcher: &dyn Fn(Progress),
+        other: &mut Option<impl Fold>,
+    ) -> Result<Analysis> {
         let mut rows = facts::Builder::new(options.locality);
-        let read = reading::read(recordings, options, watcher, &mut rows)?;
+        let mut both = Both(&mut rows, other);
+        let read = reading::read(recordings, options, watcher, &mut both)?;
         let Reading {
             recordings,
             origins,

@@ -64,6 +64,50 @@ pub trait Fold {
     }
 }
 
+/// Two folds of what is read once.
+pub struct Both<'f, A, B>(pub &'f mut A, pub &'f mut B);
+
+impl<A: Fold, B: Fold> Fold for Both<'_, A, B> {
+    fn begin(&mut self, base: Base) {
+        self.0.begin(base);
+        self.1.begin(base);
+    }
+
+    fn call(&mut self, raw: &RawCall, registry: &Registry<'_>) {
+        self.0.call(raw, registry);
+        self.1.call(raw, registry);
+    }
+
+    fn step(&mut self, step: &Step<'_, '_>) -> io::Result<()> {
+        self.0.step(step)?;
+        self.1.step(step)
+    }
+
+    fn end(&mut self, stretch: &Stretch<'_>) -> io::Result<()> {
+        self.0.end(stretch)?;
+        self.1.end(stretch)
+    }
+}
+
+/// A fold that may not be wanted.
+impl<F: Fold> Fold for Option<F> {
+    fn begin(&mut self, base: Base) {
+        self.iter_mut().for_each(|fold| fold.begin(base));
+    }
+
+    fn call(&mut self, raw: &RawCall, registry: &Registry<'_>) {
+        self.iter_mut().for_each(|fold| fold.call(raw, registry));
+    }
+
+    fn step(&mut self, step: &Step<'_, '_>) -> io::Result<()> {
+        self.iter_mut().try_for_each(|fold| fold.step(step))
+    }
+
+    fn end(&mut self, stretch: &Stretch<'_>) -> io::Result<()> {
+        self.iter_mut().try_for_each(|fold| fold.end(stretch))
+    }
+}
+
 /// A recording, or a segment of one that still runs, whose completions have all been read.
 pub struct Stretch<'p> {
     /// Its manifest; None for the bare files of blktrace.

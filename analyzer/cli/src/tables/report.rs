@@ -3,10 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use mostrace_report::{Sheet, page};
+use mostrace_bundle::units;
+use mostrace_report::{Flash, Sheet, page};
 use mostrace_tables::analysis::{Analysis, Options, shown};
 use mostrace_tables::export::Output;
 use mostrace_trace::causes::Sharing;
+use mostrace_trace::flash::{Drive, Taking};
 
 use super::hide::HideArgs;
 use super::wrote;
@@ -31,6 +33,7 @@ const OTHERS: [&str; 10] = [
 ///   mostrace report run.most -o run.html
 ///   mostrace report run.most.tar.zst > run.html
 ///   mostrace report run.most --anonymize -o run.html
+///   mostrace report run.most --flash=32GB -o run.html      (what a drive's flash is written, by a model)
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Report {
@@ -41,6 +44,16 @@ pub struct Report {
     /// The file to write to; - is the standard output
     #[arg(short, long, value_name = "FILE.html")]
     output: Option<PathBuf>,
+    /// Add a tab with what a model of a drive of this capacity writes to its flash, as `mostrace flash` tells; takes seconds
+    #[arg(
+        long,
+        value_name = "SIZE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "8GB",
+        value_parser = units::amount
+    )]
+    flash: Option<u64>,
     #[command(flatten)]
     hide: HideArgs,
 }
@@ -62,6 +75,13 @@ impl Report {
             causes: Some(Sharing::default()),
             ..Options::default()
         };
+        let drive = self.flash.map(|capacity| Drive {
+            capacity,
+            ..Drive::default()
+        });
+        if let Some(Err(what)) = drive.map(|drive| drive.shape()) {
+            usage!("{what}");
+        }
         let key = self.hide.key()?;
         let mut sheets = Vec::new();
         let recordings = names::open(&self.bundles, false)?;
@@ -70,8 +90,14 @@ impl Report {
             let bar = Bar::new();
             let path = recording.path().to_owned();
             let watcher = |progress| bar.at(progress);
-            let mut analysis = Analysis::of(vec![recording], &options, &watcher)?;
+            let mut taking = drive.map(|drive| Taking::new(drive.unit));
+            let recordings = vec![recording];
+            let mut analysis = Analysis::beside(recordings, &options, &watcher, &mut taking)?;
             drop(bar);
+            let flash = taking.zip(drive).map(|(taking, drive)| {
+                let origins = analysis.facts.all_origins();
+                Flash::new(&drive, &taking.load(origins, analysis.manifest(), &[]))
+            });
             for line in &analysis.warnings {
                 log::warn!("{}: {line}", path.display());
             }
@@ -81,6 +107,7 @@ impl Report {
             sheets.push(Sheet::new(
                 &shown(&path, key.as_ref()),
                 &analysis,
+                flash,
                 is_compared,
             )?);
         }

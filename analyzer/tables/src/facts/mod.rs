@@ -97,6 +97,11 @@ impl Facts {
         origin.map_or("", |origin| &origin.name)
     }
 
+    /// Returns the names and causes of all recordings, which rows refer to.
+    pub fn all_origins(&self) -> &Origins {
+        &self.origins
+    }
+
     /// Returns the properties of all recordings.
     pub(crate) fn origins(&self) -> &[Origin] {
         &self.origins.list

@@ -66,7 +66,7 @@ const sheet = (() => {
     first.hero(it, article);
     const mine = it.add(chips(it));
     const top = first.make(it, panel, mine.element);
-    const views = TABS.map((tab) => tab.make(it));
+    const views = [...TABS, ...(data.flash ? [flash] : [])].map((tab) => tab.make(it));
     const bodies = h("div", { class: "tab-body", role: "tabpanel", tabindex: 0, id: `tab-body-${host.nth}` });
     const tabs = views.map((view, at) => button(view.name, () => it.tab(at), { role: "tab", "aria-selected": "false", "aria-controls": `tab-body-${host.nth}`, tabindex: -1 }));
     it.tabs = tabs;
