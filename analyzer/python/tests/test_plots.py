@@ -69,6 +69,19 @@ class Charts(unittest.TestCase):
                 self.assertGreaterEqual((times <= ns).mean(), share)
             self.assertEqual(line["ns"].max(), times.max())
 
+    def test_the_parts_of_a_flash_sum_to_what_it_writes(self):
+        run = mostrace.read(DELETE)
+        options = {"capacity": "512MiB", "block": "1M", "fill": "95%", "page": "16K"}
+        curve = run.flash(**options)["model"]["curve"]
+        chart = run.plot.flash(**options)
+        sums = chart.data.group_by("full", maintain_order=True).agg(polars.col("times").sum())
+        for (full, times), level in zip(sums.rows(), curve, strict=True):
+            self.assertAlmostEqual(full, level["fill"] * 100, places=1)
+            self.assertAlmostEqual(times, level["ratio"])
+        whats = set(chart.data["what"])
+        self.assertLessEqual({"what the device is given", "SQLite's journals", "left empty by flushes"}, whats)
+        chart.to_dict()
+
     def test_small_parts_are_drawn_as_one(self):
         parts = [{"name": f"kind {at}", "bytes": 1, "parts": []} for at in range(1000)]
         layers = [{"name": "ext4's journal", "bytes": 1000, "parts": parts}]

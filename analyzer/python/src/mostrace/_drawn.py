@@ -24,3 +24,6 @@ class Drawn(Protocol):
 
     def query(self, sql: str) -> polars.DataFrame:
         """See Run.query."""
+
+    def flash(self, **options: str | int) -> dict[str, Any]:
+        """See Run.flash."""

@@ -9,7 +9,7 @@ try:
 except ImportError as error:
     raise ImportError("charts need Altair: pip install 'mostrace[plot]'") from error
 
-from . import _cdf, _icicle, _timeline
+from . import _cdf, _flash, _icicle, _timeline
 from ._drawn import Drawn
 
 
@@ -54,3 +54,12 @@ class Plots:
         30554661
         """
         return _icicle.draw(self._run.tree)
+
+    def flash(self, **options: str | int) -> altair.Chart:
+        """Returns a chart of what a model of a drive writes to its flash for each byte that it is given, over levels of fill: what it is given, and whose data it moves. Options are those of `Run.flash`.
+
+        >>> chart = read("sample-traces/wal.most.tar.zst").plot.flash(capacity="512MiB", block="1M")
+        >>> float(chart.data["ratio"].min())
+        1.0
+        """
+        return _flash.draw(self._run.flash(**options))

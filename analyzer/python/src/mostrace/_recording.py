@@ -193,6 +193,18 @@ class Run(Generic[Frame]):
         application did not say what it stored."""
         return self._frames.of(polars.DataFrame(self.summary.get("amplification") or []))
 
+    def flash(self, **options: str | int) -> dict[str, Any]:
+        """Returns what a model of a drive writes to its flash if the recording is repeated on it: everything that
+        `mostrace flash --json` prints. Options are those of `mostrace flash`, by their names with `_` for `-`.
+
+        >>> said = read("sample-traces/wal.most.tar.zst").flash(capacity="512MiB", block="1M", fill="50%")
+        >>> said["model"]["at"]["ratio"]
+        1.0
+        """
+        given = [word for name, value in options.items() for word in option(name.replace("_", "-"), value)]
+        said: dict[str, Any] = run_json("flash", *self._bundles.args, *given, "--json")
+        return said
+
     def report(self, output: Source) -> Path:
         """Writes the page of `mostrace report`, and returns its path."""
         run("report", *self._bundles.args, f"--output={output}")
