@@ -11,6 +11,8 @@ use serde::Serialize;
 pub struct Flash {
     /// The line that says that it is a model, and of what.
     words: String,
+    /// Bytes of its capacity.
+    capacity: u64,
     /// Why the recording has no model.
     problem: Option<String>,
     /// The share of the capacity that the recording writes.
@@ -42,6 +44,7 @@ impl Flash {
     pub fn new(drive: &Drive, load: &Load) -> Flash {
         let none = |problem| Flash {
             words: drive.words(),
+            capacity: drive.capacity,
             problem: Some(problem),
             own_share: 0.0,
             rounded: 1.0,

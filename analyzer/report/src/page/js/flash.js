@@ -5,7 +5,9 @@
 const flash = (() => {
   const { h, s } = dom;
   const TALL = 200;
-  const percent = (share) => format.percent(share, 1);
+  const percent = (share) => `${Math.round(share * 1000) / 10}\u00a0%`;
+  /** A ratio near 1 has digits. */
+  const times = (ratio) => `${ratio >= 9.995 ? format.short(ratio) : ratio.toFixed(2)}\u00a0×`;
 
   /** The colour of a layer: the page's own, if the recording wrote it. */
   const colourOf = (store, name) => {
@@ -45,28 +47,28 @@ const flash = (() => {
     const { x, y, most, first, of } = points(levels, width, left);
     const marks = chart.ticks(first, 1, width < 420 ? 3 : 6);
     const line = of.map((point, nth) => `${nth ? "L" : "M"}${point.x.toFixed(1)} ${point.y.toFixed(1)}`).join("");
-    const said = levels.map((level) => `${percent(level.fill)} full ${format.times(level.ratio)}`).join(", ");
+    const said = levels.map((level) => `${percent(level.fill)} full ${times(level.ratio)}`).join(", ");
     return chart.root(width, TALL, `Bytes on the flash for each byte at the device: ${said}`, {},
       chart.left(y, chart.ticks(0, most, 4), [left, width - 14], (value) => format.times(value)),
       chart.bottom(x, marks, TALL - 24, (value) => percent(value), [left, width]),
       s("path", { class: "curve", d: line }),
       of.map((point, nth) => s("circle", { class: nth === at ? "dot chosen" : "dot", cx: point.x, cy: point.y, r: nth === at ? 6 : 4, onclick: () => choose(nth) })),
-      chart.text(Math.min(of[at].x, width - 60), Math.max(12, of[at].y - 11), format.times(levels[at].ratio), { class: "strong", "text-anchor": of[at].x > width - 80 ? "end" : "middle" }));
+      chart.text(Math.min(of[at].x, width - 60), Math.max(12, of[at].y - 11), times(levels[at].ratio), { class: "strong", "text-anchor": of[at].x > width - 80 ? "end" : "middle" }));
   };
 
   /** What the level is made of, and a bar of the layers of what is moved. */
   const level = (store, it, { layers, moved, ratio, fill, padded, least, greatest, is_steady: isSteady }) => {
-    const parts = [`${format.times(moved)} moved by the collector`];
-    if (it.rounded > 1.005) parts.push(`${format.times(it.rounded - 1)} to write whole units`);
-    if (padded > 0) parts.push(`${format.times(padded)} left empty by flushes`);
-    const steady = isSteady ? "" : ` NOT steady: ${format.times(least)} to ${format.times(greatest)} in the last laps.`;
+    const parts = [`${times(moved)} moved by the collector`];
+    if (it.rounded > 1.005) parts.push(`${times(it.rounded - 1)} to write whole units`);
+    if (padded > 0) parts.push(`${times(padded)} left empty by flushes`);
+    const steady = isSteady ? "" : ` NOT steady: ${times(least)} to ${times(greatest)} in the last laps.`;
     const rows = layers.filter(([, share]) => share >= 0.005).map(([name, share]) => {
       const colour = colourOf(store, name);
       const bar = s("svg", { viewBox: "0 0 100 10", preserveAspectRatio: "none", width: "100%", height: 10, "aria-hidden": "true" }, chart.rect(0, 0, share * 100, 10, { class: `fill-${colour}` }));
       return h("li", {}, h("span", { class: "share" }, format.rounded(share, 1)), h("span", {}, name), bar);
     });
     return [
-      h("p", {}, h("b", {}, `${percent(fill)} full: ${format.times(ratio)} the device's bytes on the flash.`), ` Of these ${parts.join(", ")}.${steady}`),
+      h("p", {}, h("b", {}, `${percent(fill)} full: ${times(ratio)} the device's bytes on the flash.`), ` Of these ${parts.join(", ")}.${steady}`),
       rows.length ? h("p", { class: "soft" }, "Whose data is moved:") : h("p", { class: "soft" }, "Nothing is moved."), h("ul", { class: "moved" }, rows),
     ];
   };
@@ -75,7 +77,7 @@ const flash = (() => {
     const { sheet, store } = desk;
     const it = sheet.flash;
     const about = [h("b", {}, it.words), " The whole recording is repeated, whatever is selected. docs/FLASH.md says what the model leaves out."];
-    const frame = { name: "Flash", title: "What the flash writes, by a model", draw: () => {}, by: "cause_or_submitter" };
+    const frame = { name: "Flash", title: "What the flash writes, by a model", draw: () => {}, by: "cause_or_submitter", command: () => `mostrace flash ${choice.shell(sheet.path)} --capacity ${it.capacity}` };
     if (it.problem) return { ...frame, isTable: true, element: h("div", {}, h("p", { class: "note" }, about), h("p", { class: "notice" }, `There is no model: ${it.problem}.`)) };
     const { levels } = it;
     let { at } = it;
@@ -96,8 +98,8 @@ const flash = (() => {
       width = wide;
       choose(at);
     });
-    const [fresh, full, after] = it.life.map(format.times);
-    const life = `New ${fresh}, ${percent(levels[it.at].fill)} full ${format.times(levels[it.at].ratio)}, all once written and nothing discarded ${full}, ${percent(levels[it.at].fill)} again by fstrim ${after}. What it writes alone fills ${percent(it.own_share)}.`;
+    const [fresh, full, after] = it.life.map(times);
+    const life = `New ${fresh}, ${percent(levels[it.at].fill)} full ${times(levels[it.at].ratio)}, all once written and nothing discarded ${full}, ${percent(levels[it.at].fill)} again by fstrim ${after}. What it writes alone fills ${percent(it.own_share)}.`;
     return {
       ...frame, table: () => table(it),
       chart: () => ({ title: `${sheet.name}: bytes on the flash for each byte at the device`, source: desk.source(), warnings: [it.words, ...sheet.missing], legend: [], node: () => place.querySelector("svg") }),

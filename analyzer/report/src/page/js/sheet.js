@@ -93,7 +93,8 @@ const sheet = (() => {
     } }, tabs);
     const at = TABS.indexOf(transactions);
     it.transactions = views[at].show ? { ...views[at], show: (which) => { it.tab(at, true); views[at].show(which); bodies.scrollIntoView({ block: "nearest" }); } } : null;
-    const copy = dom.copier("Copy the command", () => it.command(it.by()), { title: "mostrace analyze … --where …, which prints these figures" });
+    const command = (view) => ("command" in view ? view.command() : it.command(it.by()));
+    const copy = dom.copier("Copy the command", () => command(views[it.tabAt]), { title: "mostrace analyze … --where …, which prints these figures" });
     // A printed page has all of them.
     const printed = h("div", { class: "printed" });
     it.print = (is) => {
