@@ -80,7 +80,7 @@ class Charts(unittest.TestCase):
             self.assertAlmostEqual(times, level["ratio"])
         whats = set(chart.data["what"])
         self.assertLessEqual({"what the device is given", "SQLite's journals", "left empty by flushes"}, whats)
-        chart.to_dict()
+        self.assertTrue(chart.to_dict()["title"]["text"].startswith("A model, not measured: 536.9 MB, 95 % full"))
 
     def test_small_parts_are_drawn_as_one(self):
         parts = [{"name": f"kind {at}", "bytes": 1, "parts": []} for at in range(1000)]

@@ -25,16 +25,16 @@ def draw(said: dict[str, Any]) -> altair.Chart:
     rank = polars.DataFrame({"what": used, "rank": range(len(used))})
     series = Series(frame.join(rank, on="what"), used, [colours[what] for what in used])
     chart: altair.Chart = (
-        altair.Chart(series.frame, title=altair.TitleParams("", subtitle=said["about"], anchor="start"))
+        altair.Chart(series.frame, title=altair.TitleParams(said["about"], anchor="start", fontSize=11, fontWeight="normal"))
         .mark_bar()
         .encode(
             x=altair.X("full:O", title="full, %", axis=altair.Axis(labelAngle=0)),
             y=altair.Y("times:Q", title="bytes on the flash for each byte at the device", stack=True),
-            color=series.colour("moved", "square"),
+            color=series.colour("what it writes", "square"),
             order=altair.Order("rank:Q"),
             tooltip=["full:O", "what:N", altair.Tooltip("times:Q", format=".2f"), altair.Tooltip("ratio:Q", format=".2f")],
         )
-        .properties(width=520, height=280)
+        .properties(width=640, height=280)
     )
     return chart
 
