@@ -57,8 +57,19 @@ QUANTILES = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
     2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093,
 ]  # fmt: skip
-# The layers that have a column of their own; those of data are roles.
-LAYERS = ["journal", "metadata", "db", "rollback_journal", "wal", "other", "unknown"]
+# The answer's names of layers, as those of a filesystem whose name it does not know, by the names that figures have.
+LAYERS = {
+    "journal": "the filesystem's journal",
+    "metadata": "the filesystem's metadata",
+    "db": "the database",
+    "rollback_journal": "SQLite's rollback journal",
+    "wal": "SQLite's WAL",
+    "super_journal": "SQLite's super-journal",
+    "other": "other files",
+    "unknown": "blocks of no known owner",
+}
+# Those that have a column of their own.
+COLUMNS = [name for name in LAYERS if name != "super_journal"]
 # What is added up over the runs of a cell.
 SUMS = ["transactions", "payload_bytes", "called_bytes", "syncs", "writes", "write_bytes", "read_bytes", "flushes", "elapsed_ns"]
 # Figures that can be claimed of a cell, and their units.
@@ -403,8 +414,7 @@ class Program:
         if process.returncode:
             lines = [line for line in said.splitlines() if line.strip()]
             raise Wrong(lines[-1].removeprefix("mostrace: ") if lines else "nothing was said")
-        with open(f"{bundle}/manifest.json") as manifest:
-            payload = json.load(manifest)["command"]["pid"]
+        payload = manifest(bundle)["command"]["pid"]
         # In a guest nothing but numbers in their order tells the recorder from the command that it started.
         is_recorder = (lambda pid: pid < payload) if self.guest else (lambda pid: pid == process.pid)
         return json.loads(told)["runs"][0], is_recorder
@@ -445,8 +455,8 @@ class Program:
             "read_bytes": sum(row["read_bytes"] for row in requests),
             "flushes": sum(row["device_flushes"] for row in requests),
             "elapsed_ns": payload.get("elapsed_ns", 0),
-            "layers": parts(self.rows(bundle, "class,role"), lambda row: layer(row["class"], row["role"])),
-            "causes": parts(self.rows(bundle, "cause_op,cause_role"), cause),
+            "layers": layers(tree, manifest(bundle)["filesystem"]["kind"]),
+            "causes": parts((cause(row), row["write_bytes"]) for row in self.rows(bundle, "cause_op,cause_role")),
         }
 
 
@@ -456,18 +466,24 @@ def process_id(owner):
     return int(number) if number.isdigit() else 0
 
 
-def parts(rows, name):
+def manifest(bundle):
+    with open(f"{bundle}/manifest.json") as file:
+        return json.load(file)
+
+
+def parts(named):
     """Bytes written, by name."""
     found = Counter()
-    for row in rows:
-        found[name(row)] += row["write_bytes"]
+    for name, written in named:
+        found[name] += written
     return {name: written for name, written in sorted(found.items()) if written}
 
 
-def layer(of_class, role):
-    if of_class in ("journal", "metadata"):
-        return f"the filesystem's {of_class}"
-    return f"data: {role.replace('_', ' ')}" if of_class == "data" and role else of_class or "unknown"
+def layers(tree, filesystem):
+    """The bytes of all owners by the answer's layers, so named that cells of several filesystems can be added up."""
+    of_all = (part for owner in tree["owners"] for part in owner["device"]["parts"])
+    own = f"{filesystem}'s "
+    return parts((re.sub(f"^{re.escape(own)}", "the filesystem's ", part["name"]), part["bytes"]) for part in of_all)
 
 
 def cause(row):
@@ -496,15 +512,14 @@ class Summary:
         return (value - besides * self.runs) / max(self.sum["transactions"], 1)
 
     def layer(self, name):
-        """The bytes of `journal`, `metadata`, `unknown`, or of a role such as `wal`."""
-        of_class = name if name in ("journal", "metadata", "unknown") else "data"
-        return self.layers[layer(of_class, name)]
+        """The bytes of one of LAYERS."""
+        return self.layers[LAYERS[name]]
 
-    def percent(self, *layers):
-        return sum(map(self.layer, layers)) * 100 / max(self.sum["write_bytes"], 1)
+    def percent(self, *names):
+        return sum(map(self.layer, names)) * 100 / max(self.sum["write_bytes"], 1)
 
-    def rest(self, layers):
-        return sum(self.layers.values()) - sum(map(self.layer, layers))
+    def rest(self, names):
+        return sum(self.layers.values()) - sum(map(self.layer, names))
 
     def per_second(self):
         return self.sum["transactions"] / (self.sum["elapsed_ns"] / 1e9) if self.sum["elapsed_ns"] else None
@@ -534,7 +549,7 @@ class Summary:
 
 def table(definition, results):
     """A row for each cell that was measured, with its parameters and, over all of its runs, sums per transaction. The layers' columns
-    and `rest_bytes` add up to the bytes written: the rest is data of roles without a column."""
+    and `rest_bytes` add up to the bytes written: the rest are layers without a column."""
     measured = [(cell, Summary(results.of(cell))) for cell in definition.cells if results.of(cell)]
     has_controls = any(cell.control for cell, _ in measured)
     rows = []
@@ -548,8 +563,8 @@ def table(definition, results):
         row["device_flushes"] = of.each(of.sum["flushes"])
         row |= {name: of.each(of.sum[name]) for name in ("payload_bytes", "called_bytes", "write_bytes")}
         row["write_bytes_ci_percent"] = of.interval_percent
-        row |= {f"{name}_bytes": of.each(of.layer(name)) for name in LAYERS}
-        row["rest_bytes"] = of.each(of.rest(LAYERS))
+        row |= {f"{name}_bytes": of.each(of.layer(name)) for name in COLUMNS}
+        row["rest_bytes"] = of.each(of.rest(COLUMNS))
         row["read_bytes"] = of.each(of.sum["read_bytes"])
         row |= {"amplification": of.amplification(), "per_second": of.per_second()}
         row["main_cause"], row["main_cause_percent"] = of.main_cause()

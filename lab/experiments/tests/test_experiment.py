@@ -184,17 +184,25 @@ class Verdicts(unittest.TestCase):
 
 class Layers(unittest.TestCase):
     def test_the_parts_are_all_that_was_written(self):
-        names = ["the filesystem's journal", "the filesystem's metadata", "data: db", "data: rollback journal", "data: wal",
-                 "data: other", "unknown", "data", "data: shm", "data: super journal"]  # fmt: skip
+        columns = [experiment.LAYERS[name] for name in experiment.COLUMNS]
+        names = [*columns, "directories", "SQLite's index of the WAL", "SQLite's super-journal"]
         layers = {name: 1 << at for at, name in enumerate(names)}
         definition = parse("name = 'n'\ncommand = 'app {a}'\n[matrix]\na = [1]\n")
         results = Results("/nonexistent", definition, to_write=False)
         results.runs["a=1"] = [figures(transactions=2, write_bytes=1023, layers=layers)]
         [row] = experiment.table(definition, results)
-        # The last three roles have no column of their own.
+        # The last three layers have no column of their own.
         self.assertEqual(row["rest_bytes"], 448)
-        self.assertEqual(sum(row[f"{name}_bytes"] for name in experiment.LAYERS) + row["rest_bytes"], row["write_bytes"])
+        self.assertEqual(sum(row[f"{name}_bytes"] for name in experiment.COLUMNS) + row["rest_bytes"], row["write_bytes"])
         self.assertEqual((row["journal_bytes"], row["unknown_bytes"], row["wal_bytes"]), (0.5, 32, 8))
+
+    def test_they_are_the_answers_whatever_the_filesystem(self):
+        def owner(**parts):
+            return {"device": {"name": "device", "parts": [{"name": name, "bytes": n} for name, n in parts.items()]}}
+
+        tree = {"owners": [owner(**{"ext4's journal": 2, "SQLite's WAL": 3}), owner(**{"ext4's journal": 5}), owner()]}
+        named = {"SQLite's WAL": 3, "the filesystem's journal": 7}
+        self.assertEqual(experiment.layers(tree, "ext4"), named)
 
 
 if __name__ == "__main__":

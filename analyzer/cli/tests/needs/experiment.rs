@@ -140,6 +140,13 @@ fn the_trace_of_updates_holds_them_alone() {
     assert_eq!(of("syncs"), [5.0, 5.0], "TRUNCATE and FULL");
     assert_eq!(of("payload_bytes"), [300.0, 300.0]);
     let bytes = of("write_bytes");
+    // The names of the answer's layers are those that the columns have.
+    let layers = ["journal", "metadata", "rollback_journal", "db"]
+        .map(|layer| of(&format!("{layer}_bytes")));
+    assert!(
+        layers.iter().flatten().all(|bytes| *bytes > 0.0),
+        "{layers:?}"
+    );
     assert_eq!(of("writes")[1], bytes[1] / 4096.0);
     assert!(of("writes")[0] < bytes[0] / 4096.0);
     let claims = say(experiment(&file).args(only).args(["--no-run", "--claims"])).out;
