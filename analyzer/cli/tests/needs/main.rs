@@ -15,6 +15,7 @@ mod changes;
 mod durability;
 mod experiment;
 mod filesystems;
+mod forced;
 mod killed;
 mod ledger;
 mod ledger_week;
@@ -48,6 +49,7 @@ fn main() -> std::process::ExitCode {
         durability,
         experiment,
         filesystems,
+        forced,
         killed,
         ledger,
         ledger_week,
