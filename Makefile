@@ -9,7 +9,7 @@ MOSTRACE = $(CARGO_TARGET_DIR)/release/mostrace
 
 BUILD_PACKAGES = build-essential clang libelf-dev zlib1g-dev pkg-config
 RUN_PACKAGES = e2fsprogs blktrace
-TEST_PACKAGES = git python3 fio sqlite3 strace fdisk time util-linux xfsprogs btrfs-progs dosfstools mtools sleuthkit f2fs-tools exfatprogs qemu-utils shellcheck
+TEST_PACKAGES = git python3 fio sqlite3 strace trace-cmd fdisk time util-linux xfsprogs btrfs-progs dosfstools mtools sleuthkit f2fs-tools exfatprogs qemu-utils shellcheck
 GUEST_PACKAGES = qemu-system-x86 busybox-static cpio kmod xz-utils zstd attr e2fsprogs f2fs-tools dosfstools blktrace \
 	dmsetup lvm2 xfsprogs build-essential fio util-linux python3
 KERNEL_PACKAGES = build-essential flex bison bc libelf-dev libssl-dev git xz-utils pahole

@@ -28,10 +28,20 @@ fn json(args: &[&str]) -> Value {
 /// outside the recording's time were removed. The figures are those of the recording.
 #[test]
 fn ftrace_tells_what_a_recording_does() {
+    tells_what_the_recording_does("ftrace-ext4.txt");
+}
+
+/// The same events, as data/perfetto.py writes them.
+#[test]
+fn perfetto_tells_what_a_recording_does() {
+    tells_what_the_recording_does("perfetto-ext4.pftrace");
+}
+
+fn tells_what_the_recording_does(trace: &str) {
     let dir = tempfile::tempdir().unwrap();
     let bundle = dir.path().join("x.most");
     let bundle = bundle.to_str().unwrap();
-    mostrace(&["import", &data("ftrace-ext4.txt"), "-o", bundle]);
+    mostrace(&["import", &data(trace), "-o", bundle]);
     let total = json(&["analyze", bundle])["total"].clone();
     let of = |key: &str| total[key].as_u64().unwrap();
     assert_eq!([of("requests"), of("bytes")], [113, 508_928], "{total}");

@@ -16,6 +16,7 @@ mod durability;
 mod experiment;
 mod filesystems;
 mod forced;
+mod imported;
 mod killed;
 mod ledger;
 mod ledger_week;
@@ -50,6 +51,7 @@ fn main() -> std::process::ExitCode {
         experiment,
         filesystems,
         forced,
+        imported,
         killed,
         ledger,
         ledger_week,

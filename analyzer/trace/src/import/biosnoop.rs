@@ -13,7 +13,7 @@ use mostrace_bundle::blk_io_trace::action::ta;
 use mostrace_bundle::blk_io_trace::rwbs::{categories, categories_of_bio};
 
 use super::devices::Devices;
-use super::seen::{Reader, Seen, Submitter, Taker, length, malformed};
+use super::seen::{LineReader, Seen, Submitter, Taker, length, malformed};
 use super::words::{number, scaled};
 
 #[derive(Default)]
@@ -31,7 +31,7 @@ pub(super) fn is_header(line: &[u8]) -> bool {
     words.next() == Some(b"TIME(s)") && words.next() == Some(b"COMM") && line.ends_with(b"LAT(ms)")
 }
 
-impl Reader for Biosnoop {
+impl LineReader for Biosnoop {
     fn line(&mut self, line: &[u8], to: &mut dyn Taker) -> Result<bool, String> {
         if is_header(line) {
             let words = line.split(u8::is_ascii_whitespace);

@@ -13,7 +13,7 @@
 use mostrace_bundle::blk_io_trace::action::{BLK_TC_FLUSH, BLK_TC_FS, BLK_TC_PC, BLK_TC_READ, ta};
 use mostrace_bundle::blk_io_trace::rwbs::{categories, categories_of_bio};
 
-use super::seen::{Reader, Seen, Taker, bytes_of_sectors, length, malformed};
+use super::seen::{LineReader, Seen, Taker, bytes_of_sectors, length, malformed};
 use super::words::{Words, device, device_of, number, scaled};
 
 #[derive(Default)]
@@ -62,7 +62,7 @@ fn device_words(words: &mut Words<'_>) -> Option<u32> {
     }
 }
 
-impl Reader for Blkparse {
+impl LineReader for Blkparse {
     fn line(&mut self, line: &[u8], to: &mut dyn Taker) -> Result<bool, String> {
         let mut words = Words::of(line);
         let first = words.rest().first();

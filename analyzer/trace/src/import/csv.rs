@@ -15,7 +15,7 @@ use mostrace_bundle::blk_io_trace::action::{BLK_TC_FS, BLK_TC_READ, BLK_TC_WRITE
 use mostrace_bundle::entry::UNKNOWN_ID;
 
 use super::devices::Devices;
-use super::seen::{Reader, Seen, Taker, bytes_of_sectors, length, malformed, sector_at};
+use super::seen::{LineReader, Seen, Taker, bytes_of_sectors, length, malformed, sector_at};
 use super::words::number;
 
 /// Whose trace it is.
@@ -125,7 +125,7 @@ fn direction(word: &[u8], read: &[u8], write: &[u8]) -> Option<bool> {
     }
 }
 
-impl Reader for Csv {
+impl LineReader for Csv {
     fn line(&mut self, line: &[u8], to: &mut dyn Taker) -> Result<bool, String> {
         let is_first = !std::mem::replace(&mut self.is_begun, true);
         let Some(request) = parse(self.of, line) else {

@@ -12,12 +12,13 @@
 //! the one that was set in `trace_clock`: the text does not say which.
 
 use mostrace_bundle::blk_io_trace::action::ta;
-use mostrace_bundle::blk_io_trace::rwbs::{categories, categories_of_bio};
 use mostrace_bundle::tracepoints::Fields;
 
-use super::seen::{Reader, Remap, Seen, Taker, bytes_of_sectors, length, malformed};
+use super::requests::{Place, Shape, shape};
+use super::sched::{Sched, Task, sched};
+use super::seen::{LineReader, Remap, Seen, Taker, malformed};
 use super::told::{Told, tells};
-use super::words::{Words, device, number, scaled, split_once};
+use super::words::{Words, device, hexadecimal, number, rsplit_once, scaled, split_once};
 
 #[derive(Default)]
 pub(super) struct Ftrace {
@@ -43,7 +44,7 @@ struct Line<'a> {
     fields: &'a [u8],
 }
 
-impl Reader for Ftrace {
+impl LineReader for Ftrace {
     fn line(&mut self, line: &[u8], to: &mut dyn Taker) -> Result<bool, String> {
         let Some(line) = parse(line) else {
             return Ok(self.note(line, to));
@@ -63,6 +64,10 @@ impl Reader for Ftrace {
             let told = Told::of(line.pid, line.fields);
             let dev = told.number("dev").and_then(|dev| u32::try_from(dev).ok());
             to.told(tells, dev, &told);
+        } else if let Some(sched) = sched(line.event) {
+            if let Some(task) = task(sched, line.fields) {
+                sched.tell(line.time_ns, line.tgid, task, to);
+            }
         } else if line.event == b"tracing_mark_write" {
             // atrace's: trace_event_clock_sync: realtime_ts=1700000000123, in ms.
             let realtime = line
@@ -169,33 +174,6 @@ fn thread(task: &[u8]) -> Option<(u32, Option<u32>)> {
     Some((id(task.get(dash.checked_add(1)?..)?)?, process))
 }
 
-/// What the fields of an event are.
-#[derive(Clone, Copy)]
-struct Shape {
-    stage: u64,
-    /// True if they describe a bio, otherwise a request, whose command they have in parentheses.
-    is_of_bio: bool,
-    /// True if the bytes of a command follow the operation.
-    has_bytes: bool,
-}
-
-fn shape(event: &[u8]) -> Option<Shape> {
-    let shape = |stage, is_of_bio, has_bytes| Shape {
-        stage,
-        is_of_bio,
-        has_bytes,
-    };
-    Some(match event {
-        b"block_bio_queue" => shape(ta::QUEUE, true, false),
-        b"block_split" => shape(ta::SPLIT, true, false),
-        b"block_rq_insert" => shape(ta::INSERT, false, true),
-        b"block_rq_issue" => shape(ta::ISSUE, false, true),
-        b"block_rq_requeue" => shape(ta::REQUEUE, false, false),
-        b"block_rq_complete" => shape(ta::COMPLETE, false, false),
-        _ => return None,
-    })
-}
-
 /// Parses the fields of an event.
 fn block_event<'a>(line: &Line<'a>, shape: Shape) -> Option<Result<Seen<'a>, String>> {
     let mut words = Words::of(line.fields);
@@ -218,44 +196,57 @@ fn block_event<'a>(line: &Line<'a>, shape: Shape) -> Option<Result<Seen<'a>, Str
         pid: line.pid,
         tgid: line.tgid,
         device,
-        stage: shape.stage,
-        sector: if sector == u64::MAX { 0 } else { sector },
         ..Seen::default()
     };
-    let sectors = match shape.stage {
-        ta::SPLIT => {
-            words.eat(b"/")?;
-            let cut_at = words.number()?;
-            seen.cut_at = Some(cut_at);
-            cut_at.checked_sub(sector)?
-        }
-        _ => {
-            words.eat(b"+")?;
-            words.number()?
-        }
-    };
+    words.eat(if shape.stage == ta::SPLIT { b"/" } else { b"+" })?;
+    let extent = words.number()?;
     // The priority, of 6.11 and later: `none,0,0`.
     if !words.rest().starts_with(b"[") {
         words.word()?;
     }
     let last = words.in_brackets()?;
-    match shape.stage {
-        ta::COMPLETE | ta::REQUEUE => seen.error = errno(last)?,
-        _ => seen.comm = Some(last),
+    match shape.has_error() {
+        true => seen.error = errno(last)?,
+        false => seen.comm = Some(last),
     }
-    seen.categories = match shape.is_of_bio {
-        true => categories_of_bio(rwbs, sectors),
-        false => categories(rwbs, sectors),
-    };
-    let bytes = match sectors {
-        0 => length(command),
-        _ => bytes_of_sectors(sectors),
-    };
-    Some(bytes.map(|bytes| Seen { bytes, ..seen }))
+    shape.seen(
+        seen,
+        Place {
+            rwbs,
+            sector,
+            extent,
+            command,
+        },
+    )
 }
 
 fn errno(word: &[u8]) -> Option<u16> {
     u16::try_from(number(word.strip_prefix(b"-").unwrap_or(word))?).ok()
+}
+
+/// Parses what an event tells of a task. A name may have anything in it, so the last field that may follow ends it.
+fn task(sched: Sched, fields: &[u8]) -> Option<Task<'_>> {
+    let (ahead, behind): (&[u8], &[u8]) = match sched {
+        Sched::Exec => (b"filename=", b" pid="),
+        Sched::Fork => (b" child_comm=", b" child_pid="),
+        Sched::NewTask => (b" comm=", b" clone_flags="),
+        Sched::Rename => (b" newcomm=", b" oom_score_adj="),
+    };
+    let (before, rest) = split_once(fields, ahead)?;
+    let (name, last) = rsplit_once(rest, behind)?;
+    let thread = match sched {
+        Sched::Exec | Sched::Fork => Words::of(last).number()?,
+        Sched::NewTask | Sched::Rename => Words::of(before.strip_prefix(b"pid=")?).number()?,
+    };
+    let clone_flags = match sched {
+        Sched::NewTask => hexadecimal(Words::of(last).word()?)?,
+        _ => 0,
+    };
+    Some(Task {
+        thread: u32::try_from(thread).ok()?,
+        name,
+        clone_flags,
+    })
 }
 
 /// Parses a remap. Since 5.12 that of a partition names it twice: `259,3 WS 223490 + 8 <- (259,3) 128`

@@ -15,7 +15,7 @@ use mostrace_bundle::blk_io_trace::action::{
 };
 
 use super::devices::Devices;
-use super::seen::{Reader, Seen, Taker, length, malformed, sector_at};
+use super::seen::{LineReader, Seen, Taker, length, malformed, sector_at};
 use super::words::{Words, number};
 
 #[derive(Default)]
@@ -37,7 +37,7 @@ pub(super) fn version(line: &[u8]) -> Option<u8> {
     }
 }
 
-impl Reader for Iolog {
+impl LineReader for Iolog {
     fn line(&mut self, line: &[u8], to: &mut dyn Taker) -> Result<bool, String> {
         if let Some(version) = version(line) {
             // Another log of several.

@@ -2,7 +2,8 @@
 //! The kinds of foreign traces, recognised by their bytes.
 
 use std::fmt;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 use super::biosnoop::{self, Biosnoop};
@@ -12,7 +13,9 @@ use super::ftrace::{self, Ftrace};
 use super::iolog::{self, Iolog};
 use super::lines::Lines;
 use super::most::{self, Most};
+use super::perfetto::{self, Perfetto};
 use super::seen::Reader;
+use super::tracedat::{self, TraceDat};
 
 /// A kind of foreign trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +24,10 @@ pub enum Kind {
     Blkparse,
     /// The text of ftrace, also within a page.
     Ftrace,
+    /// A file of trace-cmd.
+    TraceDat,
+    /// A trace of Perfetto.
+    Perfetto,
     /// fio's iolog of this version.
     Iolog(u8),
     /// The text of biosnoop.
@@ -40,6 +47,8 @@ impl fmt::Display for Kind {
         match self {
             Kind::Blkparse => f.write_str("the text of blkparse"),
             Kind::Ftrace => f.write_str("the text of ftrace"),
+            Kind::TraceDat => f.write_str("a trace of trace-cmd"),
+            Kind::Perfetto => f.write_str("a trace of Perfetto"),
             Kind::Iolog(version) => write!(f, "an iolog of fio, version {version}"),
             Kind::Biosnoop => f.write_str("the text of biosnoop"),
             Kind::Alibaba => f.write_str("a block trace in Alibaba's format"),
@@ -63,6 +72,9 @@ impl Kind {
         if !path.metadata()?.is_file() {
             return Ok(None);
         }
+        if let Some(kind) = binary(path)? {
+            return Ok(Some(kind));
+        }
         let mut lines = Lines::open(path)?;
         let mut most = AHEAD;
         while let Some(line) = lines.next()? {
@@ -82,7 +94,10 @@ impl Kind {
 
     /// Returns true if times may be out of order beyond what their readers put right.
     pub(super) fn is_unordered(self) -> bool {
-        !matches!(self, Kind::Blkparse | Kind::Ftrace | Kind::Most)
+        !matches!(
+            self,
+            Kind::Blkparse | Kind::Ftrace | Kind::TraceDat | Kind::Perfetto | Kind::Most
+        )
     }
 
     /// Returns true if a request's last event is its completion where the text has it.
@@ -99,6 +114,8 @@ impl Kind {
             Kind::Ftrace => {
                 "ftrace's text has times in µs of the clock that was chosen, and does not tell which"
             }
+            Kind::TraceDat => "trace-cmd's files have times of the clock that was chosen",
+            Kind::Perfetto => "of a trace of Perfetto, the events of ftrace are read",
             Kind::Most => {
                 "MOST's output does not tell devices or errors; its classes and paths are not imported, as they are of the map: see --image"
             }
@@ -114,6 +131,8 @@ impl Kind {
         match self {
             Kind::Blkparse => Box::new(Blkparse::default()),
             Kind::Ftrace => Box::new(Ftrace::default()),
+            Kind::TraceDat => Box::new(TraceDat::default()),
+            Kind::Perfetto => Box::new(Perfetto::default()),
             Kind::Iolog(_) => Box::new(Iolog::default()),
             Kind::Biosnoop => Box::new(Biosnoop::default()),
             Kind::Alibaba => Box::new(Csv::new(csv::Of::Alibaba)),
@@ -122,6 +141,17 @@ impl Kind {
             Kind::Tencent => Box::new(Csv::new(csv::Of::Tencent)),
         }
     }
+}
+
+/// Recognises a file that is no text.
+fn binary(path: &Path) -> io::Result<Option<Kind>> {
+    let mut begins = Vec::new();
+    let most = tracedat::MAGIC.len() as u64;
+    File::open(path)?.take(most).read_to_end(&mut begins)?;
+    Ok(match begins == tracedat::MAGIC {
+        true => Some(Kind::TraceDat),
+        false => perfetto::begins(path)?.then_some(Kind::Perfetto),
+    })
 }
 
 /// Returns true if a page begins with the line.

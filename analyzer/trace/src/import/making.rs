@@ -10,15 +10,16 @@ use foldhash::fast::RandomState;
 use mostrace_bundle::blk_io_trace::action::{BLK_TC_FS, BLK_TC_NOTIFY, ta, tn};
 use mostrace_bundle::blk_io_trace::{Event, Layout, Version, encode};
 use mostrace_bundle::entry::{
-    Contents, Flags, Home, Jbd2, NONE, Origin, RawHead, RawProcess, Stage, TYPE_FILE, TYPE_PROCESS,
-    UNKNOWN_ID,
+    Contents, Flags, Home, Jbd2, NONE, Origin, RawComm, RawHead, RawProcess, Stage, TYPE_COMM,
+    TYPE_FILE, TYPE_PROCESS, UNKNOWN_ID,
 };
 use mostrace_bundle::table::TableWriter;
 use mostrace_bundle::tracepoints::{Bio, Fields, Follower, Moment, Tells, Thread};
 use mostrace_bundle::{Writer, layout};
 use zerocopy::IntoBytes;
 
-use super::seen::{Seen, Submitter, Taker};
+use super::processes::Processes;
+use super::seen::{OfProcess, Seen, Submitter, Taker};
 use super::survey::Target;
 
 /// The most CPUs, each of which has an open file.
@@ -40,9 +41,12 @@ type Waiting = (u64, u64, Box<[u8]>);
 pub(super) struct Making<'a> {
     to: &'a Writer,
     target: &'a Target,
+    known: &'a Processes,
     files: BTreeMap<u32, BufWriter<File>>,
     processes: TableWriter,
     file_entries: TableWriter,
+    /// Names of processes, once one is told: no table says that none is.
+    comms: Option<TableWriter>,
     /// Follows the events that tell of files and processes, if the text has such.
     follower: Option<Follower>,
     /// The name that was last noted for each thread.
@@ -51,6 +55,8 @@ pub(super) struct Making<'a> {
     waiting: Option<BinaryHeap<Reverse<Waiting>>>,
     record: Vec<u8>,
     last_ns: u64,
+    /// The first error of what cannot fail where it is told.
+    failed: Option<io::Error>,
     pub made: Made,
 }
 
@@ -60,6 +66,7 @@ pub(super) struct Made {
     pub events: u64,
     pub entries: u64,
     pub file_entries: u64,
+    pub comms: u64,
     /// Runs of blocks that were forgotten for lack of room.
     pub forgotten: u64,
     pub completed: u64,
@@ -77,13 +84,10 @@ impl Making<'_> {
     pub fn begin<'a>(
         to: &'a Writer,
         target: &'a Target,
+        known: &'a Processes,
         is_unordered: bool,
     ) -> io::Result<Making<'a>> {
-        let table = |name| {
-            let file = to.folder().create(name).map_err(io::Error::other)?;
-            TableWriter::new(file)
-        };
-        let follows = target.volume.is_some() || target.has_processes;
+        let follows = target.volume.is_some() || !known.is_empty();
         // A node's place is counted in pages, which f2fs has as its blocks.
         let follower = || {
             let volume = target.volume.clone();
@@ -93,20 +97,26 @@ impl Making<'_> {
         Ok(Making {
             to,
             target,
+            known,
             files: BTreeMap::new(),
-            processes: table(layout::PROCESS)?,
-            file_entries: table(layout::FILE)?,
+            processes: table(to, layout::PROCESS)?,
+            file_entries: table(to, layout::FILE)?,
+            comms: None,
             follower: follows.then(follower),
             noted: HashMap::default(),
             waiting: is_unordered.then(BinaryHeap::new),
             record: Vec::new(),
             last_ns: 0,
+            failed: None,
             made: Made::default(),
         })
     }
 
     /// Writes what waits.
     pub fn end(mut self) -> io::Result<Made> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
         while let Some(Reverse((time_ns, _, record))) =
             self.waiting.as_mut().and_then(BinaryHeap::pop)
         {
@@ -116,6 +126,9 @@ impl Making<'_> {
             file.flush()?;
         }
         self.processes.flush()?;
+        if let Some(comms) = &mut self.comms {
+            comms.flush()?;
+        }
         self.file_entries.flush()?;
         self.made.forgotten = self.follower.as_ref().map_or(0, Follower::forgotten);
         Ok(self.made)
@@ -263,10 +276,11 @@ impl Making<'_> {
             categories: seen.categories,
             comm: comm.to_vec(),
         };
+        let (tgid, uid) = identity(self.known, seen.pid, seen.tgid);
         let thread = |bio: &Bio| Thread {
             pid: bio.pid,
-            tgid: seen.tgid.unwrap_or(UNKNOWN_ID),
-            uid: UNKNOWN_ID,
+            tgid,
+            uid,
             comm: name(comm),
             is_kernels: false,
             queued_ns: seen.time_ns,
@@ -293,6 +307,7 @@ impl Making<'_> {
     /// Writes the entry of a request whose submitter no Q tells.
     fn entry(&mut self, seen: &Seen<'_>, by: Submitter<'_>) -> io::Result<()> {
         let comm = name(by.comm);
+        let (tgid, uid) = identity(self.known, by.pid, None);
         let entry = RawProcess {
             head: RawHead {
                 kind: TYPE_PROCESS.into(),
@@ -308,8 +323,8 @@ impl Making<'_> {
             submit_ns: 0.into(),
             home_sector: NONE.into(),
             pid: by.pid.into(),
-            tgid: UNKNOWN_ID.into(),
-            uid: UNKNOWN_ID.into(),
+            tgid: tgid.into(),
+            uid: uid.into(),
             opf: 0.into(),
             tid: 0.into(),
             origin: Origin::UNKNOWN,
@@ -323,6 +338,19 @@ impl Making<'_> {
     }
 }
 
+/// Creates a table.
+fn table(to: &Writer, name: &str) -> io::Result<TableWriter> {
+    let file = to.folder().create(name).map_err(io::Error::other)?;
+    TableWriter::new(file)
+}
+
+/// Returns the process of a thread and its user. `tgid` is the process that the event has.
+fn identity(known: &Processes, thread: u32, tgid: Option<u32>) -> (u32, u32) {
+    let tgid = tgid.or_else(|| known.of(thread));
+    let uid = tgid.and_then(|tgid| known.user(tgid));
+    (tgid.unwrap_or(UNKNOWN_ID), uid.unwrap_or(UNKNOWN_ID))
+}
+
 /// Returns a name as entries have it.
 fn name(of: &[u8]) -> [u8; 16] {
     let mut comm = [0; 16];
@@ -332,7 +360,47 @@ fn name(of: &[u8]) -> [u8; 16] {
     comm
 }
 
+impl Making<'_> {
+    /// Writes the name of a process.
+    fn comm(&mut self, time_ns: u64, tgid: u32, comm: &[u8], how: Flags) -> io::Result<()> {
+        let comms = match &mut self.comms {
+            Some(comms) => comms,
+            None => self.comms.insert(table(self.to, layout::COMM)?),
+        };
+        let entry = RawComm {
+            head: RawHead {
+                kind: TYPE_COMM.into(),
+                size: u16::try_from(size_of::<RawComm>()).unwrap_or(0).into(),
+                dev: self.target.device.into(),
+                time_ns: time_ns.into(),
+                sector: NONE.into(),
+                flags: how,
+                ..RawHead::default()
+            },
+            tgid: tgid.into(),
+            comm: name(comm),
+            ..RawComm::default()
+        };
+        self.made.comms = self.made.comms.saturating_add(1);
+        comms.push(entry.as_bytes())
+    }
+}
+
 impl Taker for Making<'_> {
+    fn process(&mut self, told: OfProcess<'_>) {
+        if let OfProcess::Name {
+            time_ns,
+            thread,
+            name,
+            how,
+        } = told
+            && self.known.of(thread) == Some(thread)
+        {
+            let written = self.comm(time_ns, thread, name, how);
+            self.failed = self.failed.take().or(written.err());
+        }
+    }
+
     fn told(&mut self, tells: Tells, dev: Option<u32>, fields: &dyn Fields) {
         let Some(volume) = &self.target.volume else {
             return;

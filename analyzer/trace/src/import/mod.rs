@@ -29,14 +29,19 @@ mod kind;
 mod lines;
 mod making;
 mod most;
+mod perfetto;
+mod processes;
+mod requests;
+mod sched;
 mod seen;
 mod survey;
 #[cfg(test)]
 mod tests;
 mod told;
+mod tracedat;
 mod words;
 
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use mostrace_bundle::blk_io_trace::action::ta;
@@ -44,9 +49,8 @@ use mostrace_bundle::manifest::{Clock, Device, SCHEMA, Sources, State};
 use mostrace_bundle::{Counters, Manifest, Writer, layout};
 
 pub use kind::Kind;
-use lines::Lines;
 use making::{Made, Making};
-use seen::{Reader, Taker};
+use seen::Taker;
 use survey::{Survey, Target};
 
 /// A foreign trace cannot be imported; the message is one line with the file and the place.
@@ -85,6 +89,16 @@ pub enum Error {
         /// What is wrong.
         what: String,
     },
+    /// A file that is no text is damaged.
+    #[error("{}, byte {at}: {what}", path.display())]
+    Byte {
+        /// The file.
+        path: PathBuf,
+        /// Where the packet begins.
+        at: u64,
+        /// What is wrong.
+        what: String,
+    },
     /// The traces have no device to import, or several.
     #[error("{}: {what}", path.display())]
     Device {
@@ -118,8 +132,12 @@ pub struct Imported {
 struct Rest {
     /// Lines that are not of the format.
     strange: u64,
-    /// The files that end within a line.
+    /// The files that end within a line or a packet.
     cut: Vec<PathBuf>,
+    /// Events that are too far out of order.
+    late: u64,
+    /// Packets that are too long to be read.
+    long_packets: u64,
 }
 
 /// Reads the texts one after the other, all of one kind, and writes a bundle. `device` chooses one of several.
@@ -140,8 +158,13 @@ pub fn import(paths: &[PathBuf], device: Option<&str>, to: &Writer) -> Result<Im
         path: to.dir().to_owned(),
         source,
     };
-    let mut making = Making::begin(to, &target, kind.is_unordered()).map_err(failed)?;
+    let mut making =
+        Making::begin(to, &target, &survey.processes, kind.is_unordered()).map_err(failed)?;
     let rest = read(paths, kind, &mut making)?;
+    if let Some(packages) = survey.processes.packages() {
+        let mut file = to.folder().create(layout::PACKAGES)?;
+        file.write_all(packages).map_err(failed)?;
+    }
     let made = making.end().map_err(failed)?;
     let notes = notes(kind, &target, &made, &rest);
     let mut manifest = manifest(kind, &target, &made);
@@ -188,42 +211,9 @@ fn read(paths: &[PathBuf], kind: Kind, to: &mut dyn Taker) -> Result<Rest, Error
     let mut rest = Rest::default();
     let mut reader = kind.reader();
     for path in paths {
-        read_one(path, &mut *reader, to, &mut rest)?;
+        reader.file(path, to, &mut rest)?;
     }
     Ok(rest)
-}
-
-fn read_one(
-    path: &Path,
-    reader: &mut dyn Reader,
-    to: &mut dyn Taker,
-    rest: &mut Rest,
-) -> Result<(), Error> {
-    let failed = |source| Error::Io {
-        path: path.to_owned(),
-        source,
-    };
-    let mut lines = Lines::open(path).map_err(failed)?;
-    let mut in_page = false;
-    while let Some(line) = lines.next().map_err(failed)? {
-        in_page |= line.number == 1 && kind::is_page(line.text);
-        // Pages of old versions have the text as a string of a script.
-        let text = line.text.strip_suffix(b"\\n\\").unwrap_or(line.text);
-        match reader.line(text, to) {
-            Ok(true) => {}
-            Ok(false) if in_page => {}
-            Ok(false) => rest.strange = rest.strange.saturating_add(1),
-            Err(_) if !line.is_ended => rest.cut.push(path.to_owned()),
-            Err(what) => {
-                return Err(Error::Line {
-                    path: path.to_owned(),
-                    line: line.number,
-                    what,
-                });
-            }
-        }
-    }
-    Ok(())
 }
 
 fn manifest(kind: Kind, target: &Target, made: &Made) -> Manifest {
@@ -237,6 +227,7 @@ fn manifest(kind: Kind, target: &Target, made: &Made) -> Manifest {
         ("events".to_owned(), made.events),
         (layout::count_of(layout::PROCESS), made.entries),
         (layout::count_of(layout::FILE), made.file_entries),
+        (layout::count_of(layout::COMM), made.comms),
     ];
     let lost = made.lost.filter(|_| !made.lost_uncounted);
     let forgotten = (made.forgotten > 0).then_some(made.forgotten);
@@ -305,10 +296,14 @@ fn notes(kind: Kind, target: &Target, made: &Made, rest: &Rest) -> Vec<String> {
             "INCOMPLETE: the tracer dropped events, and the text does not say how many".into(),
         );
     }
-    if made.late > 0 {
+    let late = made.late.max(rest.late);
+    if late > 0 {
+        notes.push(format!("{late} events are far out of the order of time"));
+    }
+    if rest.long_packets > 0 {
         notes.push(format!(
-            "{} events are far out of the order of time",
-            made.late
+            "{} packets are too long to have events and were skipped",
+            rest.long_packets
         ));
     }
     if rest.strange > 0 {
@@ -319,7 +314,7 @@ fn notes(kind: Kind, target: &Target, made: &Made, rest: &Rest) -> Vec<String> {
     }
     for path in &rest.cut {
         notes.push(format!(
-            "{}: the text ends within a line, which was left out",
+            "{}: the file ends within a line or a packet, which was left out",
             path.display()
         ));
     }

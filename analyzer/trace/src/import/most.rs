@@ -13,7 +13,7 @@ use mostrace_bundle::blk_io_trace::action::ta;
 
 use super::blkparse::{categories_at, stage};
 use super::devices::Devices;
-use super::seen::{Reader, Seen, Taker, bytes_of_sectors, malformed};
+use super::seen::{LineReader, Seen, Taker, bytes_of_sectors, malformed};
 use super::words::{number, scaled};
 
 /// The least tag; no process of such kernels has as high a number.
@@ -58,7 +58,7 @@ fn parse(line: &[u8]) -> Option<Option<Result<Seen<'_>, String>>> {
     })))
 }
 
-impl Reader for Most {
+impl LineReader for Most {
     fn line(&mut self, line: &[u8], to: &mut dyn Taker) -> Result<bool, String> {
         if line.is_empty() {
             return Ok(true);

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What readers find in a foreign trace, and who takes it.
 
+use std::path::Path;
+
+use mostrace_bundle::entry::Flags;
 use mostrace_bundle::tracepoints::{Fields, Tells};
+
+use super::{Error, Rest};
 
 /// An event of the block layer, as a line of any format has it. Fields that the format lacks are 0 or None.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,6 +66,9 @@ pub(super) trait Taker {
     /// Takes what an event tells of files, and the filesystem's device if it has it.
     fn told(&mut self, _tells: Tells, _dev: Option<u32>, _fields: &dyn Fields) {}
 
+    /// Takes what is told of processes.
+    fn process(&mut self, _told: OfProcess<'_>) {}
+
     /// Takes the number of events that the tracer dropped so far; None if it dropped some and does not say how many.
     fn lost(&mut self, _events: Option<u64>) {}
 
@@ -68,8 +76,35 @@ pub(super) trait Taker {
     fn wall_clock(&mut self, _time_ns: u64, _unix_ns: u64) {}
 }
 
+/// What is told of processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OfProcess<'a> {
+    /// The thread is one of this process's.
+    Thread { thread: u32, process: u32 },
+    /// The process is this user's.
+    User { process: u32, user: u32 },
+    /// The thread has this name from then on, and so has its process if the thread is its first one.
+    Name {
+        time_ns: u64,
+        thread: u32,
+        name: &'a [u8],
+        how: Flags,
+    },
+    /// An app of Android's, and its user.
+    Package { name: &'a [u8], user: u32 },
+}
+
 /// A reader of one format.
 pub(super) trait Reader {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be read or is damaged.
+    fn file(&mut self, path: &Path, to: &mut dyn Taker, rest: &mut Rest) -> Result<(), Error>;
+}
+
+/// A reader of a format of lines.
+pub(super) trait LineReader {
     /// Reads a line; returns false if it is none of the format's.
     ///
     /// # Errors

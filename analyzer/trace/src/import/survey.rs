@@ -8,7 +8,8 @@ use mostrace_bundle::blk_io_trace::action::ta;
 use mostrace_bundle::tracepoints::{Fields, Tells, Volume, placed};
 
 use super::beneath::Beneath;
-use super::seen::{Remap, Seen, Taker};
+use super::processes::Processes;
+use super::seen::{OfProcess, Remap, Seen, Taker};
 
 /// The most devices.
 const MANY: usize = 1 << 16;
@@ -29,7 +30,7 @@ pub(super) struct Survey {
     devices: HashMap<u32, Counts, RandomState>,
     partitions: BTreeSet<u32>,
     beneath: Beneath,
-    has_processes: bool,
+    pub processes: Processes,
     pub names: BTreeMap<u32, String>,
 }
 
@@ -44,8 +45,6 @@ pub(super) struct Target {
     pub completes_at: u64,
     /// True if bios of partitions are left out, because there are several disks.
     pub leaves_bios: bool,
-    /// True if the text tells processes of threads.
-    pub has_processes: bool,
     /// The filesystem whose files are told.
     pub volume: Option<Volume>,
     /// True if the text has events of files.
@@ -66,10 +65,13 @@ impl Taker for Survey {
         if self.devices.len() >= MANY && !self.devices.contains_key(&seen.device) {
             return Err(format!("more than {MANY} devices"));
         }
+        if let Some(process) = seen.tgid {
+            let thread = seen.pid;
+            self.processes.take(OfProcess::Thread { thread, process });
+        }
         let counts = self.devices.entry(seen.device).or_default();
         let count = match seen.stage {
             ta::QUEUE => {
-                self.has_processes |= seen.tgid.is_some();
                 self.beneath.queued(seen);
                 &mut counts.queued
             }
@@ -84,6 +86,10 @@ impl Taker for Survey {
     fn device(&mut self, number: u32, name: &[u8]) {
         let name = String::from_utf8_lossy(name).into_owned();
         self.names.insert(number, name);
+    }
+
+    fn process(&mut self, told: OfProcess<'_>) {
+        self.processes.take(told);
     }
 
     fn remap(&mut self, remap: Remap) {
@@ -162,7 +168,6 @@ impl Survey {
         Target {
             device,
             name: self.name(device),
-            has_processes: self.has_processes,
             several_filesystems: volume.as_ref().is_some_and(|(_, several)| *several),
             volume: volume.map(|(volume, _)| volume),
             tells_files: self.beneath.is_told(),

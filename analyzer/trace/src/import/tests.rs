@@ -11,16 +11,16 @@ use crate::blktrace::Completions;
 use crate::recording::Recording;
 
 /// A completion: its time and beginning (ns), sector, bytes, and who queued it.
-type Seen = (u64, Option<u64>, u64, u32, Option<u32>);
+pub(super) type Seen = (u64, Option<u64>, u64, u32, Option<u32>);
 
-struct Made {
-    manifest: Manifest,
-    notes: Vec<String>,
-    completions: Vec<Seen>,
+pub(super) struct Made {
+    pub manifest: Manifest,
+    pub notes: Vec<String>,
+    pub completions: Vec<Seen>,
 }
 
 /// Imports texts, and reads the bundle as every verb does.
-fn made(texts: &[&str], device: Option<&str>) -> Result<Made, String> {
+pub(super) fn made<T: AsRef<[u8]>>(texts: &[T], device: Option<&str>) -> Result<Made, String> {
     let dir = tempfile::tempdir().unwrap();
     let mut paths = Vec::new();
     for (nth, text) in texts.iter().enumerate() {
@@ -98,9 +98,9 @@ const F2FS: &str = "# tracer: nop
 ";
 
 /// An entry of a file: its sector, bytes, inode, offset and name, and whether it is of a node.
-type File = (u64, u32, u64, u64, String, bool);
+pub(super) type File = (u64, u32, u64, u64, String, bool);
 
-fn files(text: &str) -> (Vec<(u32, u32)>, Vec<File>) {
+pub(super) fn files(text: impl AsRef<[u8]>) -> (Vec<(u32, u32)>, Vec<File>) {
     let dir = tempfile::tempdir().unwrap();
     let (path, bundle) = (dir.path().join("t.txt"), dir.path().join("x.most"));
     fs::write(&path, text).unwrap();

@@ -6,7 +6,7 @@
 
 use mostrace_bundle::tracepoints::{EVENTS, FOLLOWING, Fields, PATHS, Tells};
 
-use super::words::{device, number, split_once};
+use super::words::{device, hexadecimal, number, split_once};
 
 /// Returns what an event tells of files.
 pub(super) fn tells(event: &[u8]) -> Option<Tells> {
@@ -134,11 +134,7 @@ impl Fields for Told<'_> {
 fn any_number(word: &[u8]) -> Option<u64> {
     match word.strip_prefix(b"0x") {
         None => number(word),
-        Some(digits) => {
-            let text = std::str::from_utf8(digits).ok()?;
-            let is_plain = digits.iter().all(u8::is_ascii_hexdigit);
-            u64::from_str_radix(text, 16).ok().filter(|_| is_plain)
-        }
+        Some(digits) => hexadecimal(digits),
     }
 }
 

@@ -59,6 +59,13 @@ pub(super) fn number(digits: &[u8]) -> Option<u64> {
     })
 }
 
+/// Parses a hexadecimal number without 0x.
+pub(super) fn hexadecimal(digits: &[u8]) -> Option<u64> {
+    let is_plain = digits.iter().all(u8::is_ascii_hexdigit);
+    let text = std::str::from_utf8(digits).ok()?;
+    u64::from_str_radix(text, 16).ok().filter(|_| is_plain)
+}
+
 /// Parses a device's number, `8,16`: major << 20 | minor.
 pub(super) fn device(word: &[u8]) -> Option<u32> {
     let comma = word.iter().position(|&byte| byte == b',')?;
@@ -96,6 +103,15 @@ pub(super) fn split_once<'a>(text: &'a [u8], needle: &[u8]) -> Option<(&'a [u8],
     let at = text
         .windows(needle.len())
         .position(|window| window == needle)?;
+    let (ahead, rest) = text.split_at_checked(at)?;
+    Some((ahead, rest.get(needle.len()..)?))
+}
+
+/// Returns what is behind the last `needle`, and what is ahead of it.
+pub(super) fn rsplit_once<'a>(text: &'a [u8], needle: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
+    let at = text
+        .windows(needle.len())
+        .rposition(|window| window == needle)?;
     let (ahead, rest) = text.split_at_checked(at)?;
     Some((ahead, rest.get(needle.len()..)?))
 }

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `mostrace import` of what other tools traced, beside a recording of the same run.
+
+use crate::run;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use mostrace_bundle::Bundle;
+use run::{json, mostrace, record, say, succeeds};
+use serde_json::Value;
+use test_support::loopdev::{LoopExt4, LoopOptions};
+use test_support::{Need, Suite, one_by_one, tests};
+
+const LIVE: [Need; 2] = [Need::Loop, Need::Btf];
+const TRACE_CMD: [Need; 3] = [Need::Loop, Need::Btf, Need::Tool("trace-cmd", "trace-cmd")];
+
+pub fn suite() -> Suite {
+    one_by_one(tests![
+        the_text_of_ftrace_tells_what_a_recording_does needs LIVE,
+        trace_cmd_tells_what_a_recording_does needs TRACE_CMD,
+    ])
+}
+
+const EVENTS: [&str; 12] = [
+    "block/block_bio_queue",
+    "block/block_rq_insert",
+    "block/block_rq_issue",
+    "block/block_rq_requeue",
+    "block/block_rq_complete",
+    "block/block_split",
+    "block/block_bio_remap",
+    "ext4/ext4_ext_map_blocks_exit",
+    "ext4/ext4_free_blocks",
+    "ext4/ext4_evict_inode",
+    "sched/sched_process_exec",
+    "task",
+];
+
+/// A buffer of ftrace of our own, whose times are those of recordings.
+struct Instance(PathBuf);
+
+impl Instance {
+    fn new() -> Instance {
+        let name = format!("mostrace-{}", std::process::id());
+        let instance = Instance(Path::new("/sys/kernel/tracing/instances").join(name));
+        fs::create_dir(&instance.0).unwrap();
+        instance.put("trace_clock", "mono");
+        instance.put("buffer_size_kb", "16384");
+        for event in EVENTS {
+            instance.put(&format!("events/{event}/enable"), "1");
+        }
+        instance
+    }
+
+    fn put(&self, file: &str, value: &str) {
+        fs::write(self.0.join(file), value).unwrap();
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+/// Two processes, a thread, a file that goes and comes again, reads.
+const SCRIPT: &str = "dd if=/dev/zero of=a bs=64k count=8 conv=fsync status=none
+    dd if=/dev/zero of=b bs=4k count=33 oflag=direct status=none
+    rm a
+    python3 -c 'import os, threading
+def write():
+    with open(\"c\", \"wb\") as f:
+        f.write(b\"y\" * 100000); f.flush(); os.fsync(f.fileno())
+t = threading.Thread(target=write); t.start(); t.join()'
+    dd if=b of=/dev/null iflag=direct bs=16k status=none";
+
+/// Records a run while ftrace traces it, too. Returns the recording and the instance.
+fn recorded(disk: &LoopExt4, dir: &Path) -> (PathBuf, Instance) {
+    let bundle = dir.join("o.most");
+    let instance = Instance::new();
+    succeeds(
+        record(disk.device(), &bundle)
+            .args(["-q", "--sync", "--", "sh", "-c", SCRIPT])
+            .current_dir(disk.mount_point()),
+    );
+    instance.put("tracing_on", "0");
+    (bundle, instance)
+}
+
+fn disk() -> LoopExt4 {
+    LoopExt4::new(&LoopOptions {
+        size_mib: 64,
+        ..LoopOptions::default()
+    })
+    .unwrap()
+}
+
+/// Keeps the lines of events within the recording's time; the time is the word that ends in `.NNN:`.
+fn within(text: &str, bundle: &Path) -> String {
+    let clock = Bundle::open(bundle).unwrap().manifest().clock;
+    let time_ns = |line: &str| -> Option<u64> {
+        let words = line
+            .split_whitespace()
+            .filter_map(|word| word.strip_suffix(':'));
+        let seconds: f64 = words
+            .filter(|word| word.contains('.'))
+            .find_map(|word| word.parse().ok())?;
+        Some((seconds * 1e9) as u64)
+    };
+    let lines = text.lines().filter(|line| {
+        let time_ns = time_ns(line);
+        time_ns.is_none_or(|at| (clock.start_mono_ns..=clock.stop_mono_ns).contains(&at))
+    });
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+const TOTALS: [&str; 8] = [
+    "requests",
+    "bytes",
+    "writes",
+    "write_bytes",
+    "reads",
+    "read_bytes",
+    "discards",
+    "device_flushes",
+];
+
+/// The figures of a bundle: its totals, then bytes written by process, and by inode.
+type Figures = (Vec<Value>, BTreeMap<String, u64>, BTreeMap<String, u64>);
+
+fn figures(bundle: &Path) -> Figures {
+    let bundle = bundle.to_str().unwrap();
+    let total = json(&["analyze", bundle, "--json"])["total"].clone();
+    let written = |by: &str| {
+        let rows = json(&[
+            "analyze",
+            bundle,
+            "--by",
+            by,
+            "--where",
+            "op = 'write'",
+            "--json",
+        ]);
+        let rows = rows.as_array().unwrap().iter();
+        let named = rows
+            .filter_map(|row| Some((row[by].as_str()?.to_owned(), row["write_bytes"].as_u64()?)));
+        named.collect::<BTreeMap<_, _>>()
+    };
+    let totals = TOTALS.map(|name| total[name].clone()).to_vec();
+    (totals, written("process"), written("inode"))
+}
+
+/// Imports a trace with the recording's device, and compares. Returns what was said.
+fn compared(trace: &Path, disk: &LoopExt4, bundle: &Path) {
+    let imported = trace.with_extension("most");
+    let name = disk.device().file_name().unwrap().to_str().unwrap();
+    let dev = fs::read_to_string(format!("/sys/block/{name}/dev")).unwrap();
+    mostrace(&[
+        "import",
+        trace.to_str().unwrap(),
+        "--device",
+        dev.trim(),
+        "-o",
+        imported.to_str().unwrap(),
+    ]);
+    let (ours, theirs) = (figures(bundle), figures(&imported));
+    assert_eq!(theirs.0, ours.0, "{TOTALS:?}");
+    assert_eq!(theirs.1, ours.1, "processes");
+    // The map of a recording knows files that no event told.
+    for (inode, bytes) in &theirs.2 {
+        assert_eq!(ours.2.get(inode), Some(bytes), "inode {inode}: {ours:?}");
+    }
+    assert!(theirs.2.values().sum::<u64>() >= 700_000, "{theirs:?}");
+    assert!(
+        theirs.1.keys().any(|name| name.starts_with("python3:")),
+        "{theirs:?}"
+    );
+    println!("{ours:?}");
+}
+
+fn the_text_of_ftrace_tells_what_a_recording_does() {
+    let (disk, dir) = (disk(), tempfile::tempdir().unwrap());
+    let (bundle, instance) = recorded(&disk, dir.path());
+    let text = fs::read_to_string(instance.0.join("trace")).unwrap();
+    let trace = dir.path().join("trace.txt");
+    fs::write(&trace, within(&text, &bundle)).unwrap();
+    compared(&trace, &disk, &bundle);
+}
+
+fn trace_cmd_tells_what_a_recording_does() {
+    let (disk, dir) = (disk(), tempfile::tempdir().unwrap());
+    let (bundle, instance) = recorded(&disk, dir.path());
+    let (name, dat) = (instance.0.file_name().unwrap(), dir.path().join("all.dat"));
+    // It removes the instance.
+    let mut extract = Command::new("trace-cmd");
+    extract
+        .args(["extract", "-B"])
+        .arg(name)
+        .arg("-o")
+        .arg(&dat);
+    assert_eq!(say(&mut extract).status, Some(0));
+    // What it has before and behind the recording is nothing of this disk.
+    compared(&dat, &disk, &bundle);
+    let none = say(run::program()
+        .args(["import", "-o", "none.most"])
+        .arg(&dat)
+        .current_dir(dir.path())
+        .env("PATH", ""));
+    none.complains("trace-cmd report -t");
+    assert_eq!(none.status, Some(1));
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `trace.dat`, which trace-cmd records. trace-cmd itself makes the text of ftrace of it.
+//!
+//! <https://man7.org/linux/man-pages/man5/trace-cmd.dat.v7.5.html>: the file begins with 0x17 0x08 0x44 and `tracing`.
+
+use std::io;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use super::ftrace::Ftrace;
+use super::lines::Lines;
+use super::seen::{Reader, Taker};
+use super::{Error, Rest};
+
+/// The first bytes of a file.
+pub(super) const MAGIC: &[u8] = b"\x17\x08\x44tracing";
+
+#[derive(Default)]
+pub(super) struct TraceDat(Ftrace);
+
+impl Reader for TraceDat {
+    fn file(&mut self, path: &Path, to: &mut dyn Taker, rest: &mut Rest) -> Result<(), Error> {
+        let failed = |what: String| Error::Device {
+            path: path.to_owned(),
+            what,
+        };
+        let mut child = report(path).map_err(|error| {
+            failed(match error.kind() {
+                io::ErrorKind::NotFound => format!(
+                    "trace-cmd, which reads it, is not installed: import the text that `trace-cmd report -t {}` makes of it",
+                    path.display()
+                ),
+                _ => format!("trace-cmd cannot be started: {error}"),
+            })
+        })?;
+        let read = match child.stdout.take() {
+            Some(text) => Lines::of(text).read(path, &mut self.0, to, rest),
+            None => Ok(()),
+        };
+        // The pipe is closed: it ends even if not everything was read.
+        let status = child.wait();
+        read?;
+        match status {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => Err(failed(format!("trace-cmd report cannot read it: {status}"))),
+            Err(error) => Err(failed(format!("trace-cmd report: {error}"))),
+        }
+    }
+}
+
+/// Starts `trace-cmd report`, with times in ns and without plugins.
+fn report(path: &Path) -> io::Result<Child> {
+    Command::new("trace-cmd")
+        .args(["report", "-t", "-N", "-i"])
+        .arg(path)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+}
