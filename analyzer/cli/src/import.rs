@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use mostrace_bundle::{Folder, Writer, archive};
-use mostrace_trace::import::{self, Imported};
+use mostrace_trace::import::{self, Choice, Format, Imported};
 
 use crate::{shell, usage};
 
-/// Make a recording of another tool's trace: blkparse, ftrace, systrace, MOST, fio, biosnoop, public block traces
+/// Make a recording of another tool's trace: blkparse, ftrace, trace-cmd, Perfetto, MOST, fio, biosnoop, public block traces
 ///
 /// The kind of the files is seen from their bytes. What it cannot tell is unknown in the recording, and a note says so
 /// (docs/IMPORT.md).
@@ -18,6 +18,7 @@ use crate::{shell, usage};
 /// Examples:
 ///   mostrace import trace.txt -o run.most
 ///   mostrace import trace.txt --device 8:0 -o run.most.tar.zst
+///   mostrace import blk.txt --format '%D %5T.%9t %p %a %d %S %n %C' -o run.most
 ///   mostrace analyze run.most --image disk.img
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
@@ -31,6 +32,9 @@ pub struct Import {
     /// The device, if the trace has several: major:minor, or its name where the trace has names
     #[arg(short, long, value_name = "DEV")]
     device: Option<String>,
+    /// The format that blkparse's option -f was given when it printed the files, if that is not its own
+    #[arg(short, long, value_name = "FORMAT", value_parser = Format::parse)]
+    format: Option<Format>,
 }
 
 impl Import {
@@ -60,7 +64,11 @@ impl Import {
     }
 
     fn import(&self, writer: &Writer, is_packed: bool) -> anyhow::Result<Imported> {
-        let imported = import::import(&self.files, self.device.as_deref(), writer)?;
+        let choice = Choice {
+            device: self.device.clone(),
+            format: self.format.clone(),
+        };
+        let imported = import::import(&self.files, &choice, writer)?;
         if is_packed {
             archive::pack(writer.dir(), &self.output)?;
         }

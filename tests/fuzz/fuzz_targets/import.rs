@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use mostrace_bundle::Writer;
 use mostrace_bundle::temporary::TempFolder;
 use mostrace_trace::blktrace::Completions;
-use mostrace_trace::import::import;
+use mostrace_trace::import::{Choice, import};
 use mostrace_trace::recording::Recording;
 
 fuzz_target!(|data: &[u8]| {
@@ -15,7 +15,7 @@ fuzz_target!(|data: &[u8]| {
     std::fs::write(&text, data).expect("a file");
     let bundle = folder.path().join("x.most");
     let writer = Writer::create(&bundle).expect("a bundle");
-    let Ok(imported) = import(&[text], None, &writer) else {
+    let Ok(imported) = import(&[text], &Choice::default(), &writer) else {
         return;
     };
     let recordings = Recording::open_all(&[bundle], false).expect("a recording");

@@ -67,7 +67,7 @@ impl LineReader for Blkparse {
         let mut words = Words::of(line);
         let first = words.rest().first();
         if !first.is_some_and(u8::is_ascii_digit) || self.in_summary {
-            self.in_summary |= line.starts_with(b"CPU") || line.starts_with(b"Total ");
+            self.in_summary |= is_of_summary(line);
             return Ok(self.in_summary || line.is_empty() || line.starts_with(b"Input file "));
         }
         let wrong = || malformed("an event as blkparse prints it by default");
@@ -84,6 +84,11 @@ impl LineReader for Blkparse {
         to.event(&seen)?;
         Ok(true)
     }
+}
+
+/// Returns true if the summary behind the events begins with the line.
+pub(super) fn is_of_summary(line: &[u8]) -> bool {
+    line.starts_with(b"CPU") || line.starts_with(b"Total ")
 }
 
 /// Returns the event that an action's letter stands for, if it matters.
@@ -156,7 +161,7 @@ fn passthrough<'a>(
     Some(length(bytes))
 }
 
-fn error(word: &[u8]) -> Option<u16> {
+pub(super) fn error(word: &[u8]) -> Option<u16> {
     let digits = word.strip_prefix(b"-").unwrap_or(word);
     // An errno, which old versions print as an unsigned number of 16 or 32 bits.
     let value = number(digits)?;

@@ -266,6 +266,7 @@ fn remap(fields: &[u8]) -> Option<Remap> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::seen::OfProcess;
     use super::*;
 
     #[derive(Default)]
@@ -273,6 +274,7 @@ mod tests {
         seen: Vec<(u64, u32, u64, u32, u32, Option<String>)>,
         remaps: Vec<Remap>,
         lost: Vec<Option<u64>>,
+        processes: Vec<String>,
     }
 
     impl Taker for All {
@@ -291,6 +293,16 @@ mod tests {
 
         fn remap(&mut self, remap: Remap) {
             self.remaps.push(remap);
+        }
+
+        fn process(&mut self, told: OfProcess<'_>) {
+            self.processes.push(match told {
+                OfProcess::Thread { thread, process } => format!("{thread} of {process}"),
+                OfProcess::Name { thread, name, .. } => {
+                    format!("{thread} is {}", String::from_utf8_lossy(name))
+                }
+                other => format!("{other:?}"),
+            });
         }
 
         fn lost(&mut self, events: Option<u64>) {
@@ -350,6 +362,32 @@ something else",
         assert_eq!(all.remaps, remaps);
         assert_eq!(all.lost, [Some(100), Some(120)]);
         assert_eq!(others, 1);
+    }
+
+    #[test]
+    fn tasks_tell_processes_and_their_names() {
+        let (all, _) = read(
+            "  sh-77 (   77) [001] ..... 1.000001: sched_process_fork: comm=sh pid=77 child_comm=a child_pid=1 child_pid=78
+  sh-77 (   77) [001] ..... 1.000001: task_newtask: pid=78 comm=sh clone_flags=1200000 oom_score_adj=0
+  sh-77 (   77) [001] ..... 1.000001: task_newtask: pid=79 comm=sh clone_flags=3d0f00 oom_score_adj=0
+  <...>-78 (-----) [001] ..... 1.000001: task_newtask: pid=80 comm=b clone_flags=3d0f00 oom_score_adj=0
+  sh-78 (   78) [001] ..... 1.000001: sched_process_exec: filename=/bin/a pid=5 pid=78 old_pid=78
+  sh-78 (   78) [001] ..... 1.000001: task_rename: pid=78 oldcomm=a newcomm=b c oom_score_adj=0
+  sh-78 (   78) [001] ..... 1.000001: sched_process_exec: filename=x",
+        )
+        .unwrap();
+        let told = [
+            "78 is a child_pid=1",
+            "78 of 78",
+            "78 is sh",
+            "79 of 77",
+            "79 is sh",
+            "80 is b",
+            "78 of 78",
+            "78 is a pid=5",
+            "78 is b c",
+        ];
+        assert_eq!(all.processes, told);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use super::biosnoop::{self, Biosnoop};
+use super::blkformat::{Format, Formatted};
 use super::blkparse::{self, Blkparse};
 use super::csv::{self, Csv};
 use super::ftrace::{self, Ftrace};
@@ -22,6 +23,8 @@ use super::tracedat::{self, TraceDat};
 pub enum Kind {
     /// The text of blkparse.
     Blkparse,
+    /// The same in a format that the user names.
+    Formatted,
     /// The text of ftrace, also within a page.
     Ftrace,
     /// A file of trace-cmd.
@@ -45,7 +48,7 @@ pub enum Kind {
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Kind::Blkparse => f.write_str("the text of blkparse"),
+            Kind::Blkparse | Kind::Formatted => f.write_str("the text of blkparse"),
             Kind::Ftrace => f.write_str("the text of ftrace"),
             Kind::TraceDat => f.write_str("a trace of trace-cmd"),
             Kind::Perfetto => f.write_str("a trace of Perfetto"),
@@ -96,7 +99,12 @@ impl Kind {
     pub(super) fn is_unordered(self) -> bool {
         !matches!(
             self,
-            Kind::Blkparse | Kind::Ftrace | Kind::TraceDat | Kind::Perfetto | Kind::Most
+            Kind::Blkparse
+                | Kind::Formatted
+                | Kind::Ftrace
+                | Kind::TraceDat
+                | Kind::Perfetto
+                | Kind::Most
         )
     }
 
@@ -108,7 +116,7 @@ impl Kind {
     /// Returns what the kind cannot tell of any trace.
     pub(super) fn cannot_tell(self) -> &'static str {
         match self {
-            Kind::Blkparse => {
+            Kind::Blkparse | Kind::Formatted => {
                 "blkparse's text does not tell which process a thread is of, nor files; times are since the first event"
             }
             Kind::Ftrace => {
@@ -127,9 +135,13 @@ impl Kind {
         }
     }
 
-    pub(super) fn reader(self) -> Box<dyn Reader> {
+    /// Returns the reader of the kind; that of blkparse's text reads the format that the user named, if any.
+    pub(super) fn reader(self, format: Option<&Format>) -> Box<dyn Reader> {
         match self {
-            Kind::Blkparse => Box::new(Blkparse::default()),
+            Kind::Blkparse | Kind::Formatted => match format {
+                Some(format) => Box::new(Formatted::new(format.clone())),
+                None => Box::new(Blkparse::default()),
+            },
             Kind::Ftrace => Box::new(Ftrace::default()),
             Kind::TraceDat => Box::new(TraceDat::default()),
             Kind::Perfetto => Box::new(Perfetto::default()),

@@ -20,6 +20,7 @@
 
 mod beneath;
 mod biosnoop;
+mod blkformat;
 mod blkparse;
 mod csv;
 mod devices;
@@ -48,9 +49,10 @@ use mostrace_bundle::blk_io_trace::action::ta;
 use mostrace_bundle::manifest::{Clock, Device, SCHEMA, Sources, State};
 use mostrace_bundle::{Counters, Manifest, Writer, layout};
 
+pub use blkformat::Format;
 pub use kind::Kind;
 use making::{Made, Making};
-use seen::Taker;
+use seen::{Reader, Taker};
 use survey::{Survey, Target};
 
 /// A foreign trace cannot be imported; the message is one line with the file and the place.
@@ -140,27 +142,42 @@ struct Rest {
     long_packets: u64,
 }
 
-/// Reads the texts one after the other, all of one kind, and writes a bundle. `device` chooses one of several.
+/// What the user chooses.
+#[derive(Clone, Debug, Default)]
+pub struct Choice {
+    /// The device, if the traces have several: its name or major:minor.
+    pub device: Option<String>,
+    /// The format in which blkparse printed the texts, which is then not seen from the bytes.
+    pub format: Option<Format>,
+}
+
+/// Reads the traces one after the other, all of one kind, and writes a bundle.
 ///
 /// # Errors
 /// Returns an error if a text is damaged or of another kind, if it has several devices and none is chosen, or if the bundle
 /// cannot be written.
-pub fn import(paths: &[PathBuf], device: Option<&str>, to: &Writer) -> Result<Imported, Error> {
-    let kind = kind_of(paths)?;
+pub fn import(paths: &[PathBuf], choice: &Choice, to: &Writer) -> Result<Imported, Error> {
+    let format = choice.format.as_ref();
+    let kind = match format {
+        Some(_) => Kind::Formatted,
+        None => kind_of(paths)?,
+    };
     let first = paths.first().cloned().unwrap_or_default();
     let mut survey = Survey::default();
-    read(paths, kind, &mut survey)?;
-    let target = survey.target(device).map_err(|what| Error::Device {
-        path: first.clone(),
-        what,
-    })?;
+    read(paths, kind.reader(format), &mut survey)?;
+    let target = survey
+        .target(choice.device.as_deref())
+        .map_err(|what| Error::Device {
+            path: first.clone(),
+            what,
+        })?;
     let failed = |source| Error::Io {
         path: to.dir().to_owned(),
         source,
     };
     let mut making =
         Making::begin(to, &target, &survey.processes, kind.is_unordered()).map_err(failed)?;
-    let rest = read(paths, kind, &mut making)?;
+    let rest = read(paths, kind.reader(format), &mut making)?;
     if let Some(packages) = survey.processes.packages() {
         let mut file = to.folder().create(layout::PACKAGES)?;
         file.write_all(packages).map_err(failed)?;
@@ -207,9 +224,8 @@ fn kind_of(paths: &[PathBuf]) -> Result<Kind, Error> {
     }
 }
 
-fn read(paths: &[PathBuf], kind: Kind, to: &mut dyn Taker) -> Result<Rest, Error> {
+fn read(paths: &[PathBuf], mut reader: Box<dyn Reader>, to: &mut dyn Taker) -> Result<Rest, Error> {
     let mut rest = Rest::default();
-    let mut reader = kind.reader();
     for path in paths {
         reader.file(path, to, &mut rest)?;
     }

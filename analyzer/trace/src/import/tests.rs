@@ -31,7 +31,11 @@ pub(super) fn made<T: AsRef<[u8]>>(texts: &[T], device: Option<&str>) -> Result<
     let bundle = dir.path().join("x.most");
     let writer = Writer::create(&bundle).unwrap();
     let place = format!("{}/", dir.path().display());
-    let imported = import(&paths, device, &writer);
+    let choice = Choice {
+        device: device.map(str::to_owned),
+        ..Choice::default()
+    };
+    let imported = import(&paths, &choice, &writer);
     let imported = imported.map_err(|error| error.to_string().replace(&place, ""))?;
     assert!(Bundle::open(&bundle).unwrap().shortfalls().is_empty());
     let recordings = Recording::open_all(&[bundle], false).unwrap();
@@ -104,7 +108,12 @@ pub(super) fn files(text: impl AsRef<[u8]>) -> (Vec<(u32, u32)>, Vec<File>) {
     let dir = tempfile::tempdir().unwrap();
     let (path, bundle) = (dir.path().join("t.txt"), dir.path().join("x.most"));
     fs::write(&path, text).unwrap();
-    import(&[path], None, &Writer::create(&bundle).unwrap()).unwrap();
+    import(
+        &[path],
+        &Choice::default(),
+        &Writer::create(&bundle).unwrap(),
+    )
+    .unwrap();
     let bundle = Bundle::open(&bundle).unwrap();
     let entries = |table| bundle.table(table, false).unwrap().unwrap();
     let (mut submitters, mut files) = (Vec::new(), Vec::new());
@@ -150,6 +159,58 @@ fn files_are_found_through_mapped_devices() {
     let line =
         "  dm-72   (-----) [000] ..... 5.000005: block_bio_remap: 259,7 WS 9 + 8 <- (254,3) 1\n";
     assert_eq!(files(&(F2FS.to_owned() + line)).1, []);
+}
+
+#[test]
+fn a_process_is_named_by_what_it_executes() {
+    let text = FTRACE.replace(
+        "# tracer: nop\n",
+        "# tracer: nop\n  a-1 [001] ..... 99.000001: sched_process_exec: filename=/bin/long-name-of-a-tool pid=697 old_pid=697\n",
+    );
+    let (submitters, _) = files(&text);
+    assert_eq!(submitters, [(697, 697)]);
+    assert_eq!(files(FTRACE).0, []);
+    let dir = tempfile::tempdir().unwrap();
+    let (path, bundle) = (dir.path().join("t.txt"), dir.path().join("x.most"));
+    fs::write(&path, text).unwrap();
+    let writer = Writer::create(&bundle).unwrap();
+    import(&[path], &Choice::default(), &writer).unwrap();
+    let bundle = Bundle::open(&bundle).unwrap();
+    let mut comms = bundle.table(layout::COMM, false).unwrap().unwrap();
+    let Entry::Comm(comm) = comms.next().unwrap().unwrap() else {
+        panic!("no name");
+    };
+    assert_eq!(&comm.comm[..], b"long-name-of-a-\0");
+}
+
+#[test]
+fn a_format_of_blkparse_may_be_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.txt");
+    let text =
+        "0.000000100 8,0 Q WS 100 4096 7 sh\n0.000000300 8,0 C WS 100 4096 0 (null)\nCPU0 (8,0):\n";
+    fs::write(&path, text).unwrap();
+    let bundle = dir.path().join("x.most");
+    let choice = Choice {
+        format: Some(Format::parse("%T.%t %D %a %d %S %N %p %C\\n").unwrap()),
+        ..Choice::default()
+    };
+    import(
+        std::slice::from_ref(&path),
+        &choice,
+        &Writer::create(&bundle).unwrap(),
+    )
+    .unwrap();
+    let recordings = Recording::open_all(&[bundle], false).unwrap();
+    let events = recordings.first().unwrap().events().unwrap();
+    let mut completions = Completions::new(events);
+    let done = completions.next().unwrap().unwrap();
+    let begin = done.parts.first().unwrap();
+    assert_eq!(
+        (done.time_ns, begin.q_ns, begin.pid),
+        (300, Some(100), Some(7))
+    );
+    assert_eq!((done.sector, done.bytes), (100, 4096));
 }
 
 #[test]
@@ -280,7 +341,7 @@ proptest! {
         let path = dir.path().join("x.txt");
         fs::write(&path, text).unwrap();
         let writer = Writer::create(&dir.path().join("x.most")).unwrap();
-        if let Err(error) = import(&[path], None, &writer) {
+        if let Err(error) = import(&[path], &Choice::default(), &writer) {
             prop_assert!(!error.to_string().contains('\n'));
         }
     }

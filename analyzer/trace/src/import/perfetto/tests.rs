@@ -9,8 +9,8 @@ use flate2::write::ZlibEncoder;
 use mostrace_bundle::{Bundle, Writer, layout};
 use proptest::prelude::*;
 
-use super::super::import;
 use super::super::tests::{files, made};
+use super::super::{Choice, import};
 
 /// A field: a number, or bytes.
 enum Of<'a> {
@@ -211,7 +211,12 @@ fn a_phones_trace_has_files_processes_and_losses() {
     let dir = tempfile::tempdir().unwrap();
     let (path, bundle) = (dir.path().join("t"), dir.path().join("x.most"));
     fs::write(&path, &bytes).unwrap();
-    import(&[path], None, &Writer::create(&bundle).unwrap()).unwrap();
+    import(
+        &[path],
+        &Choice::default(),
+        &Writer::create(&bundle).unwrap(),
+    )
+    .unwrap();
     let bundle = Bundle::open(&bundle).unwrap();
     assert_eq!(
         bundle.packages().unwrap().unwrap().text(),
