@@ -8,6 +8,7 @@
 //!
 //! <https://github.com/iovisor/bcc/blob/master/tools/biosnoop_example.txt>. A time is that of the completion, since the first
 //! one. LAT is the time from the issue to the completion, QUE from the queue to the issue. Names are cut to 14 characters.
+//! bpftrace's biosnoop has other columns and neither sectors nor lengths: its text is refused.
 
 use mostrace_bundle::blk_io_trace::action::ta;
 use mostrace_bundle::blk_io_trace::rwbs::{categories, categories_of_bio};
@@ -18,26 +19,37 @@ use super::words::{number, scaled};
 
 #[derive(Default)]
 pub(super) struct Biosnoop {
-    /// The names of the columns behind COMM.
+    /// The names of the columns ahead of COMM.
+    ahead: Vec<Vec<u8>>,
+    /// The names of those behind it.
     columns: Vec<Vec<u8>>,
     devices: Devices,
 }
 
 /// Returns true if the line is the header.
 pub(super) fn is_header(line: &[u8]) -> bool {
-    let mut words = line
-        .split(u8::is_ascii_whitespace)
-        .filter(|word| !word.is_empty());
-    words.next() == Some(b"TIME(s)") && words.next() == Some(b"COMM") && line.ends_with(b"LAT(ms)")
+    let has = |name: &[u8]| words(line).any(|word| word == name);
+    line.starts_with(b"TIME(") && has(b"COMM") && has(b"PID") && has(b"LAT(ms)")
+}
+
+fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let words = line.split(u8::is_ascii_whitespace);
+    words.filter(|word| !word.is_empty())
 }
 
 impl LineReader for Biosnoop {
     fn line(&mut self, line: &[u8], to: &mut dyn Taker) -> Result<bool, String> {
         if is_header(line) {
-            let words = line.split(u8::is_ascii_whitespace);
-            let words = words.filter(|word| !word.is_empty()).skip(2);
-            self.columns = words.map(<[u8]>::to_vec).collect();
-            return Ok(true);
+            let mut names = words(line).map(<[u8]>::to_vec);
+            self.ahead = names.by_ref().take_while(|name| name != b"COMM").collect();
+            self.columns = names.collect();
+            let has = |name: &&[u8]| self.columns.iter().any(|column| column == name);
+            return match [&b"DISK"[..], b"T", b"SECTOR", b"BYTES"].iter().all(has) {
+                true => Ok(true),
+                false => {
+                    Err("it prints no sectors or lengths: there are no requests to import".into())
+                }
+            };
         }
         if line.is_empty() || line.starts_with(b"Tracing block device I/O") {
             return Ok(true);
@@ -45,6 +57,9 @@ impl LineReader for Biosnoop {
         let row = self
             .row(line)
             .ok_or_else(|| malformed("a request as biosnoop prints it"))?;
+        if row.disk.is_empty() {
+            return Ok(false);
+        }
         let device = self.devices.number(row.disk, to)?;
         let bytes = length(row.bytes)?;
         let end_ns = row.end_ns;
@@ -104,6 +119,14 @@ struct Row<'a> {
 
 const NS_OF_MS: u64 = 1_000_000;
 
+/// Parses a sector; -1 is none.
+fn sector(word: &[u8]) -> Option<u64> {
+    match word {
+        b"-1" => Some(0),
+        _ => number(word).map(|sector| if sector == u64::MAX { 0 } else { sector }),
+    }
+}
+
 impl Biosnoop {
     /// Parses a row from its end, because a name may have blanks.
     fn row<'a>(&self, line: &'a [u8]) -> Option<Row<'a>> {
@@ -126,10 +149,11 @@ impl Biosnoop {
             rest = ahead;
             match &column[..] {
                 b"PID" => row.pid = u32::try_from(number(word)?).ok()?,
+                // It prints none for a command that is no disk's; the word is then the PID.
+                b"DISK" if number(word).is_some() => rest = text,
                 b"DISK" => row.disk = word,
                 b"T" => row.operation = word,
-                // -1 is none.
-                b"SECTOR" => row.sector = if word == b"-1" { 0 } else { number(word)? },
+                b"SECTOR" => row.sector = sector(word)?,
                 b"BYTES" => row.bytes = number(word)?,
                 b"QUE(ms)" => row.queued = Some(scaled(word, NS_OF_MS)?),
                 b"LAT(ms)" => row.took_ns = scaled(word, NS_OF_MS)?,
@@ -141,7 +165,7 @@ impl Biosnoop {
         let (time, comm) = rest.split_at_checked(blank.unwrap_or(rest.len()))?;
         row.end_ns = scaled(time, 1_000_000_000)?;
         row.comm = comm.trim_ascii();
-        (!row.disk.is_empty()).then_some(row)
+        (self.ahead == [b"TIME(s)"]).then_some(row)
     }
 }
 
@@ -172,15 +196,20 @@ mod tests {
     }
 
     #[test]
+    fn a_text_without_lengths_is_refused() {
+        let bpftrace =
+            "TIME(ms)     DISK    COMM             PID    LAT(ms)\n611 nvme0n1 bash 4179 10";
+        assert!(read(bpftrace).err().unwrap().contains("no requests"));
+    }
+
+    #[test]
     fn rows_have_the_columns_of_the_header() {
         let plain = "TIME(s)     COMM           PID     DISK      T SECTOR     BYTES  LAT(ms)
 1.000004    Web Content 1  1950    xvda1     W 13092560   4096      0.74
 0.000100    ?              0               R 18446744073709551615 8      0.34";
         let name = Some("Web Content 1".to_owned());
-        assert!(read(plain).is_err());
-        let first = plain.lines().take(2).collect::<Vec<_>>().join("\n");
         assert_eq!(
-            read(&first).unwrap().0,
+            read(plain).unwrap().0,
             [
                 (ta::ISSUE, 999_264_000, 13_092_560, 4096, None),
                 (ta::COMPLETE, 1_000_004_000, 13_092_560, 4096, name.clone()),

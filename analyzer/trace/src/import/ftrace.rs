@@ -85,13 +85,13 @@ impl Ftrace {
     /// Takes a line that is no event; returns false if it is none of ftrace's.
     fn note(&mut self, line: &[u8], to: &mut dyn Taker) -> bool {
         if let Some((_, gap)) = split_once(line, b" [LOST ") {
-            let lost = Words::of(gap).number();
-            self.gaps = self.gaps.saturating_add(lost.unwrap_or(0));
-            to.lost(lost.map(|_| self.lost()));
+            self.gap(Words::of(gap).number(), to);
             return true;
         }
-        if line.ends_with(b"EVENTS DROPPED]") {
-            to.lost(None);
+        // trace-cmd's.
+        if let Some(dropped) = line.strip_suffix(b"EVENTS DROPPED]") {
+            let number = rsplit_once(dropped, b"[").map(|(_, number)| number);
+            self.gap(number.and_then(|number| Words::of(number).number()), to);
             return true;
         }
         if let Some((_, entries)) = split_once(line, b"# entries-in-buffer/entries-written: ") {
@@ -111,6 +111,12 @@ impl Ftrace {
             || line.starts_with(b"##### CPU ")
     }
 
+    /// Takes a gap of so many events, if that is told.
+    fn gap(&mut self, lost: Option<u64>, to: &mut dyn Taker) {
+        self.gaps = self.gaps.saturating_add(lost.unwrap_or(0));
+        to.lost(lost.map(|_| self.lost()));
+    }
+
     /// Events overwritten before the text was read are in both counts.
     fn lost(&self) -> u64 {
         self.overwritten.max(self.gaps)
@@ -119,19 +125,12 @@ impl Ftrace {
 
 /// Parses a line; None if it is no event. A task's name may have blanks, dashes and brackets, so the CPU is looked for.
 fn parse(line: &[u8]) -> Option<Line<'_>> {
-    let mut from = 0_usize;
-    loop {
-        let at = line
-            .get(from..)?
-            .windows(2)
-            .position(|window| window == b" [")?
-            .checked_add(from)?;
-        let (task, rest) = line.split_at_checked(at)?;
-        if let Some(parsed) = behind_task(task, rest) {
-            return Some(parsed);
-        }
-        from = at.checked_add(1)?;
-    }
+    let brackets = line.iter().enumerate().filter(|(_, byte)| **byte == b'[');
+    let mut cpus = brackets.filter_map(|(at, _)| {
+        let (ahead, rest) = line.split_at_checked(at)?;
+        Some((ahead.strip_suffix(b" ")?, rest))
+    });
+    cpus.find_map(|(task, rest)| behind_task(task, rest))
 }
 
 fn behind_task<'a>(task: &[u8], rest: &'a [u8]) -> Option<Line<'a>> {
@@ -331,6 +330,8 @@ mod tests {
       sleep-79    [003] ..... 100.000004: block_rq_issue: 8,0 N 36 (12 00 00) 0 + 0 [sleep]
       sleep-79    [003] ..... 100.000005: block_split: 8,0 W 8 / 12 [sleep]
 CPU:3 [LOST 120 EVENTS]
+CPU:3 [7 EVENTS DROPPED]
+CPU:3 [EVENTS DROPPED]
       sleep-79    [003] ..... 100.000006: block_bio_remap: 259,3 W 136 + 8 <- (259,3) 8
       sleep-79    [003] ..... 100.000006: block_bio_remap: 8,0 W 136 + 8 <- (254,3) 8
       sleep-79    [003] ..... 100.000007: sched_switch: prev_comm=a
@@ -360,7 +361,7 @@ something else",
             remap(254 << 20 | 3, 8, 8 << 20),
         ];
         assert_eq!(all.remaps, remaps);
-        assert_eq!(all.lost, [Some(100), Some(120)]);
+        assert_eq!(all.lost, [Some(100), Some(120), Some(127), None]);
         assert_eq!(others, 1);
     }
 

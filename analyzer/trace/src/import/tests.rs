@@ -317,6 +317,13 @@ const BIOSNOOP: &str =
     "TIME(s)     COMM           PID     DISK      T SECTOR     BYTES  QUE(ms) LAT(ms)
 1.000004    Web Content 1  1950    xvda1     W 13092560   4096      0.01    0.74
 ";
+const FORMATTED: &str =
+    "0.000000100 8,0 Q WS 100 4096 7 sh\n0.000000300 8,0 C WS 100 4096 0 (null)\n";
+const TASKS: &str = "  sh-7 (7) [001] ..... 1.000001: task_newtask: pid=8 comm=sh clone_flags=1200000 oom_score_adj=0
+  sh-8 (8) [001] ..... 1.000001: sched_process_exec: filename=/bin/a pid=8 old_pid=8
+  a-8 (8) [001] ..... 1.000002: block_bio_queue: 8,0 WS 16 + 8 [a]
+CPU:3 [7 EVENTS DROPPED]
+";
 const MOST: &str = "    0.1\tQ\tWS\t100\t   8\t103336\t  GCMReader\tD\t/a.db-journal\n";
 const CSV: &str = "128166372003061629,hm,1,Read,383496192,32768,413\n";
 
@@ -324,10 +331,16 @@ proptest! {
     /// A few bytes of a text are replaced, inserted or removed.
     #[test]
     fn no_damage_makes_a_reader_panic(
-        which in 0_usize..7,
+        which in 0_usize..9,
         edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0_u8..4), 1..6),
     ) {
-        let mut text = [BLKPARSE, FTRACE, F2FS, IOLOG, BIOSNOOP, MOST, CSV][which].as_bytes().to_vec();
+        let texts = [BLKPARSE, FTRACE, F2FS, IOLOG, BIOSNOOP, MOST, CSV, TASKS, FORMATTED];
+        let mut text = texts[which].as_bytes().to_vec();
+        let named = || Format::parse("%T.%t %D %a %d %S %N %p %C\\n").unwrap();
+        let choice = Choice {
+            format: (which == 8).then(named),
+            ..Choice::default()
+        };
         for (place, byte, how) in edits {
             let place = place.index(text.len());
             match how {
@@ -341,7 +354,7 @@ proptest! {
         let path = dir.path().join("x.txt");
         fs::write(&path, text).unwrap();
         let writer = Writer::create(&dir.path().join("x.most")).unwrap();
-        if let Err(error) = import(&[path], &Choice::default(), &writer) {
+        if let Err(error) = import(&[path], &choice, &writer) {
             prop_assert!(!error.to_string().contains('\n'));
         }
     }
