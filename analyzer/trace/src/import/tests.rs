@@ -7,6 +7,7 @@ use mostrace_bundle::entry::{Entry, Origin};
 use proptest::prelude::*;
 
 use super::*;
+use crate::about;
 use crate::blktrace::Completions;
 use crate::recording::Recording;
 
@@ -17,6 +18,8 @@ pub(super) struct Made {
     pub manifest: Manifest,
     pub notes: Vec<String>,
     pub completions: Vec<Seen>,
+    /// Whether something was lost.
+    pub whole: String,
 }
 
 /// Imports texts, and reads the bundle as every verb does.
@@ -51,6 +54,7 @@ pub(super) fn made<T: AsRef<[u8]>>(texts: &[T], device: Option<&str>) -> Result<
         manifest: recording.manifest().unwrap().clone(),
         notes: imported.notes,
         completions: all,
+        whole: about::whole(&recordings, &[]).unwrap(),
     })
 }
 
@@ -72,6 +76,10 @@ fn a_request_has_its_bytes_times_and_process() {
     assert_eq!(blkparse.completions, [(500, Some(0), 100, 4096, Some(697))]);
     assert_eq!(blkparse.manifest.device.dev, "8:0");
     assert_eq!(blkparse.notes.len(), 1);
+    assert!(blkparse.whole.starts_with("The trace does not say"));
+    let without = FTRACE.replace("140/240", "140/140");
+    let without = made(&[&without], None).unwrap();
+    assert!(without.whole.starts_with("Nothing was lost; "));
 
     let ftrace = made(&[FTRACE], None).unwrap();
     let (begin, end) = (100_000_001_000, 100_000_005_000);

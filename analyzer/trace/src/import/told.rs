@@ -4,26 +4,24 @@
 //! The names are those of the kernel's records, which its texts change in part; see include/trace/events/f2fs.h, ext4.h and
 //! android_fs.h.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use foldhash::fast::RandomState;
 use mostrace_bundle::tracepoints::{EVENTS, FOLLOWING, Fields, PATHS, Tells};
 
 use super::words::{device, hexadecimal, number, split_once};
 
 /// Returns what an event tells of files.
 pub(super) fn tells(event: &[u8]) -> Option<Tells> {
-    const OF: [&[u8]; 3] = [b"f2fs_", b"ext4_", b"android_fs_"];
-    if !OF.iter().any(|start| event.starts_with(start)) {
-        return None;
-    }
-    let is_it = |name: &str| {
-        let (_, name) = name.split_once('/').unwrap_or_default();
-        name.as_bytes() == event
-    };
-    if PATHS.iter().any(|(name, _)| is_it(name)) {
-        return Some(Tells::Path);
-    }
-    let following = FOLLOWING.iter().map(|name| (*name, Tells::Regular));
-    let mut all = EVENTS.into_iter().chain(following);
-    Some(all.find(|(name, _)| is_it(name))?.1)
+    static ALL: LazyLock<HashMap<&[u8], Tells, RandomState>> = LazyLock::new(|| {
+        let paths = PATHS.iter().map(|(name, _)| (*name, Tells::Path));
+        let following = FOLLOWING.iter().map(|name| (*name, Tells::Regular));
+        let all = paths.chain(EVENTS).chain(following);
+        let all = all.filter_map(|(name, tells)| Some((name.split_once('/')?.1.as_bytes(), tells)));
+        all.filter(|(_, tells)| *tells != Tells::Queue).collect()
+    });
+    ALL.get(event).copied()
 }
 
 /// An event's text.
