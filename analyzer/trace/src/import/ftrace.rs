@@ -15,7 +15,7 @@ use mostrace_bundle::blk_io_trace::action::ta;
 use mostrace_bundle::tracepoints::Fields;
 
 use super::requests::{Place, Shape, shape};
-use super::sched::{Sched, Task, sched};
+use super::sched::{Named, Sched, sched};
 use super::seen::{LineReader, Remap, Seen, Taker, malformed};
 use super::told::{Told, tells};
 use super::words::{Words, device, hexadecimal, number, rsplit_once, scaled, split_once};
@@ -224,7 +224,7 @@ fn errno(word: &[u8]) -> Option<u16> {
 }
 
 /// Parses what an event tells of a task. A name may have anything in it, so the last field that may follow ends it.
-fn task(sched: Sched, fields: &[u8]) -> Option<Task<'_>> {
+fn task(sched: Sched, fields: &[u8]) -> Option<Named<'_>> {
     let (ahead, behind): (&[u8], &[u8]) = match sched {
         Sched::Exec => (b"filename=", b" pid="),
         Sched::Fork => (b" child_comm=", b" child_pid="),
@@ -241,7 +241,7 @@ fn task(sched: Sched, fields: &[u8]) -> Option<Task<'_>> {
         Sched::NewTask => hexadecimal(Words::of(last).word()?)?,
         _ => 0,
     };
-    Some(Task {
+    Some(Named {
         thread: u32::try_from(thread).ok()?,
         name,
         clone_flags,

@@ -36,7 +36,7 @@ pub(super) fn sched(event: &[u8]) -> Option<Sched> {
 
 /// The fields of such an event. Those of another event are 0 or empty.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Task<'a> {
+pub(super) struct Named<'a> {
     /// The thread that it is about.
     pub thread: u32,
     /// Its name, or the path that it executes.
@@ -46,7 +46,7 @@ pub(super) struct Task<'a> {
 
 impl Sched {
     /// Passes on what the event tells. `process` is the one in which it happened, if that is known.
-    pub fn tell(self, time_ns: u64, process: Option<u32>, task: Task<'_>, to: &mut dyn Taker) {
+    pub fn tell(self, time_ns: u64, process: Option<u32>, task: Named<'_>, to: &mut dyn Taker) {
         let thread = task.thread;
         let is_in = |process| OfProcess::Thread { thread, process };
         let (name, how) = match self {

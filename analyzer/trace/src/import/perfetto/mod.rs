@@ -3,7 +3,7 @@
 //! <https://perfetto.dev/docs/reference/trace-packet-proto>.
 //!
 //! ```text
-//! packets ──→ ftrace_events ──→ Order ──→ Kinds: fields by name ──→ requests, files, tasks
+//! packets ──→ ftrace_events ──→ Sorter ──→ Kinds: fields by name ──→ requests, files, tasks
 //!        ├──→ process_tree, packages_list, clock_snapshot
 //!        └──→ ftrace_stats, lost_events ──→ losses
 //! ```
@@ -28,11 +28,11 @@ use mostrace_bundle::tracepoints::Fields;
 pub(super) use packets::begins;
 
 use super::requests::{Place, Shape};
-use super::sched::{Sched, Task, named};
+use super::sched::{Named, Sched, named};
 use super::seen::{OfProcess, Reader, Remap, Seen, Taker};
 use super::{Error, Rest};
 use events::{Event, Good, Kinds};
-use order::{Order, Waiting};
+use order::{Sorter, Waiting};
 use packets::{LONGEST, Next, Packets};
 use wire::{Message, Value};
 
@@ -58,7 +58,7 @@ const BOOTTIME: u64 = 6;
 #[derive(Default)]
 pub(super) struct Perfetto {
     kinds: Kinds,
-    order: Order,
+    order: Sorter,
     place: u64,
     losses: Losses,
     /// True if events have another clock than the boot time.
@@ -220,9 +220,10 @@ impl Perfetto {
             }
         }
         for event in bundle.all(2) {
-            if let Some(event) = self.event(cpu, event)?
-                && let Some(first) = self.order.push(event)
-            {
+            if let Some(event) = self.event(cpu, event)? {
+                self.order.push(event);
+            }
+            while let Some(first) = self.order.pop_surplus() {
                 self.pass(&first, to)?;
             }
         }
@@ -331,14 +332,14 @@ fn remap(event: &Event<'_>) -> Option<Remap> {
     })
 }
 
-fn task<'a>(sched: Sched, event: &Event<'a>) -> Option<Task<'a>> {
+fn task<'a>(sched: Sched, event: &Event<'a>) -> Option<Named<'a>> {
     let (thread, name) = match sched {
         Sched::Exec => ("pid", "filename"),
         Sched::Fork => ("child_pid", "child_comm"),
         Sched::NewTask => ("pid", "comm"),
         Sched::Rename => ("pid", "newcomm"),
     };
-    Some(Task {
+    Some(Named {
         thread: event.short(thread)?,
         name: event.bytes(name)?,
         clone_flags: match sched {
