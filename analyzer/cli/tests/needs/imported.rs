@@ -5,6 +5,7 @@ use crate::run;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -21,6 +22,8 @@ pub fn suite() -> Suite {
     one_by_one(tests![
         the_text_of_ftrace_tells_what_a_recording_does needs LIVE,
         trace_cmd_tells_what_ftrace_does needs TRACE_CMD,
+        blkparse_tells_what_its_trace_does needs [Need::Tool("blkparse", "blktrace")],
+        an_iolog_tells_what_a_recording_does needs [Need::Loop, Need::Btf, Need::Tool("fio", "fio")],
     ])
 }
 
@@ -117,7 +120,7 @@ fn within(text: &str, bundle: &Path) -> String {
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-const TOTALS: [&str; 8] = [
+const TOTALS: [&str; 9] = [
     "requests",
     "bytes",
     "writes",
@@ -125,6 +128,7 @@ const TOTALS: [&str; 8] = [
     "reads",
     "read_bytes",
     "discards",
+    "flushes",
     "device_flushes",
 ];
 
@@ -207,4 +211,64 @@ fn trace_cmd_tells_what_ftrace_does() {
         .env("PATH", ""));
     none.complains("trace-cmd report -t");
     assert_eq!(none.status, Some(1));
+}
+
+fn totals(trace: &Path) -> Vec<Value> {
+    let total = json(&["analyze", trace.to_str().unwrap(), "--json"])["total"].clone();
+    TOTALS.map(|name| total[name].clone()).to_vec()
+}
+
+/// blktrace's files are read as they are, too. Its text is imported in the format that is its own, and in one that is named.
+fn blkparse_tells_what_its_trace_does() {
+    const FORMAT: &str = "%D %c %T.%t %p %a %d %S %N %e %C\\n";
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    for name in ["ext4-fsync", "ext4-direct", "ext4-sqlite"] {
+        let expected = totals(&data.join(name));
+        for format in [None, Some(FORMAT)] {
+            let dir = tempfile::tempdir().unwrap();
+            let mut blkparse = Command::new("blkparse");
+            blkparse.args(["-q", "-i", name, "-D"]).arg(&data);
+            let mut import = run::program();
+            import.args(["import", "t.txt", "-o", "t.most"]);
+            if let Some(format) = format {
+                blkparse.args(["-f", format]);
+                import.args(["--format", format]);
+            }
+            let text = blkparse.output().unwrap().stdout;
+            fs::write(dir.path().join("t.txt"), text).unwrap();
+            succeeds(import.current_dir(dir.path()));
+            let found = totals(&dir.path().join("t.most"));
+            assert_eq!(found, expected, "{name} {format:?} {TOTALS:?}");
+        }
+    }
+}
+
+/// fio writes the log of what it does to a device without a filesystem.
+fn an_iolog_tells_what_a_recording_does() {
+    let (mut disk, dir) = (disk(), tempfile::tempdir().unwrap());
+    disk.unmount().unwrap();
+    let mut device = fs::OpenOptions::new();
+    let mut device = device.write(true).open(disk.device()).unwrap();
+    device.write_all(&vec![0; 1 << 20]).unwrap();
+    device.sync_all().unwrap();
+    drop(device);
+    let [bundle, log] = ["o.most", "fio.log"].map(|name| dir.path().join(name));
+    succeeds(
+        record(disk.device(), &bundle)
+            .args(["-q", "--", "fio", "--name=f", "--rw=randrw", "--bs=4k"])
+            .args(["--size=4M", "--direct=1", "--fsync=16"])
+            .arg("--output=/dev/null")
+            .arg(format!("--filename={}", disk.device().display()))
+            .arg(format!("--write_iolog={}", log.display())),
+    );
+    let imported = dir.path().join("log.most");
+    let [trace, to] = [&log, &imported].map(|path| path.to_str().unwrap());
+    mostrace(&["import", trace, "-o", to]);
+    let (ours, theirs) = (totals(&bundle), totals(&imported));
+    // A log does not have what a device does for a sync.
+    let of_fio = [1, 2, 3, 4, 5, 7];
+    for at in of_fio {
+        assert_eq!(theirs[at], ours[at], "{}", TOTALS[at]);
+    }
+    assert_eq!(theirs[1], 4 << 20);
 }
