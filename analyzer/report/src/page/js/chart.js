@@ -38,24 +38,31 @@ const chart = (() => {
   };
   /** What a copy is of says more than that it is one, and who submitted more than that it did. */
   const brief = (name) => name.replace(/^copies of (the )?/, "").replace(/ \(submitter\)$/, "");
-  /** A name that is at most as wide, shortened in its middle.
-   * @param {string} whole @param {number} width */
-  const fit = (whole, width, size = 12, weight = "normal") => {
-    if (measure(whole, size, weight) <= width) return whole;
-    const name = brief(whole);
-    if (measure(name, size, weight) <= width) return name;
-    for (let most = Math.min(name.length - 1, Math.ceil(width / 3)); most >= 4; most -= 1) {
+  /** Shortens a name in its middle; a shorter one than six characters would say nothing. */
+  const cut = (name, width, size, weight) => {
+    for (let most = Math.min(name.length - 1, Math.ceil(width / 3)); most >= 6; most -= 1) {
       const text = dom.shorten(name, most);
       if (measure(text, size, weight) <= width) return text;
     }
     return "";
   };
-  /** Shortens names so that no two different ones look alike: of those that would, only the first is shown. */
+  /** The ways to write a name that are at most as wide, the best first: of a path, the file's name says most. */
+  const ways = (whole, width, size = 12, weight = "normal") => {
+    const name = brief(whole);
+    const tail = /^\/.*(\/[^/]+)$/.exec(name);
+    const wholes = [whole, name, ...(tail ? [`…${tail[1]}`] : [])].filter((text) => measure(text, size, weight) <= width);
+    // If a short form fits, and another name has it already, the rest tells them apart.
+    const rest = wholes.length ? [whole, name] : [name, whole];
+    return [...wholes, ...rest.map((text) => cut(text, width, size, weight)).filter(Boolean)];
+  };
+  /** A name that is at most as wide.
+   * @param {string} whole @param {number} width */
+  const fit = (whole, width, size = 12, weight = "normal") => ways(whole, width, size, weight)[0] ?? "";
+  /** Shortens names so that no two different ones look alike. A name that cannot be told from others is not shown. */
   const fitter = () => {
     const shown = new Map();
     return (name, width, size, weight) => {
-      const text = fit(name, width, size, weight);
-      if (shown.has(text) && shown.get(text) !== name) return "";
+      const text = ways(name, width, size, weight).find((one) => (shown.get(one) ?? name) === name) ?? "";
       shown.set(text, name);
       return text;
     };

@@ -99,6 +99,8 @@ const compare = (() => {
       if (value === base) return "";
       if (!base) return "new";
       const times = value / base;
+      // What is left is not nothing.
+      if (times > 0 && times < 0.005) return `÷${"\u00a0"}${format.count(Math.round(1 / times))}`;
       return times >= 2 ? format.times(times) : `${times > 1 ? "+" : "−"}${format.rounded(Math.abs(value - base), base)}`;
     };
     const head = [title.slice(0, -1), ...traces.map(({ sheet }) => sheet.name)];
@@ -107,7 +109,7 @@ const compare = (() => {
       const change = nth ? differs(value, row[1]) : "";
       const bar = h("span", { class: "measure", "aria-hidden": "true" }, h("span", { class: "back-bar" }));
       bar.style.width = `${(value * 100) / most}%`;
-      return h("td", { class: "number" }, figure(value), change ? h("span", { class: value > row[1] ? "grew" : "shrank" }, ` ${change}`) : null, isBar && value ? bar : null);
+      return h("td", { class: "number" }, figure(value), nth ? h("span", { class: value > row[1] ? "grew" : "shrank" }, change) : null, isBar && value ? bar : null);
     })];
     const all = () => ({ title: `Compared by ${title.toLowerCase()}`, columns: head.map((name) => ({ name })), rows });
     return h("div", { class: "grid" }, h("div", { class: "grid-tools" }, save.menu(title, { table: all }), h("span", { class: "soft" }, `beside a figure: how it differs from ${traces[0].sheet.name}’s`)),

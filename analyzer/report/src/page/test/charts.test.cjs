@@ -57,3 +57,17 @@ test("bars that touch are one", () => {
   const bars = waterfall.merged([{ from: 5, to: 9 }, { from: 0, to: 5 }, { from: 20, to: 21 }], 0.5);
   assert.deepStrictEqual(bars.map(({ from, to, items }) => [from, to, items.length]), [[0, 9, 2], [20, 21, 1]]);
 });
+
+test("a name that looks like another is told apart from it", () => {
+  // Each letter has six pixels.
+  globalThis.document = { createElement: () => ({ getContext: () => ({ measureText: (text) => ({ width: text.length * 6 }) }) }), documentElement: null };
+  globalThis.getComputedStyle = () => ({ getPropertyValue: () => "" });
+  const fit = chart.fitter();
+  assert.strictEqual(fit("app:17", 90), "app:17");
+  assert.strictEqual(fit("app:17 (submitter)", 90), "app:1…ubmitter)");
+  assert.strictEqual(fit("app:17", 90), "app:17");
+  // The file's name says most of a path.
+  assert.strictEqual(fit("/a/long/folder/test.db", 90), "…/test.db");
+  assert.notStrictEqual(fit("/another/long/folder/test.db", 90), "…/test.db");
+  assert.strictEqual(chart.fit("a name", 20), "");
+});
