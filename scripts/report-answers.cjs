@@ -90,7 +90,7 @@ const pictures = async () => {
   return out;
 };
 /** What must be in a picture, by its name: an axis of time, and a swatch of a legend. */
-const [AXIS, LEGEND] = [/\d\s(µs|ms|s)</, /<rect[^>]*height="10"/];
+const [AXIS, LEGEND] = [/>\d[\d.]*\s(µs|ms|s)<.*>\d[\d.]*\s(µs|ms|s)</s, /<rect[^>]*height="10"/];
 const HAS = { "Save: When": [AXIS, LEGEND], "Save: Programs over time": [AXIS, LEGEND], "Save: one transaction": [AXIS, LEGEND] };
 /** Those with lanes: names of lanes that the page shows. */
 const LANES = { "Save: Programs over time": ".labels b", "Save: one transaction": ".first [data-name].small" };
