@@ -31,10 +31,11 @@ MODULE = kernel-patches/test/able.sh
 .PHONY: demo build install deb dist check test tests tests-of-truth tests-in-guests test-all truth truth-guest test-guest test-disks test-systemd test-module test-kernels test-patched bench-events lint book bench bench-record kills soak bench-beside bench-overhead bench-tax \
 	bench-accuracy report-check test-python wheel test-fleet phone phone-armv7 phone-x86_64 test-arm64 test-arm64-analysis bench-phone samples samples-guest setup setup-test clean
 
-# What records, and answers in a few lines: without tables and pages, whose polars takes ten minutes to build.
+# What records, and answers in a few lines: without tables and pages, whose polars takes ten minutes to build. It records by sudo if
+# there is one.
 demo: setup
 	$(CARGO) build --locked --profile demo --package mostrace --no-default-features
-	@scripts/demo.sh $(CARGO_TARGET_DIR)/demo/mostrace
+	@$(if $(SUDO),$(shell command -v sudo)) scripts/demo.sh $(CARGO_TARGET_DIR)/demo/mostrace
 
 build: setup
 	$(CARGO) build $(PROFILE) --workspace --exclude test-support

@@ -7,7 +7,7 @@ set -eu
 
 mostrace=$1
 here=$(dirname "$0")
-sample=$here/../sample-traces/delete.most.tar.zst
+sample=$(dirname "$here")/sample-traces/delete.most.tar.zst
 app=$(cd "$here/../examples" && pwd)/app.py
 # shellcheck source=scripts/loop-ext4.sh
 . "$here/loop-ext4.sh"
