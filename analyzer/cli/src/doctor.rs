@@ -4,6 +4,9 @@
 use std::path::PathBuf;
 
 use mostrace_capture::doctor::{Check, choice, examine, verdict};
+use mostrace_trace::output::Output;
+
+use crate::paint;
 
 /// Show what can be captured on this machine, what is missing, and what that costs.
 #[derive(Debug, clap::Args)]
@@ -18,14 +21,12 @@ pub struct Doctor {
 
 /// Examines the machine and prints the result.
 pub fn run(args: &Doctor) -> anyhow::Result<()> {
-    use std::io::Write;
     let checks = examine(args.device.as_deref());
-    let text = if args.json {
-        as_json(&checks)?
-    } else {
-        as_text(&checks)
-    };
-    Ok(std::io::stdout().write_all(text.as_bytes())?)
+    let mut out = Output::create(None)?;
+    Ok(match args.json {
+        true => out.page(&as_json(&checks)?)?,
+        false => paint::put(&mut out, &as_text(&checks))?,
+    })
 }
 
 fn as_text(checks: &[Check]) -> String {

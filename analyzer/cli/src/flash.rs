@@ -15,6 +15,7 @@ use mostrace_trace::text::grouped;
 use mostrace_trace::transactions::Transactions;
 use serde_json::json;
 
+use crate::paint;
 use crate::source::SourceArgs;
 use crate::usage::usage;
 
@@ -111,7 +112,8 @@ impl Flash {
         let lines = reading.warnings.into_iter().chain(lines).chain(measured);
         let lines = lines.chain(parts(&model.at.parts)).chain(curve(&model));
         let lines = lines.chain(states(&model, drive));
-        Ok(out.text(&lines.map(|line| line + "\n").collect::<String>())?)
+        let text: String = lines.map(|line| line + "\n").collect();
+        Ok(paint::put(&mut out, &text)?)
     }
 }
 

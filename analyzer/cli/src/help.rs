@@ -4,6 +4,12 @@
 use std::fmt::Write as _;
 
 use clap::Command;
+use mostrace_trace::output::Output;
+
+use crate::wrap::wrapped;
+
+/// On a narrower terminal each option's sentence has lines of its own.
+const NARROW: usize = 60;
 
 /// The groups, and their verbs in the order in which they are shown. A build without tables lacks some of the verbs, and hides them.
 const GROUPS: [(&str, &[&str]); 4] = [
@@ -24,6 +30,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
 
 /// Replaces the list of verbs by groups.
 pub fn grouped(command: Command) -> Command {
+    let width = Output::create(None).ok().and_then(|out| out.width());
     let mut text = String::new();
     for (title, verbs) in GROUPS {
         let known = verbs
@@ -49,14 +56,19 @@ pub fn grouped(command: Command) -> Command {
         }
         text.push('\n');
     }
+    if let Some(width) = width {
+        text = wrapped(&text, width);
+    }
+    let is_narrow = width.is_some_and(|width| width < NARROW);
     let template = format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{text}Options:\n{{options}}\n\nmostrace help VERB says more."
     );
+    let flowing = |verb| flowing(verb, is_narrow);
     command.help_template(template).mut_subcommands(flowing)
 }
 
 /// Lets the sentences of a verb and its own verbs flow; `verbatim_doc_comment` keeps the source's lines, for the examples' sake.
-fn flowing(verb: Command) -> Command {
+fn flowing(verb: Command, is_narrow: bool) -> Command {
     let text = verb
         .get_long_about()
         .map(|about| joined(&about.to_string()));
@@ -64,7 +76,8 @@ fn flowing(verb: Command) -> Command {
         Some(text) => verb.long_about(text),
         None => verb,
     };
-    verb.mut_subcommands(flowing)
+    verb.next_line_help(is_narrow)
+        .mut_subcommands(|verb| flowing(verb, is_narrow))
 }
 
 /// Joins the lines of each paragraph. A line that begins with a blank or a dash, such as an example, stays one of its own.

@@ -37,6 +37,7 @@ mod top;
 mod usage;
 #[cfg(target_os = "linux")]
 mod workload;
+mod wrap;
 
 use std::ffi::OsString;
 use std::fmt::Write as _;

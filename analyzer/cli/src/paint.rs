@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Colours of the answer on a terminal: the names of layers and their bars, in the colours that the page has for them. Nothing else
+//! The answer on a terminal: its lines are broken between words, and have colours: the names of layers and their bars, in the colours that the page has for them. Nothing else
 //! has a colour, and a colour has one meaning.
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use mostrace_trace::output::{Output, WriteError};
 use mostrace_trace::text::harmless_lines;
+
+use crate::wrap::wrapped;
 
 /// The names of layers of files; all others that are no journal and no metadata are contents of other files.
 const DATABASE: &str = "the database";
@@ -19,18 +21,21 @@ const CONTENTS: [&str; 5] = [
 ];
 const BAR: char = '█';
 
-/// Writes an answer; on a terminal with colours, unless the environment forbids these (NO_COLOR, CLICOLOR=0, TERM=dumb).
+/// Writes an answer; on a terminal as wide as that, and with colours, unless the environment forbids these (NO_COLOR, CLICOLOR=0,
+/// TERM=dumb).
 pub fn put(out: &mut Output, text: &str) -> Result<(), WriteError> {
-    let choice = AutoStream::choice(&std::io::stdout());
-    match out.is_terminal() && choice != ColorChoice::Never {
-        true => {
-            // What a name holds is made harmless before the colours are added.
-            let lines = harmless_lines(text);
-            let lines = lines.lines().map(|line| painted(line) + "\n");
-            out.page(&lines.collect::<String>())
-        }
-        false => out.text(text),
+    if !out.is_terminal() {
+        return out.text(text);
     }
+    // What a name holds is made harmless before the colours are added.
+    let mut text = harmless_lines(text);
+    if let Some(width) = out.width() {
+        text = wrapped(&text, width);
+    }
+    if AutoStream::choice(&std::io::stdout()) != ColorChoice::Never {
+        text = text.lines().map(|line| painted(line) + "\n").collect();
+    }
+    out.page(&text)
 }
 
 /// Colours a line of the answer: `71 %  LAYER, why`, or `2.9 MB  49 % ███ │  └─ LAYER`.

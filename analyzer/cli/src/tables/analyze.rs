@@ -179,7 +179,10 @@ impl Analyze {
         let summary = Summary::new(&analysis.facts, filter, analysis.trace())?;
         match format {
             Format::Json => out.json(&self.json(&summary, &analysis))?,
-            _ => out.text(&self.text(&summary, &analysis, out.width()))?,
+            _ => {
+                let text = self.text(&summary, &analysis, out.width());
+                paint::put(&mut out, &text)?;
+            }
         }
         Ok(())
     }
@@ -228,7 +231,7 @@ impl Analyze {
         let format = self.out.format();
         if format == Format::Table && self.columns.is_empty() {
             let width = out.width();
-            return Ok(out.text(&to_text(&table, width))?);
+            return Ok(paint::put(out, &to_text(&table, width))?);
         }
         Ok(format.write_one(out, table)?)
     }
@@ -264,7 +267,8 @@ impl Analyze {
             return Ok(out.json(&tree.value(payload, &transactions))?);
         }
         let (most, width) = (tree::MOST_OWNERS, out.width());
-        Ok(out.text(&tree::text(manifest, &databases, &tree, most, width)?)?)
+        let text = tree::text(manifest, &databases, &tree, most, width)?;
+        Ok(paint::put(out, &text)?)
     }
 
     fn text(&self, summary: &Summary, analysis: &Analysis, width: Option<usize>) -> String {
