@@ -12,7 +12,7 @@ use super::blkparse::{self, Blkparse};
 use super::csv::{self, Csv};
 use super::ftrace::{self, Ftrace};
 use super::iolog::{self, Iolog};
-use super::lines::Lines;
+use super::lines::{Lines, is_page};
 use super::most::{self, Most};
 use super::perfetto::{self, Perfetto};
 use super::seen::Reader;
@@ -164,15 +164,6 @@ fn binary(path: &Path) -> io::Result<Option<Kind>> {
         true => Some(Kind::TraceDat),
         false => perfetto::begins(path)?.then_some(Kind::Perfetto),
     })
-}
-
-/// Returns true if a page begins with the line.
-pub(super) fn is_page(line: &[u8]) -> bool {
-    let begins = |with: &[u8]| {
-        line.get(..with.len())
-            .is_some_and(|start| start.eq_ignore_ascii_case(with))
-    };
-    begins(b"<!doctype html") || begins(b"<html")
 }
 
 fn of_line(line: &[u8]) -> Option<Kind> {

@@ -5,7 +5,6 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-use super::kind;
 use super::seen::{LineReader, Reader, Taker};
 use super::{Error, Rest};
 
@@ -56,7 +55,7 @@ impl<R: Read> Lines<R> {
         };
         let mut in_page = false;
         while let Some(line) = self.next().map_err(failed)? {
-            in_page |= line.number == 1 && kind::is_page(line.text);
+            in_page |= line.number == 1 && is_page(line.text);
             // Pages of old versions have the text as a string of a script.
             let text = line.text.strip_suffix(b"\\n\\").unwrap_or(line.text);
             match reader.line(text, to) {
@@ -96,6 +95,15 @@ impl<R: Read> Lines<R> {
             is_ended,
         }))
     }
+}
+
+/// Returns true if a page begins with the line.
+pub(super) fn is_page(line: &[u8]) -> bool {
+    let begins = |with: &[u8]| {
+        line.get(..with.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(with))
+    };
+    begins(b"<!doctype html") || begins(b"<html")
 }
 
 impl<L: LineReader> Reader for L {

@@ -29,8 +29,9 @@ const MANY_NAMES: usize = 1 << 16;
 /// The most events that wait to be put in order.
 const WAITING: usize = 1 << 17;
 
-const V7: Layout = Layout {
-    version: Version::V7,
+/// Only this version tells zeroes from writes.
+const V8: Layout = Layout {
+    version: Version::V8,
     big_endian: false,
 };
 
@@ -210,7 +211,7 @@ impl Making<'_> {
     fn write(&mut self, event: &Event<'_>) -> Result<(), String> {
         let mut record = std::mem::take(&mut self.record);
         record.clear();
-        encode(event, V7, &mut record).map_err(|error| error.to_string())?;
+        encode(event, V8, &mut record).map_err(|error| error.to_string())?;
         let written = match &mut self.waiting {
             None => self.append(event.cpu, &record),
             Some(waiting) => {

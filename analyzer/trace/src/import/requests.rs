@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kernel's events of requests and bios, in whatever form a trace has their fields: include/trace/events/block.h.
 
-use mostrace_bundle::blk_io_trace::action::ta;
+use mostrace_bundle::blk_io_trace::action::{BLK_TC_WRITE_ZEROES, ta};
 use mostrace_bundle::blk_io_trace::rwbs::{categories, categories_of_bio};
 
 use super::seen::{Seen, bytes_of_sectors, length};
@@ -64,15 +64,21 @@ impl Shape {
             _ => bytes_of_sectors(sectors),
         };
         let none = place.sector == u64::MAX;
+        let categories = match self.is_of_bio {
+            true => categories_of_bio(place.rwbs, sectors),
+            false => categories(place.rwbs, sectors),
+        };
+        // Of what has no letter, only this has sectors; a zoned disk's appends do too, before 6.17.
+        let zeroes = match place.rwbs.first() {
+            Some(b'N') if sectors > 0 => BLK_TC_WRITE_ZEROES,
+            _ => 0,
+        };
         Some(bytes.map(|bytes| Seen {
             stage: self.stage,
             sector: if none { 0 } else { place.sector },
             bytes,
             cut_at: is_split.then_some(place.extent),
-            categories: match self.is_of_bio {
-                true => categories_of_bio(place.rwbs, sectors),
-                false => categories(place.rwbs, sectors),
-            },
+            categories: categories | zeroes,
             ..seen
         }))
     }

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::about;
+use crate::attribute::Op;
 use crate::blktrace::Completions;
 use crate::recording::Recording;
 
@@ -189,6 +190,20 @@ fn a_process_is_named_by_what_it_executes() {
         panic!("no name");
     };
     assert_eq!(&comm.comm[..], b"long-name-of-a-\0");
+}
+
+#[test]
+fn zeroes_are_no_writes() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, bundle) = (dir.path().join("t.txt"), dir.path().join("x.most"));
+    fs::write(&path, FTRACE.replace(" WS ", " NS ")).unwrap();
+    let writer = Writer::create(&bundle).unwrap();
+    import(&[path], &Choice::default(), &writer).unwrap();
+    let recordings = Recording::open_all(&[bundle], false).unwrap();
+    let events = recordings.first().unwrap().events().unwrap();
+    let mut completions = Completions::new(events);
+    let done = completions.next().unwrap().unwrap();
+    assert_eq!(Op::of(done.action, done.bytes), Op::WriteZeroes);
 }
 
 #[test]
