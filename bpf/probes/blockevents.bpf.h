@@ -59,7 +59,7 @@ struct block_record {
 	__u32 action;
 	__u16 cpu;
 	__u16 error;
-	__u32 unused;
+	__u32 pattern;		/* the number of the pattern that the record is from now on (like.bpf.h), or 0 */
 };
 
 /* task->comm, the payload of a note of a task's name. */

@@ -13,6 +13,7 @@
 #include "owner.bpf.h"
 #include "flush.bpf.h"
 #include "freed.bpf.h"
+#include "like.bpf.h"
 #include "requestevent.bpf.h"
 #include "ring.bpf.h"
 #include "target.bpf.h"
@@ -88,7 +89,9 @@ static __always_inline void record(struct work *w, struct bio *bio, __u32 slot, 
 			return;
 		}
 	}
-	put_all(w);
+	w->queued.event.pattern = pattern_of(w);
+	if (!put_all(w) && w->queued.event.pattern)
+		keep_pattern(w, w->queued.event.pattern - 1);
 }
 
 /*
@@ -187,8 +190,11 @@ static __always_inline int queue_bio(struct bio *bio, bool looped)
 		if (size_lags && w->ascent.is_rest)
 			w->who.direct_pos = MOSTRACE_NONE;
 		w->queued.event.size = 0;
-		if (is_told(TOLD_QUEUED))
+		if (is_told(TOLD_QUEUED)) {
+			if (put_like(w, pid))
+				return 0;
 			tell_queued(w, pid);
+		}
 		w->ascent.sector = w->ascent.root.sector;
 		w->ascent.is_above = false;
 		record(w, bio, WORK_QUEUE, looped);

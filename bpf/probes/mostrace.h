@@ -30,6 +30,8 @@ enum mostrace_type {
 	MOSTRACE_CGROUP = 12,
 	MOSTRACE_STACK = 13,
 	MOSTRACE_COMM = 15,
+	/* a bio that is like an earlier one, see like.bpf.h; never in a table */
+	MOSTRACE_LIKE = 16,
 };
 
 /* The stage of a bio's or request's life at which the entry was made. */

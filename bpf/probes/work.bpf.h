@@ -158,8 +158,8 @@ static __noinline void flush_out(struct work *w)
 	w->used = 0;
 }
 
-/* Sends the event of the bio if there is one, the current process entry, and what is in `out`. */
-static __always_inline void put_all(struct work *w)
+/* Sends the event of the bio if there is one, the current process entry, and what is in `out`. Returns 0 if there was room. */
+static __always_inline long put_all(struct work *w)
 {
 	__u64 flags = wake_flags(&shared_ring, RING_ENTRIES);
 	__u64 used = w->used;
@@ -177,6 +177,7 @@ static __always_inline void put_all(struct work *w)
 	if (error)
 		lose(LOSS_ENTRIES_RING);
 	w->used = 0;
+	return error;
 }
 
 /* Sends the event of the bio alone, if there is one. */

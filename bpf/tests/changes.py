@@ -142,6 +142,50 @@ def submitted(folder):
     assert syscall(208, context.value, 2, 2, ctypes.addressof(events), 0) == 2
 
 
+def direct(folder):
+    """Writes two pages of a file before and after each change of its name, its links, the task's name and its user."""
+
+    def rename_task():
+        libc.prctl(15, b"renamed", 0, 0, 0)
+
+    def remove():
+        os.remove(folder + "/e/g")
+        os.remove(folder + "/h")
+
+    def replace():
+        nonlocal file
+        os.close(file)
+        file = opened("/new")
+
+    def opened(name):
+        fd = os.open(folder + name, os.O_RDWR | os.O_CREAT | os.O_DIRECT)
+        os.posix_fallocate(fd, 0, 1 << 20)
+        for page in range(32):
+            os.pwrite(fd, buffer, page * PAGE)
+        os.fsync(fd)
+        return fd
+
+    # Each CPU remembers for itself.
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    buffer = mmap.mmap(-1, PAGE)
+    os.mkdir(folder + "/d")
+    file = opened("/d/f")
+    changes = [
+        lambda: None,
+        lambda: os.rename(folder + "/d/f", folder + "/d/g"),
+        lambda: os.link(folder + "/d/g", folder + "/h"),
+        lambda: os.rename(folder + "/d", folder + "/e"),
+        rename_task,
+        lambda: os.setreuid(7, -1),
+        remove,
+        replace,
+    ]
+    for nth, change in enumerate(changes):
+        change()
+        for page in range(2):
+            os.pwrite(file, buffer, (64 + 2 * nth + page) * PAGE)
+
+
 def many_pages(folder):
     """Dirties more pages than the probes remember, far enough apart that each is a folio of its own."""
     fd = os.open(folder + "/f", os.O_RDWR | os.O_CREAT)

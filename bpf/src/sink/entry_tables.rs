@@ -34,11 +34,16 @@ const TABLES: [Spec; 6] = [
 
 /// The tables of one recording.
 pub(super) struct EntryTables {
-    tables: TableSet,
     names: FileNames,
-    processes: ProcessNames,
     /// The source of the entries, for messages.
     from: String,
+    rows: Rows,
+}
+
+/// What takes entries in the tables' form.
+struct Rows {
+    tables: TableSet,
+    processes: ProcessNames,
     recent: Recent,
     held: HeldBack<Vec<u8>>,
 }
@@ -55,12 +60,14 @@ impl EntryTables {
         retention: Retention,
     ) -> Result<EntryTables> {
         Ok(EntryTables {
-            tables: TableSet::create(folder, &TABLES)?,
             names: FileNames::new(names),
-            processes: ProcessNames::default(),
             from: from.to_owned(),
-            recent: Recent::new(retention.room(RECENT)),
-            held: HeldBack::default(),
+            rows: Rows {
+                tables: TableSet::create(folder, &TABLES)?,
+                processes: ProcessNames::default(),
+                recent: Recent::new(retention.room(RECENT)),
+                held: HeldBack::default(),
+            },
         })
     }
 
@@ -81,16 +88,25 @@ impl EntryTables {
             _ => return Ok(false),
         };
         let record = record.ok_or_else(malformed)?;
-        if kind == TYPE_COMM && !self.processes.learn(record) {
+        if kind == TYPE_COMM && !self.rows.processes.learn(record) {
             return Ok(true);
         }
-        if self.held.holds(time_of(record)) {
-            self.held.push(record.to_vec());
-        } else {
-            put(&mut self.tables, &mut self.recent, kind, record)?;
-            self.name_process(entry)?;
-        }
+        self.rows.put(kind, record)?;
         Ok(true)
+    }
+
+    /// Returns a file's entry in the table's form, for [`EntryTables::push_made`]; None if it is malformed.
+    pub fn made_of(&mut self, file: &[u8]) -> Option<&[u8]> {
+        self.names.trim(file)
+    }
+
+    /// Takes one entry of a bio in the table's form.
+    ///
+    /// # Errors
+    /// Returns an error if the bundle cannot be written.
+    #[inline]
+    pub fn push_made(&mut self, kind: u16, record: &[u8]) -> Result<()> {
+        self.rows.put(kind, record)
     }
 
     /// Writes the names of an entry's process if they are needed and not yet in the table.
@@ -99,16 +115,12 @@ impl EntryTables {
     /// Returns an error if the bundle cannot be written.
     #[inline]
     pub fn name_process(&mut self, entry: &[u8]) -> Result<()> {
-        let needed = self.processes.needed(entry).into_iter().flatten();
-        for name in needed {
-            self.tables.push_kind(TYPE_COMM, name)?;
-        }
-        Ok(())
+        self.rows.name_process(entry)
     }
 
     /// From now on, holds back records of `at_ns` or later until [`EntryTables::begin_segment`].
     pub fn hold_from(&mut self, at_ns: u64) {
-        self.held.begin(at_ns);
+        self.rows.held.begin(at_ns);
     }
 
     /// Continues into `folder`. The new tables begin with the entries for which no completion was claimed and the names of processes,
@@ -121,17 +133,17 @@ impl EntryTables {
         folder: &Folder,
         completions: &mut Completions,
     ) -> Result<BTreeMap<String, u64>> {
-        let (_, recent) = self.recent.take();
+        let rows = &mut self.rows;
+        let (_, recent) = rows.recent.take();
         let repeated = under_way(&recent, completions);
         for record in &repeated {
-            self.recent.push(time_of(record), record);
+            rows.recent.push(time_of(record), record);
         }
-        let repeated = repeated.into_iter().chain(self.processes.told());
-        let own_from = self.tables.begin_segment(folder, repeated)?;
-        for record in self.held.take() {
+        let repeated = repeated.into_iter().chain(rows.processes.told());
+        let own_from = rows.tables.begin_segment(folder, repeated)?;
+        for record in rows.held.take() {
             let kind = kind_of(&record).unwrap_or_default();
-            put(&mut self.tables, &mut self.recent, kind, &record)?;
-            self.name_process(&record)?;
+            rows.put(kind, &record)?;
         }
         Ok(own_from)
     }
@@ -141,22 +153,38 @@ impl EntryTables {
     /// # Errors
     /// Returns an error if the bundle cannot be written.
     pub fn flush(&mut self) -> Result<()> {
-        self.tables.flush()
+        self.rows.tables.flush()
     }
 
     /// Returns the number of entries in the segment so far.
     pub fn counts(&self) -> Counts {
-        self.tables.counts()
+        self.rows.tables.counts()
     }
 }
 
-#[inline]
-fn put(tables: &mut TableSet, recent: &mut Recent, kind: u16, record: &[u8]) -> Result<()> {
-    // Freed blocks, cgroups and names of processes belong to no request.
-    if !matches!(kind, TYPE_FREED | TYPE_CGROUP | TYPE_COMM) {
-        recent.push(time_of(record), record);
+impl Rows {
+    #[inline]
+    fn put(&mut self, kind: u16, record: &[u8]) -> Result<()> {
+        if self.held.holds(time_of(record)) {
+            self.held.push(record.to_vec());
+            return Ok(());
+        }
+        // Freed blocks, cgroups and names of processes belong to no request.
+        if !matches!(kind, TYPE_FREED | TYPE_CGROUP | TYPE_COMM) {
+            self.recent.push(time_of(record), record);
+        }
+        self.tables.push_kind(kind, record)?;
+        self.name_process(record)
     }
-    tables.push_kind(kind, record)
+
+    #[inline]
+    fn name_process(&mut self, entry: &[u8]) -> Result<()> {
+        let needed = self.processes.needed(entry).into_iter().flatten();
+        for name in needed {
+            self.tables.push_kind(TYPE_COMM, name)?;
+        }
+        Ok(())
+    }
 }
 
 /// Returns the entries for which no completion was claimed, in time order, as in the tables.

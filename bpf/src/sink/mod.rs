@@ -171,6 +171,21 @@ impl Sink {
         tables.map_or(Ok(false), |tables| tables.push(entry))
     }
 
+    /// Returns a file's entry in the table's form, for [`Sink::push_made`]; None if it is malformed, or if there are no tables.
+    pub fn made_of(&mut self, file: &[u8]) -> Option<&[u8]> {
+        self.entries.as_mut()?.made_of(file)
+    }
+
+    /// Takes one entry of a bio in the table's form.
+    ///
+    /// # Errors
+    /// Returns an error if the bundle cannot be written.
+    #[inline]
+    pub fn push_made(&mut self, kind: u16, record: &[u8]) -> Result<()> {
+        let tables = self.entries.as_mut();
+        tables.map_or(Ok(()), |tables| tables.push_made(kind, record))
+    }
+
     /// Takes one entry of causes. Returns false if there are no tables of causes.
     ///
     /// # Errors

@@ -29,6 +29,7 @@ pub fn suite() -> Suite {
         names_are_whole_while_renamed needs PROBES,
         a_path_follows_what_is_moved needs PROBES,
         a_file_without_a_name_has_its_own_number needs NAMELESS,
+        a_write_like_the_last_one_has_what_has_changed needs NAMELESS,
         encrypted_files_are_known needs [Need::Loop, Need::Btf, Need::Encryption, XFS_IO],
     ])
 }
@@ -211,6 +212,61 @@ fn names_are_whole_while_renamed() {
         seen.insert(name);
     }
     assert!(seen.contains("short") && seen.contains(&long), "{seen:?}");
+}
+
+/// Of a direct write that is like the last one only the place is recorded, but nothing may be kept that has changed since.
+fn a_write_like_the_last_one_has_what_has_changed() {
+    const PAGE: u64 = 4096;
+    let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/changes.py");
+    let script = format!("python3 {script} direct {}", disk.mount_point().display());
+    let got = capture(disk.device(), Choice::Bpf, &script);
+    got.assert_nothing_lost();
+    let tasks: HashMap<u64, _> = got
+        .process
+        .iter()
+        .map(|p| (p.head.sector.get(), (text(&p.comm), p.uid.get())))
+        .collect();
+    let seen: HashSet<_> = got
+        .file
+        .iter()
+        .filter(|f| f.raw.origin == Origin::DIRECT && f.raw.offset.get() >= 64 * PAGE)
+        .map(|f| {
+            let head = &f.raw.head;
+            let (comm, uid) = &tasks[&head.sector.get()];
+            assert_eq!(u64::from(head.bytes.get()), PAGE);
+            assert_eq!(f.raw.nlink.get() == 0, head.flags.has(Flags::UNLINKED));
+            let page = f.raw.offset.get() / PAGE - 64;
+            (page, text(&f.name), f.raw.nlink.get(), comm.clone(), *uid)
+        })
+        .collect();
+    let states = [
+        ("/d/f", 1, "python3", 0),
+        ("/d/g", 1, "python3", 0),
+        ("/d/g", 2, "python3", 0),
+        ("/e/g", 2, "python3", 0),
+        ("/e/g", 2, "renamed", 0),
+        ("/e/g", 2, "renamed", 7),
+        ("/e/g", 0, "renamed", 7),
+        ("/new", 1, "renamed", 7),
+    ];
+    let expected = (0..)
+        .zip(states)
+        .flat_map(|(nth, (name, nlink, comm, uid))| {
+            [0, 1].map(|page| (2 * nth + page, name.to_owned(), nlink, comm.to_owned(), uid))
+        });
+    let expected: HashSet<_> = expected.collect();
+    assert_eq!(seen, expected);
+    let direct = got.file.iter().filter(|f| f.raw.origin == Origin::DIRECT);
+    let numbers = direct.map(|f| (f.raw.ino.get(), f.raw.generation.get()));
+    // The new file may have the old one's number.
+    assert_eq!(numbers.collect::<HashSet<_>>().len(), 2);
+}
+
+/// Returns what precedes the NULs.
+fn text(bytes: &[u8]) -> String {
+    let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(text).into_owned()
 }
 
 /// Without inline encryption the pages in flight are fscrypt's, which have no mapping.

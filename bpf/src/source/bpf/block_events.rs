@@ -11,6 +11,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, LE};
 use super::bio_number::BioNumbers;
 use super::event_probes::{ENDS, EventProbes};
 use super::forwarder::{EventForwarder, Forwarded};
+use super::patterns::Patterns;
 use super::programs::Programs;
 use super::shared_ring;
 use super::stream::Stream;
@@ -62,19 +63,24 @@ impl BlockEvents {
     }
 
     /// Stops the recording of new requests, and then gives those that were issued before time to complete. `ring` is the ring that
-    /// the probes fill.
+    /// the probes fill, `patterns` those that it has told.
     ///
     /// # Errors
     /// Returns an error if a record is malformed, or if the bundle cannot be written.
-    pub fn stop(&mut self, ring: &mut Stream, sink: &mut Sink) -> Result<()> {
+    pub fn stop(
+        &mut self,
+        ring: &mut Stream,
+        patterns: &mut Patterns,
+        sink: &mut Sink,
+    ) -> Result<()> {
         self.records.ending_ns = clock::now().start_mono_ns;
         self.end(Forwarded::Queued)?;
         self.programs.detach_but(&ENDS);
-        self.drain(ring, sink)?;
-        self.wait_for_completions(ring, sink)?;
+        self.drain(ring, patterns, sink)?;
+        self.wait_for_completions(ring, patterns, sink)?;
         self.end(Forwarded::Completed)?;
         self.programs.detach_but(&[]);
-        self.drain(ring, sink)
+        self.drain(ring, patterns, sink)
     }
 
     fn end(&self, kind: Forwarded) -> Result<()> {
@@ -82,13 +88,18 @@ impl BlockEvents {
         forwarder.map_or(Ok(()), |forwarder| forwarder.end(kind))
     }
 
-    fn drain(&self, ring: &mut Stream, sink: &mut Sink) -> Result<()> {
-        ring.drain(|record| shared_ring::put(record, Some(&self.records), sink))
+    fn drain(&self, ring: &mut Stream, patterns: &mut Patterns, sink: &mut Sink) -> Result<()> {
+        ring.drain(|record| shared_ring::put(record, Some(&self.records), patterns, sink))
     }
 
     /// Records the completions of requests that were issued, as long as some keep coming. If records wait, it is not known which
     /// requests were issued: then the device's last requests are waited for.
-    fn wait_for_completions(&self, ring: &mut Stream, sink: &mut Sink) -> Result<()> {
+    fn wait_for_completions(
+        &self,
+        ring: &mut Stream,
+        patterns: &mut Patterns,
+        sink: &mut Sink,
+    ) -> Result<()> {
         let mut since = Instant::now();
         while ring.is_deferred() && self.device.is_busy() && since.elapsed() < SILENCE {
             sleep(TICK);
@@ -96,7 +107,7 @@ impl BlockEvents {
         let mut left = sink.events.in_flight();
         while left > Some(0) && since.elapsed() < SILENCE {
             sleep(TICK);
-            self.drain(ring, sink)?;
+            self.drain(ring, patterns, sink)?;
             let now = sink.events.in_flight();
             if now < left {
                 since = Instant::now();
@@ -111,20 +122,23 @@ impl BlockEvents {
 pub(super) const TYPE_BLOCK: u16 = 3;
 
 /// `struct block_record` of blockevents.bpf.h; the pdu follows.
-#[derive(FromBytes, KnownLayout, Immutable)]
+#[derive(Clone, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
-struct BlockRecord {
-    kind: u16,
-    size: u16,
-    pid: u32,
-    time: u64,
-    sector: u64,
-    bytes: u32,
-    action: u32,
-    cpu: u16,
-    error: u16,
-    unused: u32,
+pub(super) struct BlockRecord {
+    pub kind: u16,
+    pub size: u16,
+    pub pid: u32,
+    pub time: u64,
+    pub sector: u64,
+    pub bytes: u32,
+    pub action: u32,
+    pub cpu: u16,
+    pub error: u16,
+    /// The number of the pattern that the record is from now on, or 0.
+    pub pattern: u32,
 }
+
+const _: () = assert!(size_of::<BlockRecord>() == 40);
 
 const PDU_MAX: usize = 24;
 

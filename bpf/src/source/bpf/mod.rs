@@ -35,6 +35,7 @@ mod loader;
 mod object;
 mod operation_probes;
 mod operations;
+mod patterns;
 pub(crate) mod process1;
 mod programs;
 mod raw_call;
@@ -56,6 +57,7 @@ use forwarder::EventForwarder;
 pub(crate) use loader::ObjectStorage;
 use loader::ProbeLoader;
 use operations::Operations;
+use patterns::Patterns;
 pub use ring_size::RingSize;
 use spool::Spool;
 use stacks::{Recorded, Stacks};
@@ -68,6 +70,8 @@ pub(crate) struct BpfSource<'o> {
     has_entries: bool,
     /// The ring of block events and entries.
     shared: Option<Stream>,
+    /// What short records of that ring stand for.
+    patterns: Patterns,
     causes: Option<Stream>,
     /// What makes entries of the stacks that the probes of causes tell, if they do.
     stacks: Option<Stacks>,
@@ -102,6 +106,7 @@ impl<'o> BpfSource<'o> {
             events: None,
             has_entries: false,
             shared: None,
+            patterns: Patterns::default(),
             causes: None,
             stacks: None,
             operations: None,
@@ -249,8 +254,9 @@ impl Source for BpfSource<'_> {
 
     fn poll(&mut self, sink: &mut Sink) -> Result<()> {
         let events = self.events.as_ref().map(BlockEvents::records);
+        let patterns = &mut self.patterns;
         if let Some(shared) = &mut self.shared {
-            shared.poll(|record| shared_ring::put(record, events, sink))?;
+            shared.poll(|record| shared_ring::put(record, events, patterns, sink))?;
         }
         if let Some(causes) = &mut self.causes {
             causes.poll(|record| put_cause(record, self.stacks.as_mut(), sink))?;
@@ -263,8 +269,9 @@ impl Source for BpfSource<'_> {
 
     fn drain(&mut self, sink: &mut Sink) -> Result<()> {
         let events = self.events.as_ref().map(BlockEvents::records);
+        let patterns = &mut self.patterns;
         if let Some(shared) = &mut self.shared {
-            shared.drain(|record| shared_ring::put(record, events, sink))?;
+            shared.drain(|record| shared_ring::put(record, events, patterns, sink))?;
         }
         if let Some(causes) = &mut self.causes {
             causes.drain(|record| put_cause(record, self.stacks.as_mut(), sink))?;
@@ -280,11 +287,14 @@ impl Source for BpfSource<'_> {
             stream.detach(|call| operations.take(call, |record| sink.push_operation(record)))?;
             return operations.finish(|record| sink.push_operation(record));
         }
+        let patterns = &mut self.patterns;
         match (what, &mut self.events, &mut self.shared, &mut self.causes) {
-            (Provides::EVENTS, Some(events), Some(shared), _) => events.stop(shared, sink),
+            (Provides::EVENTS, Some(events), Some(shared), _) => {
+                events.stop(shared, patterns, sink)
+            }
             (Provides::ENTRIES, events, Some(shared), _) => {
                 let events = events.as_ref().map(BlockEvents::records);
-                shared.detach(|record| shared_ring::put(record, events, sink))
+                shared.detach(|record| shared_ring::put(record, events, patterns, sink))
             }
             (Provides::CAUSES, .., Some(causes)) => {
                 causes.detach(|record| put_cause(record, self.stacks.as_mut(), sink))
@@ -295,8 +305,9 @@ impl Source for BpfSource<'_> {
 
     fn finish(&mut self, sink: &mut Sink) -> Result<()> {
         let events = self.events.as_ref().map(BlockEvents::records);
+        let patterns = &mut self.patterns;
         if let Some(shared) = &mut self.shared {
-            shared.take_deferred(|record| shared_ring::put(record, events, sink))?;
+            shared.take_deferred(|record| shared_ring::put(record, events, patterns, sink))?;
         }
         if let Some(causes) = &mut self.causes {
             causes.take_deferred(|record| put_cause(record, self.stacks.as_mut(), sink))?;

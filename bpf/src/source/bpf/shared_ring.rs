@@ -1,17 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The ring that the probes of entries and those of block events share. A record of it consists of parts, one after the other, each
 //! of which begins with its type and size: a block event, or the entries of a bio, behind the event of its queueing if block events
-//! come from probes too.
+//! come from probes too. Of a bio that is like an earlier one, there may be a short record instead ([`patterns`](super::patterns)).
 
 use super::block_events::{Records, TYPE_BLOCK};
+use super::patterns::{Patterns, TYPE_LIKE};
 use crate::error::{Error, Result};
 use crate::sink::{Sink, kind_of, split_entry};
 
-/// Passes the parts of a record to the sink. Block events go through `events`; without it, there must be none.
+/// Passes a record to the sink, completed if it is short. Block events go through `events`; without it, there must be none.
 ///
 /// # Errors
 /// Returns an error if a part is malformed or of an unknown type, or if the bundle cannot be written.
-pub(super) fn put(record: &[u8], events: Option<&Records>, sink: &mut Sink) -> Result<()> {
+pub(super) fn put(
+    record: &[u8],
+    events: Option<&Records>,
+    patterns: &mut Patterns,
+    sink: &mut Sink,
+) -> Result<()> {
+    if let Some(events) = events {
+        if kind_of(record) == Some(TYPE_LIKE) {
+            return patterns.put(record, events, sink);
+        }
+        patterns.see(record, sink);
+    }
+    put_parts(record, events, sink)
+}
+
+fn put_parts(record: &[u8], events: Option<&Records>, sink: &mut Sink) -> Result<()> {
     let mut rest = record;
     while let Some((part, behind)) = split_entry(rest) {
         match events {
@@ -53,14 +69,18 @@ mod tests {
         let mut sink = Sink::new(&folder, names, Retention::of(false));
         sink.open_entries("here").unwrap();
         let events = Records::of(8 << 20);
+        let patterns = &mut Patterns::default();
         let entries = [part(2, 72), part(4, 72), part(1, 88)].concat();
-        put(&entries, None, &mut sink).unwrap();
+        put(&entries, None, patterns, &mut sink).unwrap();
         let queued = [part(TYPE_BLOCK, 48), part(1, 88)].concat();
-        put(&queued, Some(&events), &mut sink).unwrap();
+        put(&queued, Some(&events), patterns, &mut sink).unwrap();
         let kept: Vec<u64> = sink.entry_counts().iter().map(|(_, kept)| *kept).collect();
         assert_eq!(kept, [2, 1, 1, 0, 0, 0]);
         assert_eq!(sink.event_count(), 1);
-        assert!(put(&queued, None, &mut sink).is_err(), "no events");
+        assert!(
+            put(&queued, None, patterns, &mut sink).is_err(),
+            "no events"
+        );
         let longer = [&entries[..], &[0; 4]].concat();
         for bad in [
             &entries[..entries.len() - 8],
@@ -68,9 +88,10 @@ mod tests {
             &part(99, 32),
             &part(TYPE_BLOCK, 32),
             &part(TYPE_BLOCK, 72),
+            &part(TYPE_LIKE, 48),
             &[0; 40],
         ] {
-            let put = put(bad, Some(&events), &mut sink);
+            let put = put(bad, Some(&events), patterns, &mut sink);
             assert!(put.is_err(), "{}", bad.len());
         }
     }
