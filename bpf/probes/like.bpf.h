@@ -4,7 +4,9 @@
  * and entries differ from the earlier ones only in time, sector, length and offset. A record of these alone is put, with the number
  * of a pattern; user space has the pattern from the record of the earlier bio.
  *
- * A pattern is kept for each CPU, whose records are in the ring in the order in which they were made.
+ * Each CPU has its own patterns, which only mostrace_bio_queue touches. No two runs of it are in progress on a CPU (take_work), and it
+ * cannot move to another one, so the records with a CPU's number are in the ring in the order in which the patterns were kept and used.
+ * If the ring had no room for a record, it becomes no pattern, and the pattern before stays, here and in user space.
  */
 #ifndef MOSTRACE_LIKE_BPF_H
 #define MOSTRACE_LIKE_BPF_H
@@ -153,7 +155,6 @@ static __noinline bool put_like(struct work *w, __u32 queuer)
 static __always_inline __u32 pattern_of(const struct work *w)
 {
 	const struct path_name *path = &w->paths[w->path & (PATHS - 1)];
-
 	const struct mostrace_file *f = (const struct mostrace_file *)w->out;
 
 	if (!w->queued.event.size || !may_be_like(w) || w->ascent.is_above || w->ascent.has_plain ||

@@ -11,6 +11,7 @@ enum loss {
 	LOSS_SUBMITTERS,
 	LOSS_PAGES_CUT,
 	LOSS_DIRTIERS,
+	LOSS_NESTED,		/* runs that were skipped, as the kernel counts them from 6.1 on */
 	LOSS_MAX,
 };
 

@@ -171,11 +171,29 @@ static __always_inline __u32 see(struct work *w, const struct bio_device *device
 	return pid;
 }
 
+/* Makes the event and the entries of a bio for the target that this thread queues. */
+static __always_inline void tell_bio(struct work *w, struct bio *bio, const struct bio_device *device, bool looped)
+{
+	__u32 pid = see(w, device);
+
+	/* iomap adds up what was submitted, not what was encrypted. */
+	if (size_lags && w->ascent.is_rest)
+		w->who.direct_pos = MOSTRACE_NONE;
+	w->queued.event.size = 0;
+	if (is_told(TOLD_QUEUED)) {
+		if (put_like(w, pid))
+			return;
+		tell_queued(w, pid);
+	}
+	w->ascent.sector = w->ascent.root.sector;
+	w->ascent.is_above = false;
+	record(w, bio, WORK_QUEUE, looped);
+}
+
 static __always_inline int queue_bio(struct bio *bio, bool looped)
 {
-	struct work *w = work_of(WORK_QUEUE);
+	struct work *w = take_work(WORK_QUEUE);
 	struct bio_device device;
-	__u32 pid;
 
 	if (!w)
 		return 0;
@@ -185,25 +203,14 @@ static __always_inline int queue_bio(struct bio *bio, bool looped)
 		uncover(WORK_QUEUE);
 	find_device(&w->ascent.window, &device, &w->ascent.root);
 	if (is_for_target(&device, &w->ascent.root)) {
-		pid = see(w, &device);
-		/* iomap adds up what was submitted, not what was encrypted. */
-		if (size_lags && w->ascent.is_rest)
-			w->who.direct_pos = MOSTRACE_NONE;
-		w->queued.event.size = 0;
-		if (is_told(TOLD_QUEUED)) {
-			if (put_like(w, pid))
-				return 0;
-			tell_queued(w, pid);
-		}
-		w->ascent.sector = w->ascent.root.sector;
-		w->ascent.is_above = false;
-		record(w, bio, WORK_QUEUE, looped);
+		tell_bio(w, bio, &device, looped);
 	} else if (has_disk(&above, device.disk)) {
 		see(w, &device);
 		remember(bio, &w->who);
 	} else if (has_disk(&beside, device.disk)) {
 		settle(w, looped);
 	}
+	leave_work(w);
 	return 0;
 }
 
@@ -220,26 +227,32 @@ static __always_inline bool is_handed_on(struct bio *bio, const struct bio_devic
 	return GET(bio, bi_flags) >> trace_completion_bit & 1 && (d->dev == target.disk_dev) != (from == d->dev);
 }
 
-static __always_inline int remap_bio(struct bio *bio, __u32 from, bool looped)
+/* Makes the entries of a bio that was handed on to the target. */
+static __always_inline void tell_handed_on(struct work *w, struct bio *bio, const struct bio_device *device, bool looped)
 {
-	struct work *w = work_of(WORK_REMAP);
-	struct bio_device device;
 	struct submitter *first;
 
-	if (!w)
-		return 0;
-	view_argument(&w->ascent.window, &w->ascent.root, bio);
-	find_device(&w->ascent.window, &device, &w->ascent.root);
-	if (!is_handed_on(bio, &device, from) ||
-	    !is_for_target(&device, &w->ascent.root))
-		return 0;
-	see(w, &device);
+	see(w, device);
 	first = recall(bio);
 	w->ascent.sector = first ? first->sector : MOSTRACE_NONE;
 	w->ascent.is_above = true;
 	record(w, bio, WORK_REMAP, looped);
 	/* From here on it is the disk's, and may complete as a request, which block_bio_complete does not report. */
 	forget(bio);
+}
+
+static __always_inline int remap_bio(struct bio *bio, __u32 from, bool looped)
+{
+	struct work *w = take_work(WORK_REMAP);
+	struct bio_device device;
+
+	if (!w)
+		return 0;
+	view_argument(&w->ascent.window, &w->ascent.root, bio);
+	find_device(&w->ascent.window, &device, &w->ascent.root);
+	if (is_handed_on(bio, &device, from) && is_for_target(&device, &w->ascent.root))
+		tell_handed_on(w, bio, &device, looped);
+	leave_work(w);
 	return 0;
 }
 

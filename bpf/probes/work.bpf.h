@@ -2,14 +2,16 @@
 /*
  * The state of a probe while it makes the entries of a bio. It is in a map because the verifier (until 6.8 or so) adds
  * up the stacks of a chain of calls, and the chain down to a page is long. Each probe has its own state per CPU:
- * another probe may run in between, but not the same one (from 5.13 on the kernel ensures that; before, no bio is
- * queued from an interrupt).
+ * another probe may run in between, but not the same one. From 6.1 on the kernel skips a program that is already running
+ * on the CPU, in a task that was preempted or below an interrupt, and counts that; before, a task is not preempted within
+ * a program, and one that an interrupt starts while the state is in use counts itself as skipped (take_work).
  */
 #ifndef MOSTRACE_WORK_BPF_H
 #define MOSTRACE_WORK_BPF_H
 
 #include "above.bpf.h"
 #include "blockevents.bpf.h"
+#include "loss.bpf.h"
 
 /* A run of a bio with consecutive bytes of one file. */
 struct run {
@@ -103,6 +105,7 @@ struct work {
 	struct path_name paths[PATHS];
 	__u64 ino;		/* number of the file of the current run */
 	__u32 path;		/* index of the current path */
+	__u32 in_use;		/* a program is between take_work and leave_work */
 	__u32 used;		/* used bytes of `out` */
 	/* These three must be adjacent, as they go into one record of the ring. */
 	struct queued_record queued;	/* its size is 0 if there is no event of the bio */
@@ -133,6 +136,29 @@ struct {
 static __always_inline struct work *work_of(__u32 slot)
 {
 	return bpf_map_lookup_elem(&works, &slot);
+}
+
+/* Returns the state for a run of the slot's program, until leave_work; NULL if a run of it is in progress on this CPU. */
+static __always_inline struct work *take_work(__u32 slot)
+{
+	struct work *w = work_of(slot);
+
+	if (!w)
+		return 0;
+	if (w->in_use) {
+		lose(LOSS_NESTED);
+		return 0;
+	}
+	w->in_use = true;
+	/* An interrupt sees what the program has written before, in this order: only the compiler could change it. */
+	asm volatile("" ::: "memory");
+	return w;
+}
+
+static __always_inline void leave_work(struct work *w)
+{
+	asm volatile("" ::: "memory");
+	w->in_use = false;
 }
 
 /* Each record holds whole entries. */

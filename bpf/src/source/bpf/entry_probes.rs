@@ -23,6 +23,8 @@ use crate::source::Losses;
 
 /// `enum loss` of loss.bpf.h, in its order, with the manifest's names.
 const LOSSES: [&str; 4] = ["entries_ring", "submitters", "pages_cut", "dirtiers"];
+/// `LOSS_NESTED`, which is behind them: runs that the probes skipped themselves.
+const NESTED: u32 = LOSSES.len() as u32;
 
 /// The map that is the ring.
 const RING: &str = "shared_ring";
@@ -121,7 +123,8 @@ impl<'o> EntryProbes<'o> {
         *losses.entry("dirtiers".to_owned()).or_insert(0) +=
             self.forgotten.count(&counts, &pages)?;
         losses.insert("events_ring".to_owned(), events_lost(&*self.skel)?);
-        let misses = recursion_misses(self.skel.object());
+        let nested = per_cpu_sum(&map_of(&*self.skel, "losses")?, NESTED)?;
+        let misses = recursion_misses(self.skel.object()).saturating_add(nested);
         losses.insert("probe_misses".to_owned(), misses);
         Ok(losses)
     }
