@@ -217,6 +217,8 @@ pub const TYPE_FORK: u16 = 10;
 pub const TYPE_CGROUP: u16 = 12;
 /// `MOSTRACE_COMM`.
 pub const TYPE_COMM: u16 = 15;
+/// `MOSTRACE_LIKE`: the short form of an entry that is like an earlier one of its table.
+pub const TYPE_LIKE: u16 = 16;
 
 /// `struct mostrace_entry`: the head that every entry starts with.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]

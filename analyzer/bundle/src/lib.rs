@@ -94,6 +94,7 @@ pub mod folder;
 pub mod health;
 pub mod layout;
 mod length;
+pub mod likes;
 pub mod made;
 pub mod manifest;
 pub mod outfile;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An entry table: a 16-byte header, then records without gaps.
+//! An entry table: a 16-byte header, then records without gaps. Some are stored short ([`likes`]), if its version says so; a reader
+//! returns them whole.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
@@ -9,11 +10,14 @@ use std::path::{Path, PathBuf};
 use crate::entry::{Entry, EntryRef, RawHead};
 use crate::error::{At, Error};
 use crate::length::as_u64;
+use crate::likes::{Wholes, is_short};
 
 /// Magic bytes of the header; the number behind them tells the byte order.
 pub const MAGIC: &[u8; 8] = b"MOSTENT\n";
 /// Version of the entries' shapes.
 pub const VERSION: u16 = 1;
+/// The version of a table with entries that are stored short.
+pub const VERSION_SHORT: u16 = 2;
 /// The byte-order mark, written in the byte order of the capturing machine.
 pub const BYTE_ORDER: u16 = 0x1234;
 /// Length of the header, bytes.
@@ -23,10 +27,15 @@ const HEAD_LEN: usize = size_of::<RawHead>();
 
 /// Returns the header of a table in this machine's byte order.
 pub fn header() -> [u8; HEADER_LEN] {
+    header_of(VERSION)
+}
+
+/// Returns the header of a table of this version.
+pub fn header_of(version: u16) -> [u8; HEADER_LEN] {
     let mut h = [0; HEADER_LEN];
     h[..8].copy_from_slice(MAGIC);
     h[8..10].copy_from_slice(&BYTE_ORDER.to_ne_bytes());
-    h[10..12].copy_from_slice(&VERSION.to_ne_bytes());
+    h[10..12].copy_from_slice(&version.to_ne_bytes());
     h
 }
 
@@ -43,8 +52,13 @@ impl TableWriter {
 
     /// Writes the header into an empty file.
     pub fn new(file: File) -> io::Result<TableWriter> {
+        TableWriter::of(file, VERSION)
+    }
+
+    /// Writes the header of a table of this version into an empty file.
+    pub fn of(file: File, version: u16) -> io::Result<TableWriter> {
         let mut out = BufWriter::with_capacity(1 << 16, file);
-        out.write_all(&header())?;
+        out.write_all(&header_of(version))?;
         Ok(TableWriter { out })
     }
 
@@ -78,6 +92,8 @@ pub struct TableReader<R> {
     done: bool,
     /// The input has ended behind a whole record, so that reading may continue if it grows.
     ended: bool,
+    /// What entries that are stored short may be like, if there may be any.
+    wholes: Option<Wholes>,
 }
 
 impl<R: Read> TableReader<R> {
@@ -92,9 +108,10 @@ impl<R: Read> TableReader<R> {
         let cut_header = allow_cut
             && got < HEADER_LEN
             && MAGIC.starts_with(head.get(..got.min(MAGIC.len())).unwrap_or_default());
-        if !cut_header {
-            check_header(&head, got, path)?;
-        }
+        let version = match cut_header {
+            true => VERSION,
+            false => version_in(&head, got, path)?,
+        };
         Ok(TableReader {
             input,
             path: path.to_owned(),
@@ -105,6 +122,7 @@ impl<R: Read> TableReader<R> {
             cut: cut_header.then_some(0),
             done: cut_header,
             ended: false,
+            wholes: (version == VERSION_SHORT).then(Wholes::default),
         })
     }
 
@@ -144,7 +162,15 @@ impl<R: Read> TableReader<R> {
         };
         let end = self.unread.start.saturating_add(size);
         let record = self.buffer.get(self.unread.start..end).unwrap_or_default();
-        let entry = EntryRef::decode(record).map_err(|what| corrupt(&self.path, self.at, &what))?;
+        let entry = match (&mut self.wholes, is_short(record)) {
+            (Some(wholes), true) => wholes.completed(record).and_then(EntryRef::decode),
+            (Some(wholes), false) => {
+                wholes.keep(self.at, record);
+                EntryRef::decode(record)
+            }
+            (None, _) => EntryRef::decode(record),
+        };
+        let entry = entry.map_err(|what| corrupt(&self.path, self.at, &what))?;
         self.done = false;
         if !wanted(entry.head()) {
             return Ok(None);
@@ -231,7 +257,8 @@ impl<R: Read> Iterator for TableReader<R> {
     }
 }
 
-fn check_header(head: &[u8; HEADER_LEN], got: usize, path: &Path) -> Result<(), Error> {
+/// Checks a header and returns its version.
+fn version_in(head: &[u8; HEADER_LEN], got: usize, path: &Path) -> Result<u16, Error> {
     if got < HEADER_LEN || &head[..8] != MAGIC {
         return Err(Error::corrupt(
             path,
@@ -249,13 +276,13 @@ fn check_header(head: &[u8; HEADER_LEN], got: usize, path: &Path) -> Result<(), 
         ));
     }
     let version = u16::from_le_bytes([head[10], head[11]]);
-    if version != VERSION {
+    if ![VERSION, VERSION_SHORT].contains(&version) {
         return Err(Error::unsupported(
             path,
-            format!("entry version {version}; this program reads version {VERSION}"),
+            format!("entry version {version}; this program reads up to {VERSION_SHORT}"),
         ));
     }
-    Ok(())
+    Ok(version)
 }
 
 /// Reads until `buf` is full or the input ends. Returns the number of bytes read.

@@ -16,7 +16,7 @@ use super::file_names::FileNames;
 use super::held_back::HeldBack;
 use super::process_names::ProcessNames;
 use super::recent::Recent;
-use super::tables::{Counts, Spec, TableSet, entries, kind_of, u16_at};
+use super::tables::{Counts, Sample, Spec, TableSet, entries, kind_of, u16_at};
 use super::{NameFilter, Retention};
 use crate::error::{Error, Result};
 
@@ -95,18 +95,18 @@ impl EntryTables {
         Ok(true)
     }
 
-    /// Returns a file's entry in the table's form, for [`EntryTables::push_made`]; None if it is malformed.
+    /// Returns a file's entry in the table's form, for a [`Sample`]; None if it is malformed.
     pub fn made_of(&mut self, file: &[u8]) -> Option<&[u8]> {
         self.names.trim(file)
     }
 
-    /// Takes one entry of a bio in the table's form.
+    /// Takes the entry of a bio that a sample is now.
     ///
     /// # Errors
     /// Returns an error if the bundle cannot be written.
     #[inline]
-    pub fn push_made(&mut self, kind: u16, record: &[u8]) -> Result<()> {
-        self.rows.put(kind, record)
+    pub fn push_like(&mut self, sample: &mut Sample) -> Result<()> {
+        self.rows.put_like(sample)
     }
 
     /// Writes the names of an entry's process if they are needed and not yet in the table.
@@ -163,6 +163,19 @@ impl EntryTables {
 }
 
 impl Rows {
+    /// Takes an entry of a bio like [`Rows::put`].
+    #[inline]
+    fn put_like(&mut self, sample: &mut Sample) -> Result<()> {
+        let record = &sample.record;
+        if self.held.holds(time_of(record)) {
+            self.held.push(record.clone());
+            return Ok(());
+        }
+        self.recent.push(time_of(record), record);
+        self.tables.push_like(sample)?;
+        self.name_process(&sample.record)
+    }
+
     #[inline]
     fn put(&mut self, kind: u16, record: &[u8]) -> Result<()> {
         if self.held.holds(time_of(record)) {

@@ -42,7 +42,7 @@ use entry_tables::EntryTables;
 pub(crate) use event_files::EventFiles;
 pub(crate) use in_flight::Step;
 pub use name_filter::NameFilter;
-pub(crate) use tables::{Counts, kind_of, split_entry};
+pub(crate) use tables::{Counts, Sample, kind_of, split_entry};
 use tables::{Spec, TableSet};
 
 /// Decides how many of the latest records are kept for the next segment.
@@ -171,19 +171,19 @@ impl Sink {
         tables.map_or(Ok(false), |tables| tables.push(entry))
     }
 
-    /// Returns a file's entry in the table's form, for [`Sink::push_made`]; None if it is malformed, or if there are no tables.
+    /// Returns a file's entry in the table's form, for a [`Sample`]; None if it is malformed, or if there are no tables.
     pub fn made_of(&mut self, file: &[u8]) -> Option<&[u8]> {
         self.entries.as_mut()?.made_of(file)
     }
 
-    /// Takes one entry of a bio in the table's form.
+    /// Takes the entry of a bio that a sample is now.
     ///
     /// # Errors
     /// Returns an error if the bundle cannot be written.
     #[inline]
-    pub fn push_made(&mut self, kind: u16, record: &[u8]) -> Result<()> {
+    pub fn push_like(&mut self, sample: &mut Sample) -> Result<()> {
         let tables = self.entries.as_mut();
-        tables.map_or(Ok(()), |tables| tables.push_made(kind, record))
+        tables.map_or(Ok(()), |tables| tables.push_like(sample))
     }
 
     /// Takes one entry of causes. Returns false if there are no tables of causes.

@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 use std::mem::offset_of;
 use std::path::PathBuf;
 
-use mostrace_bundle::entry::{RawDirtied, RawHandle, RawHead, TYPE_DIRTIED, TYPE_HANDLE};
-use mostrace_bundle::table::{HEADER_LEN, TableWriter};
+use mostrace_bundle::entry::{
+    RawDirtied, RawHandle, RawHead, TYPE_DIRTIED, TYPE_FILE, TYPE_HANDLE, TYPE_PROCESS,
+};
+use mostrace_bundle::likes::Short;
+use mostrace_bundle::table::{HEADER_LEN, TableWriter, VERSION, VERSION_SHORT};
 use mostrace_bundle::{Folder, layout};
 use zerocopy::FromBytes;
 
@@ -24,22 +27,74 @@ struct Table {
     path: PathBuf,
     out: TableWriter,
     count: u64,
+    /// The number of entries that are in it whole.
+    wholes: u64,
     /// The length in bytes of the records that were repeated at its beginning.
     repeated: u64,
+}
+
+/// The place of a whole entry: its number in its table, and the number of the segment.
+#[derive(Clone, Copy)]
+struct Place {
+    segment: u64,
+    nth: u64,
+}
+
+/// An entry in the table's form whose like keep coming, and where the table has one of them whole.
+pub(crate) struct Sample {
+    pub kind: u16,
+    pub record: Vec<u8>,
+    place: Option<Place>,
+}
+
+impl Sample {
+    /// Takes an entry in the table's form.
+    pub fn new(kind: u16, record: &[u8]) -> Sample {
+        Sample {
+            kind,
+            record: record.to_vec(),
+            place: None,
+        }
+    }
 }
 
 impl Table {
     fn create(folder: &Folder, (kind, name): Spec) -> Result<Table> {
         let path = folder.path().join(name);
-        let out = TableWriter::new(folder.replace(name)?).at(&path)?;
+        let version = match kind {
+            TYPE_PROCESS | TYPE_FILE => VERSION_SHORT,
+            _ => VERSION,
+        };
+        let out = TableWriter::of(folder.replace(name)?, version).at(&path)?;
         Ok(Table {
             kind,
             name,
             path,
             out,
             count: 0,
+            wholes: 0,
             repeated: 0,
         })
+    }
+
+    #[inline]
+    fn put_whole(&mut self, record: &[u8]) -> Result<()> {
+        self.wholes += 1;
+        self.out.push(record).at(&self.path)
+    }
+
+    /// Appends the entry of a sample, short if one that is like it is near.
+    fn put_like(&mut self, sample: &mut Sample, segment: u64) -> Result<()> {
+        let near = sample.place.filter(|place| place.segment == segment);
+        let back = near.and_then(|place| self.wholes.checked_sub(place.nth)?.checked_sub(1));
+        match back.and_then(|back| Short::of(&sample.record, back)) {
+            Some(short) => self.out.push(short.record()).at(&self.path),
+            None => {
+                let nth = self.wholes;
+                sample.place = Some(Place { segment, nth });
+                self.put_whole(&sample.record)
+            }
+        }
     }
 }
 
@@ -47,6 +102,8 @@ impl Table {
 pub(super) struct TableSet {
     specs: &'static [Spec],
     tables: Vec<Table>,
+    /// The number of segments before.
+    segment: u64,
 }
 
 impl TableSet {
@@ -59,6 +116,7 @@ impl TableSet {
         Ok(TableSet {
             specs,
             tables: tables.collect::<Result<_>>()?,
+            segment: 0,
         })
     }
 
@@ -80,7 +138,21 @@ impl TableSet {
             return Ok(());
         };
         table.count += 1;
-        table.out.push(record).at(&table.path)
+        table.put_whole(record)
+    }
+
+    /// Appends the entry of a sample to its table, if there is one.
+    ///
+    /// # Errors
+    /// Returns an error if the bundle cannot be written.
+    #[inline]
+    pub fn push_like(&mut self, sample: &mut Sample) -> Result<()> {
+        let segment = self.segment;
+        let Some(table) = self.of(sample.kind) else {
+            return Ok(());
+        };
+        table.count += 1;
+        table.put_like(sample, segment)
     }
 
     #[inline]
@@ -99,11 +171,14 @@ impl TableSet {
         repeated: impl Iterator<Item = &'a [u8]>,
     ) -> Result<BTreeMap<String, u64>> {
         self.flush()?;
-        *self = TableSet::create(folder, self.specs)?;
+        *self = TableSet {
+            segment: self.segment + 1,
+            ..TableSet::create(folder, self.specs)?
+        };
         for record in repeated {
             if let Some(table) = kind_of(record).and_then(|kind| self.of(kind)) {
                 table.repeated += record.len() as u64;
-                table.out.push(record).at(&table.path)?;
+                table.put_whole(record)?;
             }
         }
         let own_from = self.tables.iter().map(|table| {

@@ -13,6 +13,7 @@ use mostrace_bundle::blk_io_trace::action::ta;
 use mostrace_bundle::blk_io_trace::{Decoded, Event, decode};
 use mostrace_bundle::entry::RawProcess;
 use mostrace_bundle::manifest::{Segment, State};
+use mostrace_bundle::table::HEADER_LEN;
 use mostrace_bundle::{Bundle, Entry, Manifest, layout};
 use mostrace_capture::{Choice, Entries, Error, Keep, Options, Outcome, Segments, Size, record};
 use test_support::loopdev::{LoopExt4, LoopOptions};
@@ -117,14 +118,15 @@ impl Read {
         }
         events.sort_by_key(|(event, _)| event.time_ns);
         let mut process = Vec::new();
-        let mut at = 16;
+        // What is repeated is whole.
+        let repeated = own_from(layout::PROCESS).saturating_sub(HEADER_LEN as u64);
+        let own_nth = repeated / size_of::<RawProcess>() as u64;
         let table = bundle.table(layout::PROCESS, false).unwrap();
-        for entry in table.into_iter().flatten() {
+        for (nth, entry) in (0..).zip(table.into_iter().flatten()) {
             let Entry::Process(entry) = entry.unwrap() else {
                 panic!("no process entry")
             };
-            process.push((entry, at >= own_from(layout::PROCESS)));
-            at += size_of::<RawProcess>() as u64;
+            process.push((entry, nth >= own_nth));
         }
         Read {
             manifest,

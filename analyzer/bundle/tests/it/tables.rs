@@ -7,8 +7,9 @@ use std::path::Path;
 
 use mostrace_bundle::entry::stack::{Frame, Place, StackRef};
 use mostrace_bundle::entry::{CallKind, CgroupRef, NONE, Step, cp};
+use mostrace_bundle::likes::{REACH, Short};
 use mostrace_bundle::operation::OperationKind;
-use mostrace_bundle::table::{HEADER_LEN, TableReader, header};
+use mostrace_bundle::table::{HEADER_LEN, TableReader, VERSION_SHORT, header, header_of};
 use mostrace_bundle::{Entry, Error};
 use proptest::prelude::*;
 
@@ -199,7 +200,7 @@ fn other_tables_are_refused_for_what_they_are() {
         (0, &b"ELF"[..], "not an entry table"),
         (8, &[0x12, 0x34], "big-endian"),
         (8, &[0, 0], "byte-order mark"),
-        (10, &[2, 0], "entry version 2; this program reads version 1"),
+        (10, &[3, 0], "entry version 3; this program reads up to 2"),
         (
             HEADER_LEN,
             &[99, 0],
@@ -246,8 +247,131 @@ fn a_stack_has_as_many_lines_as_frames() {
     }
 }
 
+/// Returns an entry with another time, sector, length, CPU and, if it is a file's, offset; a process's time is that of its submission.
+fn varied(entry: &[u8], by: u8) -> Vec<u8> {
+    let mut varied = entry.to_vec();
+    varied[8..30].fill(by);
+    let at = if entry[0] == 1 { 32 } else { 40 };
+    varied[at..at + 8].fill(by);
+    varied
+}
+
+/// Returns a table of short entries that are like the first one, with `between` in between.
+fn with_short(like: &[u8], between: &[Vec<u8>], entries: &[Vec<u8>]) -> Vec<u8> {
+    let back = between.len() as u64;
+    let short: Vec<u8> = entries
+        .iter()
+        .flat_map(|entry| Short::of(entry, back).unwrap().record().to_vec())
+        .collect();
+    [
+        &header_of(VERSION_SHORT)[..],
+        like,
+        &between.concat(),
+        &short,
+    ]
+    .concat()
+}
+
+#[test]
+fn short_entries_come_back_whole() {
+    for like in [
+        varied(&common::process(8), 1),
+        varied(&common::file(8, b"a name"), 1),
+    ] {
+        for others in [0, 1, 63] {
+            let between = vec![common::file(16, b"another"); others];
+            let entries: Vec<_> = (2..6).map(|by| varied(&like, by)).collect();
+            let table = with_short(&like, &between, &entries);
+            let whole = [std::slice::from_ref(&like), &between[..], &entries].concat();
+            let plain = [&header()[..], &whole.concat()].concat();
+            assert!(table.len() < plain.len());
+            let (read_short, cut, error) = read(&table, false);
+            assert!(cut.is_none() && error.is_none(), "{error:?}");
+            let shown = |entries: &[Entry]| format!("{entries:?}");
+            assert_eq!(shown(&read_short), shown(&read(&plain, false).0));
+        }
+    }
+    assert!(Short::of(&common::process(8), REACH).is_none());
+    assert!(Short::of(&common::dirtier(8), 0).is_none());
+}
+
+/// An entry that is not wanted yet stays the next one, and counts once.
+#[test]
+fn short_entries_are_whole_if_they_are_asked_for_twice() {
+    let like = varied(&common::process(8), 1);
+    let entries = [varied(&like, 2), varied(&like, 3)];
+    let table = with_short(&like, &[common::process(24)], &entries);
+    let mut reader = TableReader::new(&table[..], Path::new("t.entries"), false).unwrap();
+    let mut times = Vec::new();
+    loop {
+        assert!(reader.next_if(|_| false).unwrap().is_none());
+        match reader.next_if(|_| true).unwrap() {
+            Some(entry) => times.push(entry.head().time_ns.get().to_le_bytes()[0]),
+            None => break,
+        }
+    }
+    assert_eq!(times[0], 1);
+    assert_eq!(times[2..], [2, 3]);
+}
+
+#[test]
+fn short_entries_without_what_they_are_like_are_refused() {
+    let process = common::process(8);
+    let short = |entry: &[u8], back| Short::of(entry, back).unwrap().record().to_vec();
+    let of_process = short(&process, 0);
+    let mut long = short(&common::file(8, b"f"), 0);
+    let table = |records: &[&[u8]]| [&header_of(VERSION_SHORT)[..], &records.concat()].concat();
+    for (table, says) in [
+        (table(&[&of_process]), "entry at byte 16: it is like none"),
+        (
+            table(&[&process, &short(&process, 1)]),
+            "entry at byte 104: it is like none",
+        ),
+        (
+            table(&[&process, &long]),
+            "entry at byte 104: it is like an entry of type 1",
+        ),
+        (
+            table(&[&common::file(8, b""), &of_process]),
+            "entry at byte 88: it has no offset",
+        ),
+        (
+            table(&[&common::dirtier(8), &of_process]),
+            "entry at byte 88: it is like an entry of type 4",
+        ),
+        (
+            [&header()[..], &process, &of_process].concat(),
+            "entry at byte 104: unknown entry type 16",
+        ),
+    ] {
+        let text = read(&table, true).2.expect("an error").to_string();
+        assert!(text.ends_with(says), "{text}");
+    }
+    // However far back it says that it is, nothing else is returned.
+    long[31] = 255;
+    let wholes = vec![common::file(8, b"f"); 300].concat();
+    let text = read(&table(&[&wholes, &long]), true).2.unwrap().to_string();
+    assert!(text.ends_with("it is like none"), "{text}");
+}
+
 proptest! {
     #![proptest_config(test_support::property::config(file!(), 256))]
+
+    #[test]
+    fn flipped_bytes_of_short_entries_never_panic(
+        flips in prop::collection::vec((0usize..2000, 1u8..), 1..8),
+        allow_cut: bool,
+    ) {
+        let like = common::file(8, b"name");
+        let entries: Vec<_> = (2..9).map(|by| varied(&like, by)).collect();
+        let mut bytes = with_short(&like, &records(), &entries);
+        for (at, flip) in flips {
+            let at = at % bytes.len();
+            bytes[at] ^= flip;
+        }
+        let (entries, _, _) = read(&bytes, allow_cut);
+        prop_assert!(entries.len() <= bytes.len() / 32);
+    }
 
     #[test]
     fn flipped_bytes_never_panic(

@@ -2,14 +2,12 @@
 //! Bios that are like an earlier one (`like.bpf.h`): the probes report only what differs, and this completes it to the event and
 //! entries that the probes would have made.
 
-use std::mem::offset_of;
-
 use mostrace_bundle::entry::{RawFile, RawProcess, TYPE_FILE, TYPE_PROCESS};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::block_events::{BlockRecord, Records, TYPE_BLOCK};
 use crate::error::{Error, Result};
-use crate::sink::Sink;
+use crate::sink::{Sample, Sink};
 
 const FILE_LEN: usize = size_of::<RawFile>();
 
@@ -34,18 +32,26 @@ pub(super) struct LikeRecord {
 const _: () = assert!(size_of::<LikeRecord>() == 48);
 
 /// What a record that becomes a pattern begins with. The file's entry follows.
-#[derive(Clone, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 struct Begin {
-    event: BlockRecord,
-    bio: u64,
+    queued: Queued,
     process: RawProcess,
 }
 
-/// The event of a queued bio and its entries, the file's in the table's form.
+/// `struct queued_record` of blockevents.bpf.h.
+#[derive(Clone, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+struct Queued {
+    event: BlockRecord,
+    bio: u64,
+}
+
+/// The event of a queued bio and its entries in the table's form.
 struct Pattern {
-    begin: Begin,
-    file: Vec<u8>,
+    queued: Queued,
+    process: Sample,
+    file: Sample,
 }
 
 /// The most numbers that are taken of one CPU; the probes have fewer.
@@ -60,8 +66,8 @@ impl Patterns {
     #[inline]
     pub fn see(&mut self, record: &[u8], sink: &mut Sink) {
         if let Ok((begin, file)) = Begin::ref_from_prefix(record)
-            && begin.event.kind == TYPE_BLOCK
-            && begin.event.pattern != 0
+            && begin.queued.event.kind == TYPE_BLOCK
+            && begin.queued.event.pattern != 0
         {
             self.keep(begin, file, sink);
         }
@@ -71,11 +77,12 @@ impl Patterns {
         let Some(file) = sink.made_of(file).filter(|file| file.len() >= FILE_LEN) else {
             return;
         };
-        let number = usize::try_from(begin.event.pattern).unwrap_or(MOST);
+        let event = &begin.queued.event;
+        let number = usize::try_from(event.pattern).unwrap_or(MOST);
         if number >= MOST {
             return;
         }
-        let cpu = usize::from(begin.event.cpu);
+        let cpu = usize::from(event.cpu);
         if self.0.len() <= cpu {
             self.0.resize_with(cpu + 1, Vec::new);
         }
@@ -85,8 +92,9 @@ impl Patterns {
             }
             if let Some(place) = of_cpu.get_mut(number) {
                 *place = Some(Pattern {
-                    begin: begin.clone(),
-                    file: file.to_vec(),
+                    queued: begin.queued.clone(),
+                    process: Sample::new(TYPE_PROCESS, begin.process.as_bytes()),
+                    file: Sample::new(TYPE_FILE, file),
                 });
             }
         }
@@ -99,26 +107,22 @@ impl Patterns {
     #[inline]
     pub fn put(&mut self, record: &[u8], events: &Records, sink: &mut Sink) -> Result<()> {
         let pattern = self.completed(record);
-        let Pattern { begin, file } = pattern.ok_or_else(|| Error::bpf("a bio is like none"))?;
-        let (queued, process) = begin.as_bytes().split_at(offset_of!(Begin, process));
-        events.put(queued, &mut sink.events)?;
-        sink.push_made(TYPE_PROCESS, process)?;
-        sink.push_made(TYPE_FILE, file)
+        let pattern = pattern.ok_or_else(|| Error::bpf("a bio is like none"))?;
+        events.put(pattern.queued.as_bytes(), &mut sink.events)?;
+        sink.push_like(&mut pattern.process)?;
+        sink.push_like(&mut pattern.file)
     }
 
     /// Returns the pattern with the fields of a short record.
     #[inline]
-    fn completed(&mut self, record: &[u8]) -> Option<&Pattern> {
+    fn completed(&mut self, record: &[u8]) -> Option<&mut Pattern> {
         let like = LikeRecord::ref_from_bytes(record).ok()?;
         let of_cpu = self.0.get_mut(usize::from(like.cpu))?;
         let pattern = of_cpu.get_mut(usize::from(like.pattern))?.as_mut()?;
         let bytes = u32::try_from(like.bytes).ok()?;
-        let Begin {
-            event,
-            bio,
-            process,
-        } = &mut pattern.begin;
-        let (file, _) = RawFile::mut_from_prefix(&mut pattern.file).ok()?;
+        let Queued { event, bio } = &mut pattern.queued;
+        let (process, _) = RawProcess::mut_from_prefix(&mut pattern.process.record).ok()?;
+        let (file, _) = RawFile::mut_from_prefix(&mut pattern.file.record).ok()?;
         event.time = like.time;
         event.sector = like.sector;
         event.bytes = bytes;
@@ -153,9 +157,9 @@ mod tests {
     fn whole(number: u32, cpu: u16) -> Vec<u8> {
         let mut record = vec![2; size_of::<Begin>() + FILE_LEN + 8];
         let (begin, file) = Begin::mut_from_prefix(&mut record).unwrap();
-        begin.event.kind = TYPE_BLOCK;
-        begin.event.cpu = cpu;
-        begin.event.pattern = number;
+        begin.queued.event.kind = TYPE_BLOCK;
+        begin.queued.event.cpu = cpu;
+        begin.queued.event.pattern = number;
         let (file, _) = RawFile::mut_from_prefix(file).unwrap();
         file.name_len = 3.into();
         record
@@ -182,20 +186,23 @@ mod tests {
         let (mut patterns, mut sink) = (Patterns::default(), sink(&dir));
         patterns.see(&whole(3, 1), &mut sink);
         patterns.see(&whole(0, 1), &mut sink);
-        let Pattern { begin, file } = patterns.completed(&like(3, 1, 4096)).unwrap();
-        let event = &begin.event;
+        let pattern = patterns.completed(&like(3, 1, 4096)).unwrap();
+        let Queued { event, bio } = &pattern.queued;
         assert_eq!((event.time, event.sector, event.bytes), (1001, 1002, 4096));
-        let (raw, name) = RawFile::ref_from_prefix(file).unwrap();
-        assert_eq!((begin.bio, raw.offset.get()), (1005, 1004));
-        assert_eq!(begin.process.submit_ns.get(), 1001);
+        let process = RawProcess::ref_from_bytes(&pattern.process.record).unwrap();
+        let (raw, name) = RawFile::ref_from_prefix(&pattern.file.record).unwrap();
+        assert_eq!((*bio, raw.offset.get()), (1005, 1004));
+        assert_eq!(process.submit_ns.get(), 1001);
         assert_eq!(name, [2, 2, 2, 0, 0, 0, 0, 0]);
-        for head in [&begin.process.head, &raw.head] {
+        for head in [&process.head, &raw.head] {
             let of_bio = (head.time_ns.get(), head.sector.get(), head.bytes.get());
             assert_eq!(of_bio, (1001, 1002, 4096));
         }
         // All else is the pattern's.
-        let kept = begin.as_bytes().iter().filter(|byte| **byte == 2).count();
-        assert_eq!(kept, size_of::<Begin>() - 2 - 2 - 4 - 20 - 8 - 20 - 8);
+        let of_pattern = |bytes: &[u8]| bytes.iter().filter(|byte| **byte == 2).count();
+        let all = size_of::<Queued>() + size_of::<RawProcess>();
+        let kept = of_pattern(pattern.queued.as_bytes()) + of_pattern(process.as_bytes());
+        assert_eq!(kept, all - 2 - 2 - 4 - 20 - 8 - 20 - 8);
     }
 
     #[test]
