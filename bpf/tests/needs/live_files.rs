@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 
 use captured::{capture, fiemap, options};
-use mostrace_bundle::entry::{Flags, Origin};
+use mostrace_bundle::entry::{Flags, Origin, RawHead, RawProcess};
 use mostrace_bundle::{Bundle, Entry, entry::FileEntry, layout};
 use mostrace_capture::{Choice, record};
 use test_support::loopdev::{LoopExt4, LoopOptions};
@@ -257,6 +257,11 @@ fn a_write_like_the_last_one_has_what_has_changed() {
         });
     let expected: HashSet<_> = expected.collect();
     assert_eq!(seen, expected);
+    // Each of the two files had 32 writes before, most of which are like another one.
+    let stored = got.bundle.manifest().files[layout::PROCESS];
+    let whole = (got.process.len() * size_of::<RawProcess>()) as u64;
+    let saved = (size_of::<RawProcess>() - size_of::<RawHead>()) as u64;
+    assert!(stored + 50 * saved < whole, "{stored} of {whole} bytes");
     let direct = got.file.iter().filter(|f| f.raw.origin == Origin::DIRECT);
     let numbers = direct.map(|f| (f.raw.ino.get(), f.raw.generation.get()));
     // The new file may have the old one's number.
