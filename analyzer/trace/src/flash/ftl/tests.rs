@@ -82,14 +82,17 @@ fn listed(shape: Shape) -> (f64, f64) {
 
 #[test]
 fn uniform_writes_cost_what_the_closed_form_says() {
-    for (spare, per_block) in [
-        (0.07, 32_u32),
-        (0.125, 64),
-        (0.20, 32),
-        (0.28, 128),
-        (0.50, 64),
+    // The last two were compared with MQSim (docs/FIGURES.md).
+    for (spare, blocks, per_block) in [
+        (0.07, 2048, 32),
+        (0.125, 1024, 64),
+        (0.20, 2048, 32),
+        (0.28, 512, 128),
+        (0.50, 1024, 64),
+        (0.12, 273, 256),
+        (0.25, 273, 256),
     ] {
-        let shape = shape((1 << 16) / per_block, per_block, spare);
+        let shape = shape(blocks, per_block, spare);
         let (blocks, units) = listed(shape);
         let said = greedy(blocks, units, per_block);
         let is = steady(shape, 10, |random| random.below(shape.units));
