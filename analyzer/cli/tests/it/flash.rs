@@ -63,7 +63,7 @@ fn the_first_line_says_that_it_is_a_model() {
 fn shares_and_ratios_sum_up() {
     for sample in ["delete", "wal", "f2fs-delete", "fat32-delete"] {
         let value = json(sample, &["--fill", "95%"]);
-        let parts = value["model"]["parts"].as_array().unwrap();
+        let parts = value["model"]["at"]["parts"].as_array().unwrap();
         let sum = |key: &str| {
             parts
                 .iter()
@@ -102,6 +102,42 @@ fn discards_of_what_is_free_save() {
         none == recorded && always < recorded * 0.9,
         "{none} {recorded} {always}"
     );
+}
+
+/// The page has the curve that is printed, if it is asked for.
+#[test]
+fn a_page_has_the_model_if_it_is_asked_for() {
+    let page = |args: &[&str]| {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sample-traces");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mostrace"));
+        command
+            .arg("report")
+            .arg(folder.join("delete.most.tar.zst"));
+        let page = String::from_utf8(command.args(args).output().unwrap().stdout).unwrap();
+        let (_, data) = page.split_once(r#"id="data">"#).unwrap();
+        let (data, _) = data.split_once("</script>").unwrap();
+        let value: Value = serde_json::from_str(data).unwrap();
+        value["sheets"][0]["flash"].clone()
+    };
+    assert!(page(&[]).is_null());
+    let drawn = page(&["--flash=1GB"]);
+    let words = drawn["words"].as_str().unwrap();
+    assert!(
+        words.starts_with("A model, not measured: 1.0 GB"),
+        "{words}"
+    );
+    let out = flash("delete", &["--capacity", "1GB", "--json"]);
+    let value: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let curve = value["model"]["curve"].as_array().unwrap();
+    let levels = drawn["levels"].as_array().unwrap();
+    assert_eq!(curve.len(), levels.len());
+    for (level, said) in levels.iter().zip(curve) {
+        assert_eq!(level["ratio"], said["ratio"]);
+        let layers = level["layers"].as_array().unwrap().iter();
+        let sum: f64 = layers.map(|layer| layer[1].as_f64().unwrap()).sum();
+        let whole = f64::from(u8::from(number(level, "/moved") > 0.0));
+        assert!((sum - whole).abs() < 1e-9, "{level}");
+    }
 }
 
 #[test]
