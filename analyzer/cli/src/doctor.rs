@@ -23,10 +23,11 @@ pub struct Doctor {
 pub fn run(args: &Doctor) -> anyhow::Result<()> {
     let checks = examine(args.device.as_deref());
     let mut out = Output::create(None)?;
-    Ok(match args.json {
+    match args.json {
         true => out.page(&as_json(&checks)?)?,
         false => paint::put(&mut out, &as_text(&checks))?,
-    })
+    }
+    Ok(())
 }
 
 fn as_text(checks: &[Check]) -> String {
