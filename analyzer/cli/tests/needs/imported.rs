@@ -51,6 +51,7 @@ impl Instance {
         let instance = Instance(Path::new("/sys/kernel/tracing/instances").join(name));
         fs::create_dir(&instance.0).unwrap();
         instance.put("trace_clock", "mono");
+        instance.put("options/record-tgid", "1");
         instance.put("buffer_size_kb", "16384");
         for event in EVENTS {
             instance.put(&format!("events/{event}/enable"), "1");
@@ -204,7 +205,9 @@ fn trace_cmd_tells_what_ftrace_does() {
     assert_eq!(say(&mut extract).status, Some(0));
     let [by_text, by_dat] = [&text, &dat].map(|trace| figures(&imported(trace, &disk)));
     assert!(by_text.0[3].as_u64() >= Some(700_000), "{by_text:?}");
-    assert_eq!(by_text, by_dat);
+    assert_eq!(by_text.0, by_dat.0, "{TOTALS:?}");
+    // Its text does not tell the process of a thread.
+    assert_eq!(by_text.2, by_dat.2, "inodes");
     let none = say(run::program()
         .args(["import", "-o", "none.most"])
         .arg(&dat)
