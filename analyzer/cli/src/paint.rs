@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The answer on a terminal: its lines are broken between words, and have colours: the names of layers and their bars, in the colours that the page has for them. Nothing else
-//! has a colour, and a colour has one meaning.
+//! The answer on a terminal: its lines are broken between words, and the names of layers and their bars have the colours that the page
+//! has for them. Nothing else has a colour, and a colour has one meaning.
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
