@@ -21,6 +21,7 @@ use crate::sink::Sink;
 mod addresses;
 mod bio_number;
 mod block_events;
+mod block_records;
 mod call_shapes;
 mod calls;
 mod cause_probes;

@@ -5,7 +5,7 @@
 use mostrace_bundle::entry::{RawFile, RawProcess, TYPE_FILE, TYPE_PROCESS};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::block_events::{BlockRecord, Records, TYPE_BLOCK};
+use super::block_records::{BlockRecord, Records, TYPE_BLOCK};
 use crate::error::{Error, Result};
 use crate::sink::{Sample, Sink};
 
