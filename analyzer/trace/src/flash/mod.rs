@@ -81,7 +81,7 @@ pub struct Model {
     pub rounded: f64,
     /// The given level.
     pub at: Level,
-    /// The levels.
+    /// The levels, each of a drive that was filled to it from the beginning.
     pub curve: Vec<Level>,
     /// A new device: nothing was collected yet.
     pub new: f64,
@@ -100,28 +100,31 @@ impl Model {
     /// Returns one line that says what is impossible.
     pub fn of(drive: &Drive, load: &Load) -> Result<Model, String> {
         let mut run = Run::new(drive, load)?;
-        let own_share = run.own_share();
+        let (copies, rounded, own_share) = (run.copies, run.rounded, run.own_share());
         let given = drive.fill.max(own_share);
         let new = run.settle(1).ratio;
-        let possible = LEVELS.into_iter().filter(|level| *level > own_share);
-        let mut levels: Vec<f64> = possible.chain([given]).collect();
-        levels.sort_by(f64::total_cmp);
-        levels.dedup();
-        run.age(levels[0]);
-        let curve: Vec<Level> = levels.iter().map(|fill| run.at(*fill)).collect();
-        let at = curve.iter().find(|level| level.fill == given).cloned();
-        let [full, after_fstrim] = [1.0, given].map(|fill| run.at(fill));
+        drop(run);
+        let others = LEVELS
+            .into_iter()
+            .filter(|&level| level > own_share && level != given);
+        let others = others.map(|level| Ok(Run::aged(drive, load, level)?.at(level)));
+        let mut curve: Vec<Level> = others.collect::<Result<_, String>>()?;
+        let mut life = Run::aged(drive, load, given)?;
+        let at = life.at(given);
+        curve.push(at.clone());
+        curve.sort_by(|a, b| a.fill.total_cmp(&b.fill));
+        let [full, after_fstrim] = [1.0, given].map(|fill| life.at(fill));
         Ok(Model {
-            copies: run.copies,
+            copies,
             own_share,
             device_bytes: load.bytes,
-            rounded: run.rounded,
-            at: at.unwrap_or_default(),
+            rounded,
+            at,
             curve,
             new,
             full,
             after_fstrim,
-            saw: drive.fstrim_every.map(|every| run.saw(every)),
+            saw: drive.fstrim_every.map(|every| life.saw(every)),
         })
     }
 }

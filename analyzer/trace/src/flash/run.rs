@@ -87,8 +87,18 @@ impl<'l> Run<'l> {
         units.clamp(self.own(), self.units)
     }
 
+    /// Makes a device that was in use at a level of fill.
+    ///
+    /// # Errors
+    /// As [`Run::new`].
+    pub fn aged(drive: &Drive, load: &'l Load, fill: f64) -> Result<Run<'l>, String> {
+        let mut run = Run::new(drive, load)?;
+        run.age(fill);
+        Ok(run)
+    }
+
     /// Writes what is there before: all of it mixed, so that hot and cold units lie in the same blocks, as on a device that was in use.
-    pub fn age(&mut self, fill: f64) {
+    fn age(&mut self, fill: f64) {
         self.full = self.share(fill);
         let all = u64::from(self.full);
         // Steps that have no divisor in common with the number of units visit each of them once.
