@@ -146,7 +146,7 @@ fn days(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Waits until the recorder has added some hours to those that there are.
-fn await_hours(folder: &Path, more: usize) {
+pub fn await_hours(folder: &Path, more: usize) {
     let hours = || match days(folder).is_empty() {
         true => 0,
         // Without the one that is not over.

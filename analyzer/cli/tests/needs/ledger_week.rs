@@ -4,6 +4,7 @@
 //!
 //! An hour takes two seconds. There are twelve of them, or a week's with `MOSTRACE_LONG=1`.
 
+use crate::ledger::await_hours;
 use crate::run;
 
 use std::fs::{self, File};
@@ -82,13 +83,6 @@ impl Keeper {
         succeeds(program().args(["ledger", "stop"]).arg(&self.folder));
         assert!(self.child.wait().unwrap().success());
     }
-
-    /// Waits until it has added an hour beyond those that there are.
-    fn await_hour(&self) {
-        let hours = || shown(&self.folder, &["--hours"]).lines().count();
-        let before = hours();
-        wait::until("an hour is added", || hours() > before);
-    }
 }
 
 fn shown(folder: &Path, args: &[&str]) -> String {
@@ -155,7 +149,7 @@ fn every_byte_is_in_a_row_or_in_a_gap() {
     for day in 0..days {
         let mount_point = traced.mount_point();
         let writer = thread::spawn(move || load(&mount_point, HOUR * DAY[0]));
-        keeper.await_hour();
+        await_hours(&folder, 1);
         match day % 3 {
             0 => {
                 keeper.signal(Signal::KILL);
