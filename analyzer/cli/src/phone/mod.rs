@@ -17,6 +17,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use indicatif::{DecimalBytes, HumanDuration};
 use mostrace_bundle::units;
+use mostrace_trace::tally;
 
 use super::{say, shell};
 use adb::Adb;
@@ -336,7 +337,7 @@ fn stop(there: &There<'_>) -> anyhow::Result<()> {
 }
 
 fn sum(state: &State) -> String {
-    let bytes = state.files.iter().map(|file| file.bytes).sum();
+    let bytes = tally::sum(state.files.iter().map(|file| file.bytes));
     let what = match state.doing {
         Doing::Ledger => "days",
         Doing::Attached | Doing::Recording => "finished segments",

@@ -3,6 +3,7 @@
 
 use chrono::{DateTime, SecondsFormat};
 use mostrace_tables::ledger::Timeline;
+use mostrace_trace::tally::sum;
 use mostrace_trace::text::size;
 
 /// Number of columns of time.
@@ -15,7 +16,7 @@ const UNWATCHED: char = '·';
 pub fn lines(timeline: &Timeline) -> Vec<String> {
     let all = timeline.rows.iter().flat_map(|row| &row.write_bytes);
     let most = all.copied().max().unwrap_or(0);
-    let total: u64 = timeline.rows.iter().map(|row| row.total).sum();
+    let total = sum(timeline.rows.iter().map(|row| row.total));
     let mut lines = Vec::new();
     for row in timeline.rows.iter().filter(|row| row.total > 0) {
         let columns = row.write_bytes.iter().zip(&timeline.times);
@@ -53,7 +54,23 @@ fn level(bytes: u64, most: u64, is_watched: bool) -> char {
 
 #[cfg(test)]
 mod tests {
+    use mostrace_tables::ledger::Row;
+
     use super::*;
+
+    /// A damaged day may claim any number.
+    #[test]
+    fn sums_of_any_numbers_have_shares() {
+        let row = Row {
+            total: u64::MAX,
+            ..Row::default()
+        };
+        let timeline = Timeline {
+            rows: vec![row.clone(), row],
+            ..Timeline::default()
+        };
+        assert_eq!(lines(&timeline).len(), 3);
+    }
 
     #[test]
     fn the_largest_is_full_and_the_smallest_is_seen() {
