@@ -27,6 +27,9 @@ enum Part {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Format(Vec<Part>);
 
+/// The longest name that is looked for; the kernel's have 15 bytes. Each place at which one may end is tried.
+const LONGEST_NAME: usize = 64;
+
 /// The fields that are read.
 const FIELDS: &[u8] = b"DMmcsTtpCadSnNeuU";
 
@@ -115,7 +118,7 @@ fn parse<'a>(parts: &[Part], text: &'a [u8], row: &mut Row<'a>) -> Option<()> {
         Part::Literal(byte) => parse(parts, text.strip_prefix(&[*byte])?, row),
         Part::Field(b'C') => {
             let text = text.trim_ascii_start();
-            let ends = (0..=text.len()).rev();
+            let ends = (0..=text.len().min(LONGEST_NAME)).rev();
             ends.filter_map(|end| text.split_at_checked(end))
                 .find_map(|(name, rest)| {
                     let mut all = row.clone();
@@ -261,6 +264,9 @@ mod tests {
         for line in [&b"1 Q W 8"[..], b"1 Q W x 512 a", b"x", b""] {
             assert!(last.row(line).is_none());
         }
+        let named = |length| [&b"1 Q W 8 512 "[..], &vec![b'x'; length]].concat();
+        let is_read = [LONGEST_NAME, LONGEST_NAME + 1].map(|n| last.row(&named(n)).is_some());
+        assert_eq!(is_read, [true, false]);
         for (text, why) in [
             ("%T %a %d %S %N %P", "%P is not read"),
             ("%T %a %d %S", "without a length"),

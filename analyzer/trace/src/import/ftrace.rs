@@ -123,9 +123,13 @@ impl Ftrace {
     }
 }
 
+/// The CPU is not looked for beyond this byte: a task's name has 15, and its numbers have less than 40.
+const FARTHEST: usize = 256;
+
 /// Parses a line; None if it is no event. A task's name may have blanks, dashes and brackets, so the CPU is looked for.
 fn parse(line: &[u8]) -> Option<Line<'_>> {
-    let brackets = line.iter().enumerate().filter(|(_, byte)| **byte == b'[');
+    let ahead = line.iter().enumerate().take(FARTHEST);
+    let brackets = ahead.filter(|(_, byte)| **byte == b'[');
     let mut cpus = brackets.filter_map(|(at, _)| {
         let (ahead, rest) = line.split_at_checked(at)?;
         Some((ahead.strip_suffix(b" ")?, rest))
@@ -389,6 +393,15 @@ something else",
             "78 is b c",
         ];
         assert_eq!(all.processes, told);
+    }
+
+    /// Each bracket that may begin a CPU costs a look at all that is ahead of it.
+    #[test]
+    fn a_cpu_is_near() {
+        let event = b"a-1 [001] d..1. 100.000002: block_rq_issue: x";
+        let behind = |blanks: usize| [&vec![b' '; blanks][..], event].concat();
+        let is_read = [FARTHEST - 5, FARTHEST].map(|blanks| parse(&behind(blanks)).is_some());
+        assert_eq!(is_read, [true, false]);
     }
 
     #[test]
