@@ -32,41 +32,48 @@ impl Test {
             if let Some(reason) = left_out(&needs, need::is_set("MOSTRACE_NO_SKIP"))? {
                 return Ok(Completion::ignored_with(reason));
             }
-            until_whole(&body)?;
+            tried(&body)?;
             Ok(Completion::Completed)
         })
     }
 }
 
-/// How often a test is tried whose recordings lose something.
+/// How often a test is tried on a machine that is too busy for it.
 const TRIES: usize = 5;
 
-/// What a recording lost.
-struct Lossy(String);
+/// Why a test begins anew.
+struct Again(String);
 
-/// Ends this try of a test if a recording lost something, as it may on a busy machine: the test begins anew.
+/// Ends this try of a test, which begins anew: what it saw may be so on a busy machine, and not five times in a row.
 ///
 /// # Panics
-/// Always does then; not in a test's own threads, whose panics become those of `join`.
+/// Always does; in a thread of the test's own, `join` returns that as an error.
+pub fn begin_anew(why: String) -> ! {
+    resume_unwind(Box::new(Again(why)))
+}
+
+/// Begins the test anew if a recording lost something.
 pub fn nothing_lost(losses: &BTreeMap<String, u64>) {
     let lost: Vec<_> = losses.iter().filter(|(_, lost)| **lost > 0).collect();
     if !lost.is_empty() {
-        resume_unwind(Box::new(Lossy(format!("{lost:?}"))));
+        begin_anew(format!("lost {lost:?}"));
     }
 }
 
-/// Runs a test until its recordings have lost nothing.
-fn until_whole(body: &dyn Fn()) -> Result<(), Failed> {
+/// Runs a test until it does not begin anew.
+fn tried(body: &dyn Fn()) -> Result<(), Failed> {
+    let mut last = String::new();
     for _ in 0..TRIES {
         match catch_unwind(AssertUnwindSafe(body)) {
             Ok(()) => return Ok(()),
-            Err(why) => match why.downcast::<Lossy>() {
-                Ok(lossy) => println!("once more: lost {}", lossy.0),
+            Err(why) => match why.downcast::<Again>() {
+                Ok(again) => last = again.0,
                 Err(why) => resume_unwind(why),
             },
         }
+        println!("once more: {last}");
     }
-    Err(Failed::from(format!("something was lost {TRIES} times")))
+    Err(Failed::from(format!("{TRIES} times: {last}")))
 }
 
 /// Returns the reason why a test is ignored, if it is. It is an error if the test must not be ignored.
@@ -178,7 +185,7 @@ mod tests {
     fn a_test_whose_recordings_lose_begins_anew() {
         let losing = |times: usize| {
             let tries = Cell::new(0);
-            let ended = until_whole(&|| {
+            let ended = tried(&|| {
                 tries.set(tries.get() + 1);
                 let lost = u64::from(tries.get() <= times);
                 nothing_lost(&BTreeMap::from([("ring".into(), lost)]));
@@ -188,7 +195,7 @@ mod tests {
         assert_eq!(losing(0), (1, true));
         assert_eq!(losing(2), (3, true));
         assert_eq!(losing(9), (TRIES, false));
-        let wrong = catch_unwind(|| until_whole(&|| panic!("wrong")));
+        let wrong = catch_unwind(|| tried(&|| panic!("wrong")));
         assert!(wrong.is_err());
     }
 

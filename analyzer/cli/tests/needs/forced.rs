@@ -5,8 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::run::{json, record};
+
+use mostrace_bundle::Bundle;
 use test_support::loopdev::{LoopExt4, LoopOptions};
-use test_support::{Need, Suite, one_by_one, tests, wait};
+use test_support::{Need, Suite, nothing_lost, one_by_one, tests, wait};
 
 const TRACEFS: &str = "/sys/kernel/tracing";
 /// tracefs prints whole microseconds, rounded.
@@ -146,6 +148,7 @@ fn writeback_is_what_the_kernel_calls_so() {
     });
     fs::write(&is_written, "").unwrap();
     assert!(recorder.wait().unwrap().success());
+    nothing_lost(&Bundle::open(&bundle).unwrap().manifest().losses);
 
     let spells = reference.spells();
     let columns = "op,class,pid,comm,time_ns,q2c_ns,bytes,forced_by";

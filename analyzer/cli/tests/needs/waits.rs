@@ -7,7 +7,7 @@ use crate::run;
 use run::{json, program, sample, say};
 use serde_json::Value;
 use test_support::loopdev::{LoopExt4, LoopOptions};
-use test_support::{Need, Suite, one_by_one, tests, tool};
+use test_support::{Need, Suite, begin_anew, one_by_one, tests, tool};
 
 const SAMPLES: [&str; 7] = [
     "delete",
@@ -257,10 +257,11 @@ fn other_ways_to_wait_last_as_long_as_fio_says() {
         let of_way = way.options;
         assert_eq!(theirs["N"], ours.len(), "{of_way:?}");
         assert!(ours.len() >= 255, "{of_way:?}: {}", ours.len());
-        let mut whole = 0;
+        let (mut whole, mut other) = (0, 0);
         for (duration, parts) in &ours {
             assert_eq!(parts.iter().sum::<u64>(), *duration, "{of_way:?}");
             whole += duration;
+            other += parts[5];
         }
         let theirs = theirs["mean"].as_f64().unwrap() * ours.len() as f64;
         // fio times around a call, and a request to io_uring from a little later on.
@@ -272,11 +273,9 @@ fn other_ways_to_wait_last_as_long_as_fio_says() {
             whole as f64 >= 0.5 * theirs,
             "{of_way:?}: {whole} of {theirs}"
         );
-        // A busy machine lets some calls wait for a processor.
-        let known = ours
-            .iter()
-            .filter(|(duration, parts)| parts[5] < duration / 2);
-        let known = known.count();
-        assert!(known >= ours.len() / 4, "{of_way:?}: {known} calls");
+        if other >= whole / 2 {
+            // On a busy machine calls wait for a processor.
+            begin_anew(format!("{of_way:?}: {other} of {whole} for other things"));
+        }
     }
 }
