@@ -30,7 +30,7 @@ enum mostrace_type {
 	MOSTRACE_CGROUP = 12,
 	MOSTRACE_STACK = 13,
 	MOSTRACE_COMM = 15,
-	/* a bio that is like an earlier one, see like.bpf.h; never in a table */
+	/* in a ring a bio that is like an earlier one (like.bpf.h), in a table of version 2 the short form of an entry */
 	MOSTRACE_LIKE = 16,
 };
 

@@ -11,9 +11,6 @@ use crate::sink::{Sample, Sink};
 
 const FILE_LEN: usize = size_of::<RawFile>();
 
-/// `MOSTRACE_LIKE`; it is in no table.
-pub(super) const TYPE_LIKE: u16 = 16;
-
 /// `struct like_record` of like.bpf.h.
 #[derive(FromBytes, KnownLayout, Immutable)]
 #[repr(C)]
@@ -31,7 +28,7 @@ pub(super) struct LikeRecord {
 
 const _: () = assert!(size_of::<LikeRecord>() == 48);
 
-/// What a record that becomes a pattern begins with. The file's entry follows.
+/// A record that becomes a pattern begins so. The file's entry follows.
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 struct Begin {
@@ -141,6 +138,7 @@ impl Patterns {
 #[cfg(test)]
 mod tests {
     use mostrace_bundle::Folder;
+    use mostrace_bundle::entry::TYPE_LIKE;
 
     use super::*;
     use crate::sink::{NameFilter, Retention};

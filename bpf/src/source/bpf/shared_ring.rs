@@ -3,8 +3,10 @@
 //! of which begins with its type and size: a block event, or the entries of a bio, behind the event of its queueing if block events
 //! come from probes too. Of a bio that is like an earlier one, there may be a short record instead ([`patterns`](super::patterns)).
 
+use mostrace_bundle::entry::TYPE_LIKE;
+
 use super::block_records::{Records, TYPE_BLOCK};
-use super::patterns::{Patterns, TYPE_LIKE};
+use super::patterns::Patterns;
 use crate::error::{Error, Result};
 use crate::sink::{Sink, kind_of, split_entry};
 
