@@ -66,7 +66,7 @@ pub(crate) struct Wholes {
     /// A ring, once it is full.
     latest: Vec<Vec<u8>>,
     count: u64,
-    /// Where the latest one begins in the table.
+    /// The latest one begins at this byte of the table.
     at: u64,
 }
 

@@ -92,7 +92,7 @@ pub struct TableReader<R> {
     done: bool,
     /// The input has ended behind a whole record, so that reading may continue if it grows.
     ended: bool,
-    /// What entries that are stored short may be like, if there may be any.
+    /// Short entries refer to these; None if the table can have no short entries.
     wholes: Option<Wholes>,
 }
 

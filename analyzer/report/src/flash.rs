@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use mostrace_trace::flash::{Drive, Level, Load, Model};
 use serde::Serialize;
 
-/// What the panel draws.
+/// The panel draws this.
 #[derive(Debug, Serialize)]
 pub struct Flash {
     /// The line that says that it is a model, and of what.

@@ -76,7 +76,7 @@ pub(super) struct Drawn {
     order: Option<Grid>,
     rewrites: Option<Grid>,
     hottest: Option<Grid>,
-    /// What a model of a drive writes to its flash, if it is wanted.
+    /// A model tells what a drive writes to its flash; None if it is not wanted.
     flash: Option<Flash>,
 }
 

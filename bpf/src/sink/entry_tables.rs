@@ -40,7 +40,7 @@ pub(super) struct EntryTables {
     rows: Rows,
 }
 
-/// What takes entries in the tables' form.
+/// It takes entries in the tables' form.
 struct Rows {
     tables: TableSet,
     processes: ProcessNames,

@@ -71,7 +71,7 @@ pub(crate) struct BpfSource<'o> {
     has_entries: bool,
     /// The ring of block events and entries.
     shared: Option<Stream>,
-    /// What short records of that ring stand for.
+    /// Short records of that ring stand for these.
     patterns: Patterns,
     causes: Option<Stream>,
     /// What makes entries of the stacks that the probes of causes tell, if they do.

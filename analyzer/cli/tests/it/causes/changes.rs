@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What several calls changed in one block.
+//! Several calls change one block, and each that did is named.
 
 use super::*;
 

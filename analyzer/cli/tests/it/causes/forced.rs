@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What forced a request.
+//! A call, a timer or a commit forces a request; the row says which.
 
 use super::*;
 
