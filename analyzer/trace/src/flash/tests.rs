@@ -110,6 +110,15 @@ fn a_full_drive_costs_more_and_trim_saves() {
     assert!(none > recorded * 1.01 && always < recorded * 1.01);
 }
 
+/// What is shown beside a level does not change it: each drive has a history of its own.
+#[test]
+fn a_level_is_that_of_a_drive_that_was_filled_to_it() {
+    let at = |fill| model(&Drive { fill, ..drive() });
+    let curve = at(0.85).curve;
+    let shown = curve.iter().find(|level| level.fill == 0.9).unwrap();
+    assert_eq!(*shown, at(0.9).at);
+}
+
 #[test]
 fn discards_now_and_then_make_a_saw() {
     let every = Some(Duration::from_secs(1000));
