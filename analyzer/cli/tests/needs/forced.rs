@@ -2,15 +2,15 @@
 //! Compares what forced the writes of the kernel's threads with the reasons that the kernel's own writeback gives.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::run::{json, record};
+use crate::tracefs::Instance;
 
 use mostrace_bundle::Bundle;
 use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, Suite, nothing_lost, one_by_one, tests, wait};
 
-const TRACEFS: &str = "/sys/kernel/tracing";
 /// tracefs prints whole microseconds, rounded.
 const ROUNDED_NS: u64 = 1_000;
 
@@ -20,72 +20,49 @@ pub fn suite() -> Suite {
     ])
 }
 
-/// The kernel's trace of one disk's writeback, in an instance of our own.
-struct Reference {
-    instance: PathBuf,
+/// Traces one disk's writeback.
+fn reference(disk: &Path) -> Instance {
+    let instance = Instance::of("forced");
+    let name = disk.file_name().unwrap();
+    let dev = fs::read_to_string(Path::new("/sys/block").join(name).join("dev")).unwrap();
+    for event in ["writeback_start", "writeback_written"] {
+        let event = format!("events/writeback/{event}");
+        let filter = format!("name == \"{}\"", dev.trim());
+        instance.put(&format!("{event}/filter"), &filter);
+        instance.put(&format!("{event}/enable"), "1");
+    }
+    instance
 }
 
-impl Reference {
-    fn of(disk: &Path) -> Reference {
-        let instances = Path::new(TRACEFS).join("instances");
-        let instance = instances.join(format!("test-forced-{}", std::process::id()));
-        fs::create_dir(&instance).unwrap();
-        let reference = Reference { instance };
-        let name = disk.file_name().unwrap();
-        let dev = fs::read_to_string(Path::new("/sys/block").join(name).join("dev")).unwrap();
-        reference.set("trace_clock", "mono");
-        for event in ["writeback_start", "writeback_written"] {
-            let event = format!("events/writeback/{event}");
-            reference.set(
-                &format!("{event}/filter"),
-                &format!("name == \"{}\"", dev.trim()),
-            );
-            reference.set(&format!("{event}/enable"), "1");
-        }
-        reference
-    }
-
-    fn set(&self, file: &str, value: &str) {
-        let path = self.instance.join(file);
-        fs::write(&path, value).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    }
-
-    /// The spells in which a thread wrote back for one reason.
-    fn spells(&self) -> Vec<Spell> {
-        let text = fs::read_to_string(self.instance.join("trace")).unwrap();
-        let mut open: Vec<Spell> = Vec::new();
-        let mut spells = Vec::new();
-        for line in text.lines() {
-            let Some(event) = Event::of(line) else {
-                continue;
-            };
-            match event.is_start {
-                true => open.push(Spell {
-                    pid: event.pid,
-                    from_ns: event.ns - ROUNDED_NS,
-                    until_ns: 0,
-                    reason: event.reason.into(),
-                    pages: event.pages,
-                }),
-                false => {
-                    let at = open.iter().position(|spell| spell.pid == event.pid);
-                    let begun = open.remove(at.expect("a spell that began"));
-                    spells.push(Spell {
-                        until_ns: event.ns + ROUNDED_NS,
-                        pages: begun.pages - event.pages,
-                        ..begun
-                    });
-                }
+/// The spells in which a thread wrote back for one reason.
+fn spells(reference: &Instance) -> Vec<Spell> {
+    let text = reference.text();
+    let mut open: Vec<Spell> = Vec::new();
+    let mut spells = Vec::new();
+    for line in text.lines() {
+        let Some(event) = Event::of(line) else {
+            continue;
+        };
+        match event.is_start {
+            true => open.push(Spell {
+                pid: event.pid,
+                from_ns: event.ns - ROUNDED_NS,
+                until_ns: 0,
+                reason: event.reason.into(),
+                pages: event.pages,
+            }),
+            false => {
+                let at = open.iter().position(|spell| spell.pid == event.pid);
+                let begun = open.remove(at.expect("a spell that began"));
+                spells.push(Spell {
+                    until_ns: event.ns + ROUNDED_NS,
+                    pages: begun.pages - event.pages,
+                    ..begun
+                });
             }
         }
-        spells
     }
-}
-
-impl Drop for Reference {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir(&self.instance);
-    }
+    spells
 }
 
 struct Spell {
@@ -129,7 +106,7 @@ fn writeback_is_what_the_kernel_calls_so() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let [bundle, is_written] = ["run.most", "written"].map(|name| folder.path().join(name));
-    let reference = Reference::of(disk.disk());
+    let reference = reference(disk.disk());
     let script = "head -c 1M /dev/zero >old; until [ -e \"$1\" ]; do sleep 0.1; done; head -c 1M /dev/zero >new; sync -f new";
     let mut recorder = record(disk.disk(), &bundle);
     recorder
@@ -141,8 +118,7 @@ fn writeback_is_what_the_kernel_calls_so() {
             recorder.try_wait().unwrap().is_none(),
             "the recording ended"
         );
-        reference
-            .spells()
+        spells(&reference)
             .iter()
             .any(|spell| spell.reason == "periodic" && spell.pages > 0)
     });
@@ -150,7 +126,7 @@ fn writeback_is_what_the_kernel_calls_so() {
     assert!(recorder.wait().unwrap().success());
     nothing_lost(&Bundle::open(&bundle).unwrap().manifest().losses);
 
-    let spells = reference.spells();
+    let spells = spells(&reference);
     let columns = "op,class,pid,comm,time_ns,q2c_ns,bytes,forced_by";
     let events = json(&[
         "events",

@@ -2,6 +2,7 @@
 //! `mostrace import` of what other tools traced, beside a recording of the same run.
 
 use crate::run;
+use crate::tracefs::Instance;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -42,32 +43,14 @@ const EVENTS: [&str; 12] = [
     "task",
 ];
 
-/// A buffer of ftrace of our own, whose times are those of recordings.
-struct Instance(PathBuf);
-
-impl Instance {
-    fn new() -> Instance {
-        let name = format!("mostrace-{}", std::process::id());
-        let instance = Instance(Path::new("/sys/kernel/tracing/instances").join(name));
-        fs::create_dir(&instance.0).unwrap();
-        instance.put("trace_clock", "mono");
-        instance.put("options/record-tgid", "1");
-        instance.put("buffer_size_kb", "16384");
-        for event in EVENTS {
-            instance.put(&format!("events/{event}/enable"), "1");
-        }
-        instance
+fn instance() -> Instance {
+    let instance = Instance::of("imported");
+    instance.put("options/record-tgid", "1");
+    instance.put("buffer_size_kb", "16384");
+    for event in EVENTS {
+        instance.put(&format!("events/{event}/enable"), "1");
     }
-
-    fn put(&self, file: &str, value: &str) {
-        fs::write(self.0.join(file), value).unwrap();
-    }
-}
-
-impl Drop for Instance {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir(&self.0);
-    }
+    instance
 }
 
 /// Two processes, a thread, a file that goes and comes again, reads.
@@ -84,7 +67,7 @@ t = threading.Thread(target=write); t.start(); t.join()'
 /// Records a run while ftrace traces it, too. Returns the recording and the instance.
 fn recorded(disk: &LoopExt4, dir: &Path) -> (PathBuf, Instance) {
     let bundle = dir.join("o.most");
-    let instance = Instance::new();
+    let instance = instance();
     succeeds(
         record(disk.device(), &bundle)
             .args(["-q", "--sync", "--", "sh", "-c", SCRIPT])
@@ -176,7 +159,7 @@ fn imported(trace: &Path, disk: &LoopExt4) -> PathBuf {
 fn the_text_of_ftrace_tells_what_a_recording_does() {
     let (disk, dir) = (disk(), tempfile::tempdir().unwrap());
     let (bundle, instance) = recorded(&disk, dir.path());
-    let text = fs::read_to_string(instance.0.join("trace")).unwrap();
+    let text = instance.text();
     let trace = dir.path().join("trace.txt");
     fs::write(&trace, within(&text, &bundle)).unwrap();
     let (ours, theirs) = (figures(&bundle), figures(&imported(&trace, &disk)));
@@ -207,7 +190,7 @@ fn trace_cmd_tells_what_ftrace_does() {
     let (disk, dir) = (disk(), tempfile::tempdir().unwrap());
     let (_, instance) = recorded(&disk, dir.path());
     let [text, dat] = ["text.txt", "all.dat"].map(|name| dir.path().join(name));
-    fs::write(&text, fs::read(instance.0.join("trace")).unwrap()).unwrap();
+    fs::write(&text, instance.text()).unwrap();
     // It removes the instance.
     let mut extract = Command::new("trace-cmd");
     let name = instance.0.file_name().unwrap();

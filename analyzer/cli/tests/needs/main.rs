@@ -35,6 +35,7 @@ mod several;
 mod stacks;
 mod stores;
 mod top;
+mod tracefs;
 mod transactions;
 mod typed;
 mod waits;
