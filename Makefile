@@ -191,10 +191,12 @@ CLIPPY = $(CARGO) clippy $(PROFILE) --all-targets --workspace
 lint: setup-test
 	@$(STEP) "format" $(CARGO) fmt --all --check
 	@$(STEP) "format, truth" $(CARGO) fmt --manifest-path tests/truth/Cargo.toml --check
+	@$(STEP) "format, fuzz" $(CARGO) fmt --manifest-path tests/fuzz/Cargo.toml --check
 	@$(STEP) "links" scripts/links.sh
 	@$(STEP) "shell scripts" scripts/shellcheck.sh
 	@$(STEP) "licences, versions, advisories" scripts/deny.sh
 	@$(STEP) "clippy" $(CLIPPY) -- -D warnings
+	@$(STEP) "clippy, fuzz" $(CARGO) clippy $(PROFILE) --manifest-path tests/fuzz/Cargo.toml -- -D warnings
 	@$(STEP) "without tables" $(CARGO) check $(PROFILE) --package mostrace --no-default-features
 	@$(STEP) "tests that would not run" scripts/check-tests.sh
 	@$(STEP) "analyser for macOS" scripts/check-macos.sh $(CARGO) $(PROFILE)

@@ -31,7 +31,9 @@ fuzz_target!(|data: &[u8]| {
         let completion = cycles.push(&event);
         has_requests |= event.act() == 7 && of_request & 1 == 1;
         let may_be_second = has_requests && of_request & 1 == 0 && event.bytes > 0;
-        assert!(completion.is_some() == (event.act() == 8) || (completion.is_none() && may_be_second));
+        assert!(
+            completion.is_some() == (event.act() == 8) || (completion.is_none() && may_be_second)
+        );
         let Some(c) = completion else { continue };
         let mut bytes = 0;
         for part in c.parts {

@@ -50,8 +50,16 @@ fuzz_target!(|data: &[u8]| {
     let Some((&choice, data)) = data.split_first() else {
         return;
     };
-    let version = if choice & 16 == 0 { VERSION } else { VERSION_SHORT };
-    let header: &[u8] = if choice & 1 == 0 { &header_of(version) } else { &[] };
+    let version = if choice & 16 == 0 {
+        VERSION
+    } else {
+        VERSION_SHORT
+    };
+    let header: &[u8] = if choice & 1 == 0 {
+        &header_of(version)
+    } else {
+        &[]
+    };
     let records = match choice & 4 {
         0 => records(data),
         _ => data.to_vec(),
