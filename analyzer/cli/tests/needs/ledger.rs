@@ -19,7 +19,7 @@ use proptest::test_runner::TestRunner;
 use run::{program, say, succeeds};
 use rustix::process::{Pid, Signal, kill_process};
 use test_support::loopdev::{LoopExt4, LoopOptions};
-use test_support::{Need, Suite, nothing_lost, one_by_one, tests, wait};
+use test_support::{Need, Suite, begin_anew, nothing_lost, one_by_one, tests, wait};
 
 const LIVE: [Need; 2] = [Need::Loop, Need::Btf];
 
@@ -216,6 +216,11 @@ fn its_sums_are_those_of_a_recording() {
         let full = rows(&full, labels, &figures);
         let ours = rows(&shown(&folder, ours), labels, &figures);
         assert!(full.len() >= 4, "{full:?}");
+        // Its blocks are in memory, unless another program has the caches dropped meanwhile.
+        let looks = |row: &Vec<String>| row.iter().any(|label| label == "dumpe2fs");
+        if ours.keys().any(looks) {
+            begin_anew("the other recorder's look at the disk was read from it".into());
+        }
         assert_eq!(ours, full);
     }
     // Nothing that the kernel counted is missing in any hour.
