@@ -146,6 +146,34 @@ fn figures(bundle: &Path) -> Figures {
     (totals, written("process"), written("inode"))
 }
 
+/// Returns when requests were completed, in ns since the first one, and how long after their D.
+fn times(bundle: &Path) -> Vec<[i64; 2]> {
+    let sql =
+        "SELECT DISTINCT time_ns, d2c_ns FROM events WHERE bytes > 0 ORDER BY time_ns, d2c_ns";
+    let table = mostrace(&["query", bundle.to_str().unwrap(), sql, "--format", "csv"]);
+    let rows = table.lines().skip(1).map(|line| {
+        let (time, latency) = line.split_once(',').unwrap();
+        [time, latency].map(|ns| ns.parse::<i64>().unwrap())
+    });
+    let rows: Vec<_> = rows.collect();
+    let first = rows[0][0];
+    rows.iter().map(|row| [row[0] - first, row[1]]).collect()
+}
+
+/// Checks that most requests have the same times. Either recorder may be interrupted between an event and its time.
+fn at_the_same_time(theirs: &Path, ours: &Path, apart_ns: u64) {
+    let (theirs, ours) = (times(theirs), times(ours));
+    assert_eq!(theirs.len(), ours.len());
+    for which in [0, 1] {
+        let pairs = std::iter::zip(&theirs, &ours);
+        let mut apart: Vec<_> = pairs.map(|(a, b)| a[which].abs_diff(b[which])).collect();
+        apart.sort_unstable();
+        let [half, most] = [apart.len() / 2, apart.len() - 1].map(|at| apart[at]);
+        println!("times are {half} ns apart, at most {most} ns");
+        assert!(half <= apart_ns, "{theirs:?} {ours:?}");
+    }
+}
+
 /// Imports what was traced of a disk.
 fn imported(trace: &Path, disk: &LoopExt4) -> PathBuf {
     let bundle = trace.with_extension("most");
@@ -162,7 +190,9 @@ fn the_text_of_ftrace_tells_what_a_recording_does() {
     let text = instance.text();
     let trace = dir.path().join("trace.txt");
     fs::write(&trace, within(&text, &bundle)).unwrap();
-    let (ours, theirs) = (figures(&bundle), figures(&imported(&trace, &disk)));
+    let import = imported(&trace, &disk);
+    at_the_same_time(&import, &bundle, 1_000_000);
+    let (ours, theirs) = (figures(&bundle), figures(&import));
     assert_eq!(theirs.0, ours.0, "{TOTALS:?}");
     // A process is not named unless its first thread is seen.
     let numbers = |by: &BTreeMap<String, u64>| -> BTreeMap<u32, u64> {
