@@ -196,7 +196,7 @@ lint: setup-test
 	@$(STEP) "shell scripts" scripts/shellcheck.sh
 	@$(STEP) "licences, versions, advisories" scripts/deny.sh
 	@$(STEP) "clippy" $(CLIPPY) -- -D warnings
-	@$(STEP) "clippy, fuzz" $(CARGO) clippy $(PROFILE) --manifest-path tests/fuzz/Cargo.toml -- -D warnings
+	@$(STEP) "clippy, fuzz" $(CARGO) clippy --locked --manifest-path tests/fuzz/Cargo.toml -- -D warnings
 	@$(STEP) "without tables" $(CARGO) check $(PROFILE) --package mostrace --no-default-features
 	@$(STEP) "tests that would not run" scripts/check-tests.sh
 	@$(STEP) "analyser for macOS" scripts/check-macos.sh $(CARGO) $(PROFILE)
