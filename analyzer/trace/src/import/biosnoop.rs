@@ -155,6 +155,8 @@ impl Biosnoop {
                 b"T" => row.operation = word,
                 b"SECTOR" => row.sector = sector(word)?,
                 b"BYTES" => row.bytes = number(word)?,
+                // -1.000 of what was never queued, as a flush.
+                b"QUE(ms)" if word.starts_with(b"-") => {}
                 b"QUE(ms)" => row.queued = Some(scaled(word, NS_OF_MS)?),
                 b"LAT(ms)" => row.took_ns = scaled(word, NS_OF_MS)?,
                 _ => {}
@@ -224,6 +226,17 @@ mod tests {
                 (ta::QUEUE, 999_254_000, 13_092_560, 4096, name),
                 (ta::ISSUE, 999_264_000, 13_092_560, 4096, None),
                 (ta::COMPLETE, 1_000_004_000, 13_092_560, 4096, None),
+            ]
+        );
+        let flush =
+            "TIME(s)     COMM           PID     DISK    T    SECTOR     BYTES   QUE(ms) LAT(ms)
+0.013627    ?              0       vda     FF   -1         0        -1.000   0.023";
+        let none = Some("?".to_owned());
+        assert_eq!(
+            read(flush).unwrap().0,
+            [
+                (ta::ISSUE, 13_604_000, 0, 0, None),
+                (ta::COMPLETE, 13_627_000, 0, 0, none),
             ]
         );
     }
