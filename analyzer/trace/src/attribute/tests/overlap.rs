@@ -263,7 +263,8 @@ fn answers(steps: &[Step], is_numbered: bool) -> (Vec<(Issue, Known)>, bool) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(5000))]
+    // Unoptimised, as for mutants, a case takes ten times as long.
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 1000 } else { 5000 }))]
 
     /// Whatever is in flight at once, no sector has the thread or the offset of another bio. Where the events have the bios'
     /// numbers, the thread of each is known, unless bios were merged.
