@@ -68,7 +68,8 @@ def times(ratio):
 
 def program(process):
     if process.endswith(SUBMITTER):
-        return process
+        name, _, tgid = process.removesuffix(SUBMITTER).rpartition(":")
+        return name + SUBMITTER if name and tgid.isdigit() else process
     return process.rsplit(":", 1)[0] if ":" in process else process
 
 

@@ -75,9 +75,11 @@ fn path(labels: &[Label], filesystem: &str) -> Vec<String> {
     }
     let text = |at: usize| who.get(at).and_then(Label::text);
     let process = text(0);
-    let program = process.as_deref().map_or(NOBODY, program);
+    let program = process
+        .as_deref()
+        .map_or(NOBODY.into(), |process| program(process).into_owned());
     let file = text(1).unwrap_or_else(|| NO_FILE.into());
-    let mut path = vec![program.to_owned(), file];
+    let mut path = vec![program, file];
     path.extend(Layer::of(layer).map(|layer| layer.name(filesystem)));
     path
 }

@@ -2,13 +2,14 @@
 //! The first line: what each transaction wrote if transactions caused nearly all of it, else which programs wrote how much. It
 //! also says how many times that is what was stored, and what was passed to write().
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use mostrace_bundle::manifest::Payload;
 
 use super::layers::SQLITES;
 use super::words::{cut, is_part, percent, size, times};
-use crate::attribute::{HashSet, program};
+use crate::attribute::{HashSet, SUBMITTER, program};
 use crate::sums::{Groups, Label, Totals, ratio};
 use crate::tally::{Tally, sum};
 use crate::text::grouped;
@@ -18,8 +19,10 @@ use crate::transactions::{Count, Database, Source, Transactions};
 const LONGEST: usize = 120;
 /// The widest name of a program.
 const WIDEST_NAME: usize = 28;
-/// The most characters of the words for programs; the rest of the line has at most 40.
-const LONGEST_BY: usize = 80;
+const WIDEST_SUBMITTER: usize = WIDEST_NAME - SUBMITTER.len();
+/// The most characters of the words for programs; what else must be said has at most 46: `999.9 kB were read` and
+/// `, and 999.9 kB were written.`.
+const LONGEST_BY: usize = 74;
 /// Transactions are the subject if they caused at least this share of the bytes, per cent; a program is the only one from the same
 /// share on.
 const NEARLY_ALL: u64 = 95;
@@ -49,7 +52,7 @@ pub struct Headline<'a> {
 
 /// A program, and what all its processes caused.
 struct Program<'a> {
-    name: &'a str,
+    name: Cow<'a, str>,
     processes: HashSet<&'a str>,
     bytes: u64,
 }
@@ -262,13 +265,13 @@ impl Headline<'_> {
 
     /// Returns the programs that caused a figure, the largest first. Whoever submitted it stands for an unknown cause.
     fn programs(&self, of: fn(&Totals) -> u64) -> Vec<Program<'_>> {
-        let mut programs: BTreeMap<&str, Program<'_>> = BTreeMap::new();
+        let mut programs: BTreeMap<Cow<'_, str>, Program<'_>> = BTreeMap::new();
         for (labels, totals) in &self.who.groups {
             let Some(Label::Text(process)) = labels.first() else {
                 continue;
             };
             let name = program(process);
-            let known = programs.entry(name).or_insert_with(|| Program {
+            let known = programs.entry(name.clone()).or_insert_with(|| Program {
                 name,
                 processes: HashSet::default(),
                 bytes: 0,
@@ -304,8 +307,17 @@ impl Program<'_> {
         }
     }
 
+    /// Returns its name, cut if it is long; a submitter stays marked.
+    fn short(&self) -> String {
+        let bare = self.name.strip_suffix(SUBMITTER);
+        match bare {
+            Some(bare) => cut(bare, WIDEST_SUBMITTER) + SUBMITTER,
+            None => cut(&self.name, WIDEST_NAME),
+        }
+    }
+
     fn called(&self) -> String {
-        let name = cut(self.name, WIDEST_NAME);
+        let name = self.short();
         match self.processes.len() {
             1 => name,
             many => format!("{name} ({} processes)", grouped(many as u64)),
@@ -326,13 +338,7 @@ fn by_most(programs: &[Program<'_>], whole: u64, most: usize) -> String {
     let large = programs.iter().filter(|p| is_part(p.bytes, whole, LEAST));
     let mut named: Vec<String> = large
         .take(most)
-        .map(|p| {
-            format!(
-                "{} % by {}",
-                percent(p.bytes, whole),
-                cut(p.name, WIDEST_NAME)
-            )
-        })
+        .map(|p| format!("{} % by {}", percent(p.bytes, whole), p.short()))
         .collect();
     if named.is_empty() && programs.len() > 1 {
         let many = grouped(programs.len() as u64);
@@ -499,6 +505,17 @@ mod tests {
     }
 
     #[test]
+    fn submitters_are_programs_and_stay_marked() {
+        let [dd, again] = ["dd:1 (submitter)", "dd:2 (submitter)"];
+        let long = format!("{}:3 (submitter)", "x".repeat(20));
+        let rows = [(dd, "", 300, 0), (again, "", 300, 0), (&long, "", 400, 0)];
+        assert_eq!(
+            said(NONE, None, &rows),
+            "1.0 kB were written, 60 % by dd (submitter) and 40 % by xxxxxxxxxxxxxxxx… (submitter)."
+        );
+    }
+
+    #[test]
     fn reads_come_first_where_they_are_many() {
         let of = |written, read| said(NONE, None, &[("app:7", "", written, read)]);
         assert_eq!(of(1_000, 9_999), "app wrote 1.0 kB.");
@@ -522,6 +539,17 @@ mod tests {
             let line = said(transactions(u64::MAX, None), passed, &rows);
             assert!(line.chars().count() <= LONGEST, "{line}");
             assert!(line.contains("51 % by"), "{line}");
+        }
+        let [one, other] =
+            ["DataXceiver for:1", "Readahead Threa:2"].map(|name| name.to_owned() + " (submitter)");
+        for written in [0, 99_990] {
+            let rows = [
+                (one.as_str(), "", written, 539_900),
+                (other.as_str(), "", 0, 460_000),
+            ];
+            let line = said(NONE, None, &rows);
+            assert!(line.chars().count() <= LONGEST, "{line}");
+            assert!(line.contains("54 % by"), "{line}");
         }
     }
 }

@@ -2,6 +2,8 @@
 //! Names the submitter in place of an unknown cause, marked as such. A loop device's worker thread writes to the device's
 //! backing file, and is shown under the device's name.
 
+use std::borrow::Cow;
+
 use mostrace_bundle::manifest::Loop;
 
 use super::{File, HashMap, Process};
@@ -44,12 +46,17 @@ pub fn submitter(
     Some(name + SUBMITTER)
 }
 
-/// Returns the name in `name:tgid`; a submitter is returned whole.
-pub fn program(process: &str) -> &str {
-    match process.ends_with(SUBMITTER) {
-        true => process,
-        false => process.rsplit_once(':').map_or(process, |(comm, _)| comm),
-    }
+/// Returns the name in `name:tgid`. A submitter stays marked, and a kernel thread whole if its name does not look like that.
+pub fn program(process: &str) -> Cow<'_, str> {
+    let Some(process) = process.strip_suffix(SUBMITTER) else {
+        return Cow::Borrowed(process.rsplit_once(':').map_or(process, |(comm, _)| comm));
+    };
+    let is_number = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
+    let name = process.rsplit_once(':').filter(|(_, tgid)| is_number(tgid));
+    Cow::Owned(format!(
+        "{}{SUBMITTER}",
+        name.map_or(process, |(comm, _)| comm)
+    ))
 }
 
 #[cfg(test)]
@@ -98,9 +105,20 @@ mod tests {
         );
         assert_eq!(said(&Process::default(), 12), None);
         assert_eq!(["app:17", "a:b:17"].map(program), ["app", "a:b"]);
+        let marked = [
+            "app:17 (submitter)",
+            "jbd2/sda1-8 (submitter)",
+            "kworker/0:1H (submitter)",
+            "kworker/u8:1 (submitter)",
+        ];
         assert_eq!(
-            program("kworker/u8:1 (submitter)"),
-            "kworker/u8:1 (submitter)"
+            marked.map(program),
+            [
+                "app (submitter)",
+                "jbd2/sda1-8 (submitter)",
+                "kworker/0:1H (submitter)",
+                "kworker/u8 (submitter)"
+            ]
         );
     }
 }

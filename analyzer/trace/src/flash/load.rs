@@ -284,7 +284,7 @@ fn owners(accounts: HashMap<Key, u32>, origins: &Origins, filesystem: &str) -> V
         let process = word(&whos, who.code([cause, process, file]));
         Owner {
             layer: layer.map_or("unknown".into(), |layer| layer.name(filesystem)),
-            program: process.map_or(NOBODY.into(), |name| program(&name).to_owned()),
+            program: process.map_or(NOBODY.into(), |name| program(&name).into_owned()),
             file: word(&names, files.code([cause, file])).unwrap_or_else(|| NO_FILE.into()),
         }
     };
