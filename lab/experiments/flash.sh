@@ -41,7 +41,7 @@ row() {
 	end
 	for discard in as-recorded none; do
 		"$mostrace" flash "$work/$name.most" --capacity 8GB --discard $discard "$@" --json |
-			jq -r --arg name "$name, $discard" '.model | [$name, (.own_share * 100), .curve[].ratio, .full.ratio, .after_fstrim.ratio]
+			jq -r --arg name "$name, $discard" '.model | [$name, (.own_share * 100), (.curve[] | select(.fill | IN(0.5, 0.8, 0.9, 0.95, 0.98)).ratio), .full.ratio, .after_fstrim.ratio]
 				| map(if type == "number" then . * 100 | round / 100 else . end) | join(" | ")'
 	done
 }
