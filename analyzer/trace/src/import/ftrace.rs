@@ -26,11 +26,13 @@ pub(super) struct Ftrace {
     overwritten: u64,
     /// Events that gaps in the text stand for.
     gaps: u64,
+    /// Times without a dot are in ns.
+    pub has_whole_ns: bool,
 }
 
 /// Returns true if the line is one of ftrace's own.
 pub(super) fn is_ftrace(line: &[u8]) -> bool {
-    line.starts_with(b"# tracer: ") || parse(line).is_some()
+    line.starts_with(b"# tracer: ") || parse(line, false).is_some()
 }
 
 /// A line of the text.
@@ -46,7 +48,7 @@ struct Line<'a> {
 
 impl LineReader for Ftrace {
     fn line(&mut self, line: &[u8], to: &mut dyn Taker) -> Result<bool, String> {
-        let Some(line) = parse(line) else {
+        let Some(line) = parse(line, self.has_whole_ns) else {
             return Ok(self.note(line, to));
         };
         if let Some(shape) = shape(line.event) {
@@ -127,29 +129,32 @@ impl Ftrace {
 const FARTHEST: usize = 256;
 
 /// Parses a line; None if it is no event. A task's name may have blanks, dashes and brackets, so the CPU is looked for.
-fn parse(line: &[u8]) -> Option<Line<'_>> {
+fn parse(line: &[u8], has_whole_ns: bool) -> Option<Line<'_>> {
     let ahead = line.iter().enumerate().take(FARTHEST);
     let brackets = ahead.filter(|(_, byte)| **byte == b'[');
     let mut cpus = brackets.filter_map(|(at, _)| {
         let (ahead, rest) = line.split_at_checked(at)?;
         Some((ahead.strip_suffix(b" ")?, rest))
     });
-    cpus.find_map(|(task, rest)| behind_task(task, rest))
+    cpus.find_map(|(task, rest)| behind_task(task, rest, has_whole_ns))
 }
 
-fn behind_task<'a>(task: &[u8], rest: &'a [u8]) -> Option<Line<'a>> {
+fn behind_task<'a>(task: &[u8], rest: &'a [u8], has_whole_ns: bool) -> Option<Line<'a>> {
+    // A long time may follow without a blank.
+    let (cpu, rest) = split_once(rest.strip_prefix(b"[")?, b"]")?;
     let mut words = Words::of(rest);
-    let cpu = words.word()?.strip_prefix(b"[")?.strip_suffix(b"]")?;
     let (pid, tgid) = thread(task.trim_ascii_end())?;
     let mut time = words.word()?;
     if !time.ends_with(b":") {
         // The flags.
         time = words.word()?;
     }
-    let time_ns = time
-        .strip_suffix(b":")
-        .filter(|time| time.contains(&b'.'))
-        .and_then(|time| scaled(time, 1_000_000_000))?;
+    let time = time.strip_suffix(b":")?;
+    let time_ns = match time.contains(&b'.') {
+        true => scaled(time, 1_000_000_000)?,
+        false if has_whole_ns => number(time)?,
+        false => return None,
+    };
     let event = words.word()?.strip_suffix(b":")?;
     Some(Line {
         pid,
@@ -400,8 +405,17 @@ something else",
     fn a_cpu_is_near() {
         let event = b"a-1 [001] d..1. 100.000002: block_rq_issue: x";
         let behind = |blanks: usize| [&vec![b' '; blanks][..], event].concat();
-        let is_read = [FARTHEST - 5, FARTHEST].map(|blanks| parse(&behind(blanks)).is_some());
+        let is_read =
+            [FARTHEST - 5, FARTHEST].map(|blanks| parse(&behind(blanks), false).is_some());
         assert_eq!(is_read, [true, false]);
+    }
+
+    /// As trace-cmd prints the times of the clock `boot`.
+    #[test]
+    fn whole_nanoseconds_are_read_if_they_are_some() {
+        let line = b"all:  dd-28961 [000]7291075344083: block_plug:           [dd]";
+        let times = [true, false].map(|whole| parse(line, whole).map(|line| line.time_ns));
+        assert_eq!(times, [Some(7_291_075_344_083), None]);
     }
 
     #[test]

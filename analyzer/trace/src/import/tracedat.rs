@@ -3,7 +3,7 @@
 //!
 //! <https://man7.org/linux/man-pages/man5/trace-cmd.dat.v7.5.html>: the file begins with 0x17 0x08 0x44 and `tracing`.
 
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -15,6 +15,9 @@ use super::{Error, Rest};
 /// The first bytes of a file.
 pub(super) const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 
+/// The most bytes of the names of clocks that are read.
+const LONGEST_CLOCKS: u64 = 4096;
+
 #[derive(Default)]
 pub(super) struct TraceDat(Ftrace);
 
@@ -23,6 +26,15 @@ impl Reader for TraceDat {
         let failed = |what: String| Error::Device {
             path: path.to_owned(),
             what,
+        };
+        self.0.has_whole_ns = match clock(path).as_deref() {
+            Some("boot" | "tai") => true,
+            Some(clock @ ("counter" | "x86-tsc")) => {
+                return Err(failed(format!(
+                    "its clock is {clock}: its times are no seconds"
+                )));
+            }
+            _ => false,
         };
         let mut child = report(path).map_err(|error| {
             failed(match error.kind() {
@@ -57,4 +69,28 @@ fn report(path: &Path) -> io::Result<Child> {
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
+}
+
+/// Returns the clock of a trace, if trace-cmd tells it: `local global [boot] tai`. Times of `boot` and `tai` are printed as whole ns, those
+/// of the clocks that are older as seconds.
+fn clock(path: &Path) -> Option<String> {
+    let mut child = Command::new("trace-cmd")
+        .args(["dump", "--clock", "-i"])
+        .arg(path)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .ok()?;
+    let mut clocks = String::new();
+    let read = child
+        .stdout
+        .take()?
+        .take(LONGEST_CLOCKS)
+        .read_to_string(&mut clocks);
+    // The pipe is closed: it ends even if not everything was read.
+    let _ = child.wait();
+    read.ok()?;
+    let (_, behind) = clocks.split_once('[')?;
+    Some(behind.split_once(']')?.0.to_owned())
 }
