@@ -479,7 +479,7 @@ fn what_is_measured_is_not_for_others() {
         .unwrap();
     let measured = ["022", "0", "0"].map(|umask| {
         let script = "while read -r _ _ _ _ at given _; do
-            [ \"$at\" = \"$PWD\" ] && echo $given; done </proc/self/mountinfo";
+            if [ \"$at\" = \"$PWD\" ]; then echo $given; fi; done </proc/self/mountinfo";
         let line = format!("umask {umask}; exec \"$@\"");
         let mut shell = Command::new("sh");
         shell.args(["-c", &line, "sh", env!("CARGO_BIN_EXE_mostrace"), "measure"]);
