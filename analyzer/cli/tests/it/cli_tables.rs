@@ -461,10 +461,7 @@ fn what_is_not_asked_for_is_few_lines() {
     let text = mostrace(&["analyze", &path]);
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines.len() <= 16, "{text}");
-    assert!(
-        lines[0] == "sqlite3:100 (submitter) wrote 12.3 kB.",
-        "{text}"
-    );
+    assert!(lines[0] == "sqlite3 (submitter) wrote 12.3 kB.", "{text}");
     let last =
         format!("next: mostrace analyze {path} --full; mostrace report {path} -o report.html");
     assert_eq!(lines.last(), Some(&&*last));
