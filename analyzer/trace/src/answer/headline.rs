@@ -20,9 +20,8 @@ const LONGEST: usize = 120;
 /// The widest name of a program.
 const WIDEST_NAME: usize = 28;
 const WIDEST_SUBMITTER: usize = WIDEST_NAME - SUBMITTER.len();
-/// The most characters of the words for programs; what else must be said has at most 46: `999.9 kB were read` and
-/// `, and 999.9 kB were written.`.
-const LONGEST_BY: usize = 74;
+/// The most characters of the words for programs, so that something fits behind them.
+const LONGEST_BY: usize = 80;
 /// Transactions are the subject if they caused at least this share of the bytes, per cent; a program is the only one from the same
 /// share on.
 const NEARLY_ALL: u64 = 95;
@@ -67,10 +66,10 @@ impl Headline<'_> {
         }
         match written {
             0 if read == 0 => "Nothing was written, and nothing read.".into(),
-            0 => format!("Nothing was written, and {}.", self.reads()),
+            0 => self.reads("Nothing was written, and ", "."),
             _ if read >= written.saturating_mul(MOSTLY_READ) => {
-                let reads = self.reads();
-                format!("{reads}, and {} were written.", size(written as f64))
+                let behind = format!(", and {} were written.", size(written as f64));
+                self.reads("", &behind)
             }
             _ => self.writes(),
         }
@@ -214,15 +213,14 @@ impl Headline<'_> {
                 mark: ", ",
                 rest: self.syncs(one).into_iter().chain(committed).collect(),
             },
-            _ => Clauses {
-                first: format!(
-                    "{} were written{}",
-                    size(written as f64),
-                    by(&programs, written)
-                ),
-                mark: "; ",
-                rest: committed.into_iter().collect(),
-            },
+            _ => {
+                let were = format!("{} were written", size(written as f64));
+                Clauses {
+                    first: named(&were, &programs, written, "."),
+                    mark: "; ",
+                    rest: committed.into_iter().collect(),
+                }
+            }
         }
     }
 
@@ -257,10 +255,11 @@ impl Headline<'_> {
         Some(format!("with {count} {of_sqlite}{unit}"))
     }
 
-    fn reads(&self) -> String {
+    fn reads(&self, ahead: &str, behind: &str) -> String {
         let read = self.layers.total.read_bytes;
         let programs = self.programs(|t| t.read_bytes);
-        format!("{} were read{}", size(read as f64), by(&programs, read))
+        let were = format!("{ahead}{} were read", size(read as f64));
+        named(&were, &programs, read, behind) + behind
     }
 
     /// Returns the programs that caused a figure, the largest first. Whoever submitted it stands for an unknown cause.
@@ -325,9 +324,16 @@ impl Program<'_> {
     }
 }
 
+/// Returns `ahead` and the programs, as many as leave room for `behind`.
+fn named(ahead: &str, programs: &[Program<'_>], whole: u64, behind: &str) -> String {
+    let others = [ahead, behind].map(|words| words.chars().count());
+    let room = LONGEST.saturating_sub(others.iter().sum());
+    ahead.to_owned() + &by(programs, whole, room.min(LONGEST_BY))
+}
+
 /// Returns `, 70 % by python3 and 28 % by rsync`, as many as fit; how many there are if none is large; nothing if none is known.
-fn by(programs: &[Program<'_>], whole: u64) -> String {
-    let fits = |words: &String| words.chars().count() <= LONGEST_BY;
+fn by(programs: &[Program<'_>], whole: u64, room: usize) -> String {
+    let fits = |words: &String| words.chars().count() <= room;
     let mut words = (1..=MOST).rev().map(|most| by_most(programs, whole, most));
     words
         .find(fits)
@@ -542,10 +548,10 @@ mod tests {
         }
         let [one, other] =
             ["DataXceiver for:1", "Readahead Threa:2"].map(|name| name.to_owned() + " (submitter)");
-        for written in [0, 99_990] {
+        for (written, read) in [(0, 999_900), (99_990, 999_900), (1 << 60, u64::MAX)] {
             let rows = [
-                (one.as_str(), "", written, 539_900),
-                (other.as_str(), "", 0, 460_000),
+                (one.as_str(), "", written, read / 100 * 54),
+                (other.as_str(), "", 0, read / 100 * 46),
             ];
             let line = said(NONE, None, &rows);
             assert!(line.chars().count() <= LONGEST, "{line}");
