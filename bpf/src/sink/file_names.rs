@@ -11,9 +11,13 @@ use super::tables::u16_at;
 const FILE_LEN: usize = size_of::<RawFile>();
 const NAME_LEN_AT: usize = offset_of!(RawFile, name_len);
 
-/// Splits a name as the probes write it into its last component and, if they give it, its whole path. The folders follow the name,
-/// from the lowest on, with a slash behind each and one for the root.
+/// Splits a name as a source writes it into its last component and, if it is given, its whole path. Tracepoints tell the path. Of
+/// the probes the folders follow the name, from the lowest on, with a slash behind each and one for the root.
 fn unfold(name: &[u8]) -> (&[u8], Option<Vec<u8>>) {
+    if name.starts_with(b"/") && !name.ends_with(b"/") {
+        let last = name.rsplit(|&b| b == b'/').next();
+        return (last.unwrap_or(name), None);
+    }
     let Some(names) = name.strip_suffix(b"/").filter(|names| !names.is_empty()) else {
         return (name, None);
     };
@@ -123,11 +127,13 @@ mod tests {
     }
 
     #[test]
-    fn a_path_told_upwards_is_turned_round() {
+    fn a_path_is_stored_from_the_root_on() {
         let mut temp = FileNames::new("temp".parse::<NameFilter>().unwrap());
         for (told, kept) in [
             ("a.db-wal/files/app/", "/app/files/a.db-wal"),
             ("a.tmp/", "/a.tmp"),
+            ("/app/files/a.db-wal", "/app/files/a.db-wal"),
+            ("/a.tmp/b.db", ""),
             ("a.db/x.tmp/", ""),
             ("/", ""),
         ] {

@@ -13,6 +13,9 @@ use super::bio::{Bio, Moment};
 use super::owner::{Owner, Thread};
 use super::volume::{Piece, Volume};
 
+/// The longest path that the kernel tells, PATH_MAX of linux/limits.h.
+const LONGEST_PATH: usize = 4096;
+
 /// Builds the entries of one disk.
 #[derive(Debug)]
 pub(super) struct EntryBuilder {
@@ -85,8 +88,12 @@ impl EntryBuilder {
         owner: Owner,
         path: Option<&[u8]>,
     ) -> Vec<u8> {
-        let name = path.map_or(Vec::new(), upwards);
-        let name = name.get(..usize::from(u16::MAX) / 2).unwrap_or(&name);
+        let name = path.map_or(Vec::new(), from_root);
+        let name = if name.len() > LONGEST_PATH {
+            &[][..]
+        } else {
+            &name
+        };
         let padded = name.len().next_multiple_of(8);
         let block_bytes = volume.sectors_of_block.saturating_mul(512);
         let (sectors, behind) = volume.part(piece, run);
@@ -129,16 +136,16 @@ impl EntryBuilder {
     }
 }
 
-/// Converts a path to the probes' form: the name, then the folders above it, with a slash behind each.
-fn upwards(path: &[u8]) -> Vec<u8> {
-    let mut told = Vec::with_capacity(path.len());
-    for name in path.rsplit(|&byte| byte == b'/') {
+/// Returns a path as tables have it: from the root on, without empty names.
+fn from_root(path: &[u8]) -> Vec<u8> {
+    let mut stored = Vec::with_capacity(path.len());
+    for name in path.split(|&byte| byte == b'/') {
         if !name.is_empty() {
-            told.extend_from_slice(name);
-            told.push(b'/');
+            stored.push(b'/');
+            stored.extend_from_slice(name);
         }
     }
-    told
+    stored
 }
 
 #[cfg(test)]
@@ -146,13 +153,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_told_from_its_end() {
-        for (path, told) in [
-            (&b"/data/app/a.db-wal"[..], &b"a.db-wal/app/data/"[..]),
-            (b"/a", b"a/"),
+    fn a_path_begins_at_the_root() {
+        for (path, stored) in [
+            (&b"/data/app/a.db-wal"[..], &b"/data/app/a.db-wal"[..]),
+            (b"a//b/", b"/a/b"),
             (b"/", b""),
         ] {
-            assert_eq!(upwards(path), told);
+            assert_eq!(from_root(path), stored);
         }
     }
 }

@@ -31,6 +31,28 @@ fn ftrace_tells_what_a_recording_does() {
     tells_what_the_recording_does("ftrace-ext4.txt");
 }
 
+/// Events of f2fs with the path of what they write.
+const F2FS: &str = "# tracer: nop
+  app-71  (   70) [001] ..... 5.000001: f2fs_write_begin: dev = (8,0), ino = 9, pos = 4096, len = 4096
+  app-71  (   70) [001] ..... 5.000002: f2fs_datawrite_start: entry_name /app/a.db-wal, offset 4096, bytes 4096, cmdline app, pid 70, i_size 0, ino 9
+  app-71  (   70) [001] ..... 5.000003: f2fs_submit_page_write: dev = (8,0), ino = 9, page_index = 0x1, oldaddr = 0x0, newaddr = 0x200, rw = WRITE(S), type = WARM_DATA
+  app-71  (   70) [001] ..... 5.000004: block_bio_queue: 8,0 WS 4096 + 8 [app]
+  app-71  (   70) [001] ..... 5.000005: block_rq_issue: 8,0 WS 4096 () 4096 + 8 [app]
+  <idle>-0 (-----) [000] ..... 5.000006: block_rq_complete: 8,0 WS () 4096 + 8 [0]
+";
+
+#[test]
+fn a_path_that_events_tell_is_the_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let [text, bundle] = ["t.txt", "x.most"].map(|name| dir.path().join(name));
+    std::fs::write(&text, F2FS).unwrap();
+    let [text, bundle] = [&text, &bundle].map(|path| path.to_str().unwrap());
+    mostrace(&["import", text, "-o", bundle]);
+    let args = ["analyze", bundle, "--by", "path,role", "--format", "csv"];
+    let table = mostrace(&args);
+    assert!(table.contains("\n/app/a.db-wal,wal,"), "{table}");
+}
+
 /// The same events, as data/perfetto.py writes them.
 #[test]
 fn perfetto_tells_what_a_recording_does() {

@@ -154,7 +154,7 @@ fn files_are_found_through_mapped_devices() {
     assert_eq!(
         found,
         [
-            (5196, 4096, 9, 4096, "a b.db/app/".into(), false),
+            (5196, 4096, 9, 4096, "/app/a b.db".into(), false),
             (5204, 4096, 0, 9 * 4096, String::new(), true),
         ]
     );

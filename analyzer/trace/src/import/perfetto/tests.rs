@@ -205,7 +205,7 @@ fn a_phones_trace_has_files_processes_and_losses() {
     );
     let (submitters, found) = files(&bytes);
     assert_eq!(submitters, [(71, 70)]);
-    let file = |sector, offset| (sector, 4096, 9, offset, "a.db/app/".to_owned(), false);
+    let file = |sector, offset| (sector, 4096, 9, offset, "/app/a.db".to_owned(), false);
     assert_eq!(found, [file(4096, 4096), file(4104, 8192)]);
 
     let dir = tempfile::tempdir().unwrap();
