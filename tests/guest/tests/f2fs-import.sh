@@ -52,6 +52,17 @@ same processes "SELECT pid, op, SUM(bytes) FROM events WHERE bytes > 0 GROUP BY 
 # Nodes and f2fs' own files are no data.
 same files "SELECT inode, SUM(bytes) FROM events WHERE op = 'write' AND class = 'data' AND inode > 3 GROUP BY inode ORDER BY inode"
 
+same offsets "SELECT sector, inode, file_offset, SUM(bytes) FROM events WHERE op = 'write' AND class = 'data' AND inode > 3 \
+	GROUP BY sector, inode, file_offset ORDER BY sector, inode, file_offset"
+
+# Not every kernel has an event that tells paths. The recording also has what the map knows.
+paths="SELECT DISTINCT inode, path FROM events WHERE path IS NOT NULL AND inode > 3 ORDER BY inode"
+for name in ours trace; do ask $name "$paths" | sort >"$name.paths"; done
+comm -13 ours.paths trace.paths >strange.paths
+[ ! -s strange.paths ] || fail "paths: $(cat strange.paths ours.paths)"
+info "$(wc -l <trace.paths) paths of $(wc -l <ours.paths)"
+[ ! -e $tracing/events/f2fs/f2fs_datawrite_start ] || [ "$(wc -l <trace.paths)" -ge 30 ] || fail "paths: $(cat trace.paths)"
+
 # Emulated, either recorder may take long between an event and its time.
 times="SELECT DISTINCT time_ns, d2c_ns FROM requests WHERE bytes > 0 ORDER BY time_ns, d2c_ns"
 for name in ours trace; do ask $name "$times" >"$name.times"; done
