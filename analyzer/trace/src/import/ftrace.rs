@@ -410,7 +410,7 @@ something else",
         assert_eq!(is_read, [true, false]);
     }
 
-    /// As trace-cmd prints the times of the clock `boot`.
+    /// trace-cmd prints times of the clock `boot` like this one.
     #[test]
     fn whole_nanoseconds_are_read_if_they_are_some() {
         let line = b"all:  dd-28961 [000]7291075344083: block_plug:           [dd]";

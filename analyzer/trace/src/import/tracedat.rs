@@ -11,6 +11,7 @@ use super::ftrace::Ftrace;
 use super::lines::Lines;
 use super::seen::{Reader, Taker};
 use super::{Error, Rest};
+use crate::text::escape;
 
 /// The first bytes of a file.
 pub(super) const MAGIC: &[u8] = b"\x17\x08\x44tracing";
@@ -29,14 +30,16 @@ impl Reader for TraceDat {
         };
         self.0.has_whole_ns = match clock(path).as_deref() {
             Some("boot" | "tai") => true,
-            Some(clock @ ("counter" | "x86-tsc")) => {
+            None | Some("local" | "global" | "uptime" | "perf" | "mono" | "mono_raw") => false,
+            Some(other) => {
                 return Err(failed(format!(
-                    "its clock is {clock}: its times are no seconds"
+                    "its clock is {}, which counts no seconds",
+                    escape(other.as_bytes())
                 )));
             }
-            _ => false,
         };
-        let mut child = report(path).map_err(|error| {
+        // The times are in ns, and no plugin is loaded.
+        let mut child = trace_cmd(&["report", "-t", "-N"], path).map_err(|error| {
             failed(match error.kind() {
                 io::ErrorKind::NotFound => format!(
                     "trace-cmd, which reads it, is not installed: import the text that `trace-cmd report -t {}` makes of it",
@@ -60,10 +63,11 @@ impl Reader for TraceDat {
     }
 }
 
-/// Starts `trace-cmd report`, with times in ns and without plugins.
-fn report(path: &Path) -> io::Result<Child> {
+/// Starts trace-cmd on a file.
+fn trace_cmd(arguments: &[&str], path: &Path) -> io::Result<Child> {
     Command::new("trace-cmd")
-        .args(["report", "-t", "-N", "-i"])
+        .args(arguments)
+        .arg("-i")
         .arg(path)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -71,26 +75,18 @@ fn report(path: &Path) -> io::Result<Child> {
         .spawn()
 }
 
-/// Returns the clock of a trace, if trace-cmd tells it: `local global [boot] tai`. Times of `boot` and `tai` are printed as whole ns, those
-/// of the clocks that are older as seconds.
+/// Returns the clock of a trace, if trace-cmd tells it: `local global [boot] tai`. trace-cmd prints times of `boot` and `tai` as whole ns,
+/// and those of the clocks that are older as seconds.
 fn clock(path: &Path) -> Option<String> {
-    let mut child = Command::new("trace-cmd")
-        .args(["dump", "--clock", "-i"])
-        .arg(path)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .ok()?;
+    let mut child = trace_cmd(&["dump", "--clock"], path).ok()?;
     let mut clocks = String::new();
     let read = child
         .stdout
-        .take()?
-        .take(LONGEST_CLOCKS)
-        .read_to_string(&mut clocks);
+        .take()
+        .map(|text| text.take(LONGEST_CLOCKS).read_to_string(&mut clocks));
     // The pipe is closed: it ends even if not everything was read.
     let _ = child.wait();
-    read.ok()?;
+    read?.ok()?;
     let (_, behind) = clocks.split_once('[')?;
     Some(behind.split_once(']')?.0.to_owned())
 }
