@@ -5,6 +5,7 @@
 # usage: flash.sh MOSTRACE [OPTION…]      (options of `mostrace flash`; needs root, git, jq, and db_bench of Debian's rocksdb-tools)
 set -eu
 mostrace=$(realpath "$1")
+here=$(dirname "$(realpath "$0")")
 shift
 work=$(mktemp -d)
 mkdir "$work/mnt"
@@ -39,11 +40,7 @@ row() {
 	cd "$work/mnt"
 	"$mostrace" record -d "$loop" -o "$work/$name.most" --sync -- sh -c "$load" >/dev/null 2>"$work/log" || { cat "$work/log" >&2; exit 1; }
 	end
-	for discard in as-recorded none; do
-		"$mostrace" flash "$work/$name.most" --capacity 8GB --discard $discard "$@" --json |
-			jq -r --arg name "$name, $discard" '.model | [$name, (.own_share * 100), (.curve[] | select(.fill | IN(0.5, 0.8, 0.9, 0.95, 0.98)).ratio), .full.ratio, .after_fstrim.ratio]
-				| map(if type == "number" then . * 100 | round / 100 else . end) | join(" | ")'
-	done
+	"$here/flash-row.sh" "$mostrace" "$name" "$work/$name.most" "$@"
 }
 row git 256M "$git_load" "$@"
 row rocksdb 1G "$rocksdb_load" "$@"
