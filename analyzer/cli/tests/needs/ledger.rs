@@ -216,7 +216,7 @@ fn its_sums_are_those_of_a_recording() {
         let full = rows(&full, labels, &figures);
         let ours = rows(&shown(&folder, ours), labels, &figures);
         assert!(full.len() >= 4, "{full:?}");
-        // Its blocks are in memory, unless another program has the caches dropped meanwhile.
+        // What the other recorder looks at before it records is in memory, unless another program has the caches dropped.
         let looks = |row: &Vec<String>| row.iter().any(|label| label == "dumpe2fs");
         if ours.keys().any(looks) {
             begin_anew("the other recorder's look at the disk was read from it".into());
