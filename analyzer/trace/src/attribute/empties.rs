@@ -10,11 +10,9 @@ use super::{FileId, Op};
 use crate::blktrace::{Completion, Part};
 use crate::tally::Tally;
 
-/// The largest distance between the entry and the event of one Q, ns: the thread may be preempted in between, but it waits
-/// for each of its flushes.
-const SLACK_NS: u64 = 20_000_000;
-/// The largest distance between an entry made at C and its C, ns: both are made in one interrupt.
-const SLACK_COMPLETE_NS: u64 = 20_000_000;
+/// The largest distance between an entry and its Q or C, ns. The thread may be preempted in between, and its CPU if that is virtual
+/// (529 ms were seen); but it waits for each of its flushes.
+const SLACK_NS: u64 = 1_000_000_000;
 /// More empty flushes than can be in flight at a time.
 const LIMIT: usize = 4096;
 
@@ -107,7 +105,7 @@ impl Empties {
             |w: &Waiting| u32::from(w.cpu) == completion.cpu && w.time_ns <= completion.time_ns;
         let last = self.completed.iter().rposition(mine)?;
         let found = self.completed.get(last)?;
-        let near = completion.time_ns.abs_diff(found.time_ns) <= SLACK_COMPLETE_NS;
+        let near = completion.time_ns.abs_diff(found.time_ns) <= SLACK_NS;
         let empty = near.then_some(found.empty);
         let before = self.completed.len();
         self.completed.retain(|w| !mine(w));
