@@ -20,10 +20,44 @@ pub(super) trait Lasting {
 /// are.
 #[derive(Debug)]
 pub(super) struct Spans<T> {
-    /// By the end and the order of arrival.
-    classes: Vec<BTreeMap<(u64, u64), T>>,
+    classes: Vec<Class<T>>,
     len: usize,
     arrived: u64,
+}
+
+/// Spans whose lengths have the same number of bits.
+#[derive(Debug)]
+struct Class<T> {
+    /// By the end and the order of arrival.
+    spans: BTreeMap<(u64, u64), T>,
+    /// The first end, or the largest time if there is none. Most questions are about times before it: a comparison answers these.
+    first_ns: u64,
+}
+
+impl<T> Default for Class<T> {
+    fn default() -> Self {
+        Class::of(BTreeMap::new())
+    }
+}
+
+impl<T> Class<T> {
+    fn of(spans: BTreeMap<(u64, u64), T>) -> Class<T> {
+        let first = spans.first_key_value();
+        let first_ns = first.map_or(u64::MAX, |(place, _)| place.0);
+        Class { spans, first_ns }
+    }
+
+    fn insert(&mut self, place: (u64, u64), span: T) {
+        self.spans.insert(place, span);
+        self.first_ns = self.first_ns.min(place.0);
+    }
+
+    fn pop(&mut self) -> Option<T> {
+        let (_, span) = self.spans.pop_first()?;
+        let first = self.spans.first_key_value();
+        self.first_ns = first.map_or(u64::MAX, |(place, _)| place.0);
+        Some(span)
+    }
 }
 
 impl<T> Default for Spans<T> {
@@ -46,7 +80,7 @@ impl<T: Lasting> Spans<T> {
         let class = usize::try_from(u64::BITS.saturating_sub(length_ns.leading_zeros()));
         let class = class.unwrap_or_default();
         while self.classes.len() <= class {
-            self.classes.push(BTreeMap::new());
+            self.classes.push(Class::default());
         }
         self.arrived.tally(1);
         let place = (span.end_ns(), self.arrived);
@@ -65,11 +99,12 @@ impl<T: Lasting> Spans<T> {
     /// Returns the same, to be changed; their beginnings and ends stay.
     pub fn over_mut(&mut self, from_ns: u64, to_ns: u64) -> impl Iterator<Item = &mut T> {
         let classes = self.classes.iter_mut().zip(0..);
-        let near = classes.flat_map(move |(class, bits)| {
+        let near = classes.filter_map(move |(class, bits)| {
             let last_ns = last_end(from_ns, to_ns, bits);
-            class.range_mut((to_ns, 0)..=(last_ns, u64::MAX))
+            let places = (to_ns, 0)..=(last_ns, u64::MAX);
+            (class.first_ns <= last_ns).then(|| class.spans.range_mut(places))
         });
-        let near = near.map(|(_, span)| span).take(SEARCHED);
+        let near = near.flatten().map(|(_, span)| span).take(SEARCHED);
         near.filter(move |span| span.start_ns() <= from_ns)
     }
 
@@ -80,19 +115,17 @@ impl<T: Lasting> Spans<T> {
 
     /// Returns the last end.
     pub fn last_end(&self) -> Option<u64> {
-        let last = |class: &BTreeMap<(u64, u64), T>| Some(class.last_key_value()?.0.0);
+        let last = |class: &Class<T>| Some(class.spans.last_key_value()?.0.0);
         self.classes.iter().filter_map(last).max()
     }
 
     /// Takes the span that ended first, if that was by `time_ns`.
     pub fn pop(&mut self, time_ns: u64) -> Option<T> {
-        let firsts = self.classes.iter().enumerate();
-        let firsts = firsts.filter_map(|(at, class)| Some((*class.first_key_value()?.0, at)));
-        let ((end_ns, _), at) = firsts.min()?;
-        if end_ns > time_ns {
-            return None;
-        }
-        let (_, span) = self.classes.get_mut(at)?.pop_first()?;
+        let classes = self.classes.iter_mut();
+        let firsts = classes.filter(|class| class.first_ns <= time_ns);
+        let firsts = firsts.filter_map(|class| Some((*class.spans.first_key_value()?.0, class)));
+        let (_, class) = firsts.min_by_key(|(place, _)| *place)?;
+        let span = class.pop()?;
         self.len = self.len.saturating_sub(1);
         Some(span)
     }
@@ -100,19 +133,22 @@ impl<T: Lasting> Spans<T> {
     /// Drops those that ended before `time_ns`.
     pub fn drop_before(&mut self, time_ns: u64) {
         for class in &mut self.classes {
-            *class = class.split_off(&(time_ns, 0));
+            if class.first_ns < time_ns {
+                *class = Class::of(class.spans.split_off(&(time_ns, 0)));
+            }
         }
-        self.len = self.classes.iter().map(BTreeMap::len).sum();
+        self.len = self.classes.iter().map(|class| class.spans.len()).sum();
     }
 
     /// Returns the spans of each class that may have lasted from `from_ns` to `to_ns`, and at least all that did.
     fn near(&self, from_ns: u64, to_ns: u64) -> impl Iterator<Item = &T> {
         let classes = self.classes.iter().zip(0..);
-        classes.flat_map(move |(class, bits)| {
+        let near = classes.filter_map(move |(class, bits)| {
             let last_ns = last_end(from_ns, to_ns, bits);
-            let near = class.range((to_ns, 0)..=(last_ns, u64::MAX));
-            near.map(|(_, span)| span)
-        })
+            let places = (to_ns, 0)..=(last_ns, u64::MAX);
+            (class.first_ns <= last_ns).then(|| class.spans.range(places))
+        });
+        near.flatten().map(|(_, span)| span)
     }
 }
 
