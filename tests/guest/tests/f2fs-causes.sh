@@ -127,6 +127,8 @@ expect each cause_uid,checkpoint_reason,cause_op,cause_known,cause_path "$packs"
 	1001,node_need_cp,checkpoint,exact,/w1/d1/f,1 1001,node_need_cp,checkpoint,exact,/w1/d2/f,1 \
 	1001,node_need_cp,checkpoint,exact,/w1/d3/f,1 1001,node_need_cp,checkpoint,exact,/w1/d4/f,1 \
 	1001,node_need_cp,checkpoint,exact,/w1/d5/f,1 1002,sync,checkpoint,exact,,4 0,ioctl,checkpoint,exact,/root,1
+# What forced a checkpoint is the call that asked for it.
+expect each cause_uid,forced_by "$packs AND forced_by_pid = cause_pid" 1001,fsync,5 1002,sync,4 0,checkpoint,1
 # A filter finds the same rows.
 found=$(mostrace analyze each.most --where "checkpoint_reason = 'sync' AND $packs" --by checkpoint_reason --columns checkpoint_reason,requests --format csv | tail -n +2)
 [ "$found" = sync,4 ] || fail "by a filter: $found"
