@@ -109,3 +109,31 @@ fn the_timer_forces_a_commit_of_its_age() {
         assert_eq!(forced(age_us, options), Value::Null, "{age_us} {options}");
     }
 }
+
+/// What the kernel's threads write of their own accord has a reason, but sync has them write, too.
+#[test]
+fn the_kernels_threads_write_back_or_lack_memory() {
+    const KSWAPD: Thread = Thread::new(61, 61, "kswapd0");
+    let forced = |thread: Thread, origin: Origin, call: CallOf| {
+        let mut s = Scene::begun();
+        s.call(FSYNC.by(OTHER));
+        s.owned(WRITE, 4096, 4096, thread, origin);
+        s.call(call);
+        let rows = run(&s, &["events", "--columns", "op,forced_by"]);
+        rows.last().unwrap()["forced_by"].clone()
+    };
+    let long = |kind| CallOf {
+        kind,
+        lasted_us: 50_000,
+        ..FSYNC.by(OTHER)
+    };
+    let fsync = long(CallKind::Fsync);
+    assert_eq!(forced(KSWAPD, Origin::FILE, fsync), "memory");
+    assert_eq!(forced(KWORKER, Origin::FILE, fsync), "writeback");
+    assert_eq!(forced(KWORKER, Origin::BDEV, fsync), "writeback");
+    assert_eq!(forced(KSWAPD, Origin::UNKNOWN, fsync), Value::Null);
+    assert_eq!(forced(OTHER, Origin::FILE, fsync), "fsync");
+    let sync = long(CallKind::Sync);
+    assert_eq!(forced(KSWAPD, Origin::FILE, sync), Value::Null);
+    assert_eq!(forced(KWORKER, Origin::FILE, sync), Value::Null);
+}
