@@ -29,7 +29,7 @@ impl Zones {
         (behind > 0).then(|| sector.saturating_sub(behind))
     }
 
-    /// Returns true for the first sector of a zone, for which all appends to it are queued and issued.
+    /// Returns true for the first sector of a zone: every zone append is queued and issued with that sector.
     #[must_use]
     pub fn begin_at(self, sector: u64) -> bool {
         sector.checked_rem(self.sectors) == Some(0)

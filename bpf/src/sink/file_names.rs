@@ -51,8 +51,8 @@ impl FileNames {
         }
     }
 
-    /// Trims a file's entry to its own name, or to no name if the filter drops it. A source may leave room for the longest name,
-    /// and names all files. Returns None for a malformed entry.
+    /// Trims a file's entry to its own name, or to no name if the filter drops it. A source may leave unused room behind the
+    /// name, and does not filter names. Returns None for a malformed entry.
     pub fn trim(&mut self, entry: &[u8]) -> Option<&[u8]> {
         let name_len = usize::from(u16_at(entry, NAME_LEN_AT)?);
         let name = entry.get(FILE_LEN..FILE_LEN + name_len)?;

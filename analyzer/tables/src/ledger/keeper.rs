@@ -41,7 +41,7 @@ pub struct Keeper<F> {
     drive: Drive,
     tell: F,
     running: Running,
-    /// The ends of the hours before this recorder; empty once it has begun.
+    /// The kernel's counters at the end of each hour that the ledger already has; empty after the first segment.
     before: Vec<Reading>,
     /// What the kernel had counted when the last segment ended.
     total: Option<Total>,

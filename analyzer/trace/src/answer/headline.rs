@@ -224,7 +224,8 @@ impl Headline<'_> {
         }
     }
 
-    /// Returns what each of a program's calls for durability wrote, if there were many of them.
+    /// Returns the text for a program's written bytes per call for durability, if it made at least [`MANY_CALLS`] and wrote less than
+    /// [`FEW_BYTES`] for each.
     fn syncs(&self, program: &Program<'_>) -> Option<String> {
         let its = self.databases.iter();
         let its = its.filter(|of| self::program(&of.process()) == program.name);

@@ -163,8 +163,8 @@ impl<'m> Files<'m> {
         }
     }
 
-    /// Takes the name of a file that calls are about. The entry has no piece of the file, so it decides nothing about other
-    /// entries.
+    /// Takes the name of a file that calls are about. The entry has no sector or offset, so it is not used to identify the
+    /// files of other entries.
     pub fn see_called(&mut self, entry: FileRef<'_>) {
         let live = Live::new(entry, self.filesystem, Vec::new());
         let place = Place {

@@ -23,7 +23,8 @@ use crate::tally::sum;
 /// Everything in flight is later than a commit of this age, ns.
 const HORIZON_NS: u64 = 60_000_000_000;
 
-/// If more blocks were freed, freed blocks are ignored altogether: a few entries can stand for all blocks of a disk.
+/// The most freed blocks that are taken, one `End` each. If there are more, all are ignored: a few entries can cover every block of
+/// a disk.
 const MOST_BLOCKS: u64 = 1 << 22;
 
 /// The moment when a block was written, as a transaction number or a time.

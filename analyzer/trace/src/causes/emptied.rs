@@ -78,7 +78,7 @@ fn is_timeless(raw: &RawCall) -> bool {
     flags.has(call_flags::PART) || flags.has(call_flags::OPEN_END)
 }
 
-/// Returns the mode of a fallocate, if the recorder told it.
+/// Returns the mode of a fallocate, if the recorder stored it.
 fn mode(raw: &RawCall) -> Option<u32> {
     let first = raw.first_bytes.first_chunk();
     first

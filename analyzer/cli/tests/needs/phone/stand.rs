@@ -123,7 +123,7 @@ impl Stand {
         self.check_empty();
     }
 
-    /// Checks that nothing is left on the phone, nor parts of files here.
+    /// Checks that mostrace's folder on the phone is gone, and that no `.part` file is left in the test's folder.
     pub fn check_empty(&self) {
         assert!(
             !self.on_phone("").exists(),
