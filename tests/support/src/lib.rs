@@ -34,4 +34,4 @@ pub mod tool;
 pub mod wait;
 
 pub use need::Need;
-pub use suite::{Suite, Test, at_once, begin_anew, nothing_lost, one_by_one, run};
+pub use suite::{Suite, Test, at_once, begin_anew, heard, nothing_lost, one_by_one, run};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The tests of a binary with `harness = false`, each with its requirements.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::ExitCode;
@@ -60,15 +61,43 @@ pub fn nothing_lost(losses: &BTreeMap<String, u64>) {
     }
 }
 
+thread_local! {
+    /// What a program said of a loss during this try.
+    static LOSS: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Takes what a program said. If it said that a recording lost something and the test fails, the test begins anew: a loss is no
+/// failure on a busy machine, and most tests need not care.
+pub fn heard(said: &str) {
+    if let Some(line) = said.lines().find(|line| tells_of_a_loss(line)) {
+        LOSS.set(Some(line.to_owned()));
+    }
+}
+
+/// Returns true for `LOSSY: …`, `…, 3 lost` and `3 records lost`.
+fn tells_of_a_loss(line: &str) -> bool {
+    let counted = |(before, _): (&str, &str)| {
+        let before = before.strip_suffix(" records").unwrap_or(before);
+        let number = before.rsplit(' ').next()?.replace(',', "");
+        Some(number.parse::<u64>().ok()? > 0)
+    };
+    let count = line.split_once(" lost").and_then(counted);
+    line.contains("LOSSY") || count == Some(true)
+}
+
 /// Runs a test until it does not begin anew.
 fn tried(body: &dyn Fn()) -> Result<(), Failed> {
     let mut last = String::new();
     for _ in 0..TRIES {
+        LOSS.take();
         match catch_unwind(AssertUnwindSafe(body)) {
             Ok(()) => return Ok(()),
             Err(why) => match why.downcast::<Again>() {
                 Ok(again) => last = again.0,
-                Err(why) => resume_unwind(why),
+                Err(why) => match LOSS.take() {
+                    Some(loss) => last = loss,
+                    None => resume_unwind(why),
+                },
             },
         }
         println!("once more: {last}");
@@ -197,6 +226,35 @@ mod tests {
         assert_eq!(losing(9), (TRIES, false));
         let wrong = catch_unwind(|| tried(&|| panic!("wrong")));
         assert!(wrong.is_err());
+    }
+
+    #[test]
+    fn what_fails_after_a_loss_begins_anew() {
+        let hearing = |line: &'static str| {
+            let tries = Cell::new(0);
+            let test = || {
+                tries.set(tries.get() + 1);
+                heard(line);
+                assert!(tries.get() > 2);
+            };
+            let ended = catch_unwind(AssertUnwindSafe(|| tried(&test)));
+            (tries.get(), ended.is_ok_and(|ended| ended.is_ok()))
+        };
+        for line in [
+            "mostrace: x.most: 9 events (bpf), 1,204 lost",
+            "mostrace: watched for 9 s; 3 records lost",
+            "mostrace: warn: x.most: LOSSY: records were lost",
+        ] {
+            assert_eq!(hearing(line), (3, true), "{line}");
+        }
+        for line in [
+            "",
+            "9 events (bpf), 0 lost",
+            "0 records lost",
+            "all is lost",
+        ] {
+            assert_eq!(hearing(line), (1, false), "{line}");
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub fn program() -> Command {
 pub fn bytes(args: &[&str]) -> Vec<u8> {
     let output = program().args(args).output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
+    test_support::heard(&stderr);
     assert!(output.status.success(), "{args:?}: {stderr}");
     output.stdout
 }
@@ -80,10 +81,12 @@ pub fn say(command: &mut Command) -> Said {
         stderr,
     } = command.output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
+    let [out, err] = [stdout, stderr].map(text);
+    test_support::heard(&err);
     Said {
         status: status.code(),
-        out: text(stdout),
-        err: text(stderr),
+        out,
+        err,
     }
 }
 
