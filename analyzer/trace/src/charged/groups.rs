@@ -61,7 +61,7 @@ pub(super) fn of(
         .map(|(codes, totals)| (labels(codes), *totals))
         .collect();
     let rank = |totals: &Totals| Reverse((totals.bytes(), totals.requests));
-    groups.sort_by(|a, b| (rank(&a.1), &a.0).cmp(&(rank(&b.1), &b.0)));
+    groups.sort_unstable_by(|a, b| (rank(&a.1), &a.0).cmp(&(rank(&b.1), &b.0)));
     Groups {
         by: by.to_vec(),
         groups,
