@@ -3,14 +3,14 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use mostrace_bundle::Bundle;
 use mostrace_map::Extent;
 use mostrace_map::fs::ext4::By;
-use mostrace_map::fs::{How, Image, State, Wanted};
+use mostrace_map::fs::{How, State, Wanted};
 use mostrace_tables::facts::Filter;
 use mostrace_tables::tables;
-use mostrace_trace::reading::{Source, map_of, on_the_disk, opened};
+use mostrace_trace::reading::{Source, map_of, map_of_snapshot, opened};
 use mostrace_trace::recording::Recording;
 
 use super::out::OutArgs;
@@ -139,20 +139,11 @@ impl Map {
         let Some(bundle) = recording.last() else {
             bail!("{}: not a bundle", image.display());
         };
-        let Some(snapshot) = bundle.snapshot()? else {
-            bail!("{}: no snapshot of the filesystem in it", image.display());
-        };
-        let start = bundle
-            .manifest()
-            .snapshot
-            .as_ref()
-            .map_or(0, |s| s.start_sector);
-        let start = self.start_sector.unwrap_or(start);
         let how = How {
             by: self.by.into(),
             state: State::Mounted,
         };
-        let map = map_of(&Image::open(snapshot.path())?, start, how, &told)?;
-        Ok(on_the_disk(map, bundle.manifest()))
+        let map = map_of_snapshot(bundle, self.start_sector, how, &told)?;
+        map.ok_or_else(|| anyhow!("{}: no snapshot of the filesystem in it", image.display()))
     }
 }

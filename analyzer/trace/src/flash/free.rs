@@ -4,9 +4,9 @@
 use std::ops::Range;
 
 use mostrace_map::class::Kind;
-use mostrace_map::fs::{How, Image, State};
+use mostrace_map::fs::State;
 
-use crate::reading::{Error, map_of, on_the_disk};
+use crate::reading::{Error, map_of_snapshot};
 use crate::recording::Recording;
 
 /// Returns the free sectors of the disk; None if there is no snapshot.
@@ -17,15 +17,9 @@ pub fn free(recording: &Recording) -> Result<Option<Vec<Range<u64>>>, Error> {
     let Some(bundle) = recording.last() else {
         return Ok(None);
     };
-    let Some(image) = bundle.snapshot()? else {
-        return Ok(None);
-    };
-    let start = bundle.manifest().snapshot.as_ref();
-    let start = start.map_or(0, |snapshot| snapshot.start_sector);
-    let image = Image::open(image.path())?;
-    let map = map_of(&image, start, How::from(State::Mounted), &|_| {})?;
-    let map = on_the_disk(map, bundle.manifest());
-    let free = map.extents().iter().filter(|e| e.kind == Kind::Free);
-    let sectors = free.map(|e| e.sector..e.sector.saturating_add(e.sectors));
-    Ok(Some(sectors.collect()))
+    let map = map_of_snapshot(bundle, None, State::Mounted, &|_| {})?;
+    Ok(map.map(|map| {
+        let free = map.extents().iter().filter(|e| e.kind == Kind::Free);
+        free.map(|extent| extent.sector..extent.end()).collect()
+    }))
 }

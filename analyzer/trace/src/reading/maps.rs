@@ -3,13 +3,13 @@
 
 use std::path::Path;
 
-use mostrace_bundle::Manifest;
 use mostrace_bundle::manifest::Mapping;
+use mostrace_bundle::{Bundle, Manifest};
 use mostrace_map::fs::jbd2::Journal;
 use mostrace_map::fs::{self, How, Image, Wanted};
 use mostrace_map::{ELSEWHERE, Map, Piece};
 
-use super::Progress;
+use super::{Progress, Result};
 
 /// Reads the journal of an image with this map. If it cannot be read, adds a notice and returns an empty journal.
 pub(super) fn journal_of(
@@ -82,4 +82,25 @@ pub fn map_of(
         });
     };
     fs::build_by(how, image, start_sector, &told)
+}
+
+/// Builds the map of a bundle's snapshot in the sectors of the traced disk; None if it has none. The snapshot begins at
+/// `start_sector` of its disk, or where the recording says.
+///
+/// # Errors
+/// Returns an error if the snapshot cannot be unpacked, and in the same cases as [`map_of`].
+pub fn map_of_snapshot(
+    bundle: &Bundle,
+    start_sector: Option<u64>,
+    how: impl Into<How>,
+    watcher: &dyn Fn(Progress),
+) -> Result<Option<Map>> {
+    let Some(snapshot) = bundle.snapshot()? else {
+        return Ok(None);
+    };
+    let recorded = bundle.manifest().snapshot.as_ref();
+    let start = start_sector.unwrap_or(recorded.map_or(0, |s| s.start_sector));
+    let image = Image::open(snapshot.path())?;
+    let map = map_of(&image, start, how.into(), watcher)?;
+    Ok(Some(on_the_disk(map, bundle.manifest())))
 }

@@ -21,7 +21,7 @@ use crate::recording::{self, Recording};
 use crate::tally::Tally;
 use crate::text::escape;
 use crate::transactions::Database;
-pub use maps::{Source, map_of, on_the_disk, opened};
+pub use maps::{Source, map_of, map_of_snapshot, opened};
 use reader::{Ended, Reader};
 use remarks::Remarks;
 pub use remarks::{Remarked, notices, warnings, warnings_of};
