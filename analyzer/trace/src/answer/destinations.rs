@@ -67,21 +67,26 @@ impl Destinations {
     }
 }
 
-/// Returns program, file and layer of a group.
+/// Returns where a group stands in the tree.
 fn path(labels: &[Label], filesystem: &str) -> Vec<String> {
-    let (who, layer) = labels.split_at(WHO.min(labels.len()));
     if labels.iter().any(|label| matches!(label, Label::Rest(_))) {
         return vec![OTHERS.into()];
     }
+    let ([program, file], layer) = names(labels, filesystem);
+    [program, file].into_iter().chain(layer).collect()
+}
+
+/// Returns program and file of a group, and its layer, which what carries no data does not have.
+pub(super) fn names(labels: &[Label], filesystem: &str) -> ([String; 2], Option<String>) {
+    let (who, layer) = labels.split_at(WHO.min(labels.len()));
     let text = |at: usize| who.get(at).and_then(Label::text);
     let process = text(0);
     let program = process
         .as_deref()
         .map_or(NOBODY.into(), |process| program(process).into_owned());
     let file = text(1).unwrap_or_else(|| NO_FILE.into());
-    let mut path = vec![program, file];
-    path.extend(Layer::of(layer).map(|layer| layer.name(filesystem)));
-    path
+    let layer = Layer::of(layer).map(|layer| layer.name(filesystem));
+    ([program, file], layer)
 }
 
 #[derive(Default)]

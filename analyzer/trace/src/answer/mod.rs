@@ -29,7 +29,7 @@ use serde::Serialize;
 
 pub use destinations::{Destination, Destinations};
 pub use layers::bytes_of_layers;
-pub use sums::{Key, Summing, Sums};
+pub use sums::{Key, Summing, Sums, names_of_keys};
 pub use words::is_part;
 pub use words::{percent, size};
 

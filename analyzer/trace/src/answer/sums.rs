@@ -8,9 +8,10 @@ use std::io;
 use mostrace_map::class::Kind;
 
 use super::GROUPINGS;
+use super::destinations::names;
 use crate::attribute::{FileId, HashMap, Op, ProcessId, Request, Row};
 use crate::causes::{CauseId, Known, Verdicts};
-use crate::labels::{self, By};
+use crate::labels::{self, By, Lookup};
 use crate::origins::{Base, Origins};
 use crate::pipeline::{Fold, Step};
 use crate::sums::{Groups, Label, Sort, Totals};
@@ -52,49 +53,98 @@ impl Sums {
         origins: &Origins,
         total: Totals,
     ) -> Sums {
-        let who = labels::causes_or_submitters(origins);
-        let files = labels::cause_or_final_files(origins);
-        let roles = labels::roles(origins);
+        let words = words(origins);
         let cause_roles = labels::of_files(origins, By::Cause, |_, file| file.role);
         let operation = |cause: CauseId| origins.causes.get(cause.0 as usize)?.operation;
         let mut layers = Grouped::default();
         let mut causers = Grouped::default();
         let mut known = Grouped::default();
         for (key, bytes) in keys {
-            let [cause, process, file] = [key.cause.0, key.process.0, key.file.0].map(u64::from);
-            let kind_code = key.kind.map_or(0, labels::kind_code);
-            let layer = (key.kind, roles.code([kind_code, file]), key.home_kind);
+            let (whose, layer) = words.codes(key);
             let role = cause_roles.get(key.cause.0 as usize).copied().flatten();
             layers.add((layer, role, operation(key.cause)), key.op, bytes);
-            let whose = (who.code([cause, process, file]), files.code([cause, file]));
             causers.add((whose, layer), key.op, bytes);
             known.add(key.known, key.op, bytes);
         }
-        let (who, files, roles) = (who.words(), files.words(), roles.words());
-        let layer = |(kind, role, home): (Option<Kind>, u32, Option<Kind>)| {
-            let class = kind.map(|kind| kind.class().as_str());
-            [
-                class,
-                kind.map(Into::into),
-                word(&roles, role),
-                home.map(Into::into),
-            ]
-        };
         let [of_layers, of_who, of_known] = GROUPINGS.map(|(by, top)| (by, top, total));
         Sums {
-            layers: layers.groups(of_layers, |&(of, role, operation)| {
-                let [class, kind, of, home] = layer(of);
+            layers: layers.groups(of_layers, |&(layer, role, operation)| {
+                let [class, kind, of, home] = words.layer(layer);
                 let role = role.map(|role| role.as_str());
                 [class, kind, of, home, role, operation.map(Into::into)]
             }),
-            who: causers.groups(of_who, |&((process, file), of)| {
-                let [class, kind, of, home] = layer(of);
-                let whose = [word(&who, process), word(&files, file)];
-                [whose[0], whose[1], class, kind, of, home]
-            }),
+            who: causers.groups(of_who, |&(whose, layer)| words.all(whose, layer)),
             known: known.groups(of_known, |known| [Some(known.as_str())]),
         }
     }
+}
+
+/// The codes of the process and the file of a cause.
+type Whose = (u32, u32);
+/// What a layer depends on: the kind, the code of the role, and the kind at home.
+type Of = (Option<Kind>, u32, Option<Kind>);
+
+/// Which word a row has, by its numbers.
+trait Number<const N: usize>: Fn([u64; N]) -> u64 {}
+
+impl<const N: usize, F: Fn([u64; N]) -> u64> Number<N> for F {}
+
+/// The words of keys. Equal words have equal codes.
+struct Words<W, F, R> {
+    who: Lookup<W>,
+    files: Lookup<F>,
+    roles: Lookup<R>,
+}
+
+fn words(origins: &Origins) -> Words<impl Number<3>, impl Number<2>, impl Number<2>> {
+    Words {
+        who: labels::causes_or_submitters(origins),
+        files: labels::cause_or_final_files(origins),
+        roles: labels::roles(origins),
+    }
+}
+
+impl<W: Number<3>, F: Number<2>, R: Number<2>> Words<W, F, R> {
+    fn codes(&self, key: &Key) -> (Whose, Of) {
+        let [cause, process, file] = [key.cause.0, key.process.0, key.file.0].map(u64::from);
+        let process = self.who.code([cause, process, file]);
+        let role = [key.kind.map_or(0, labels::kind_code), file];
+        (
+            (process, self.files.code([cause, file])),
+            (key.kind, self.roles.code(role), key.home_kind),
+        )
+    }
+
+    /// Returns the words of the columns of a [`layer`](crate::sums::layer).
+    fn layer(&self, (kind, role, home): Of) -> [Option<&str>; 4] {
+        let class = kind.map(|kind| kind.class().as_str());
+        let role = self.roles.word(role);
+        [class, kind.map(Into::into), role, home.map(Into::into)]
+    }
+
+    /// Returns the words of the second of [`GROUPINGS`].
+    fn all(&self, (process, file): Whose, layer: Of) -> [Option<&str>; 6] {
+        let [class, kind, role, home] = self.layer(layer);
+        let (process, file) = (self.who.word(process), self.files.word(file));
+        [process, file, class, kind, role, home]
+    }
+}
+
+/// Returns what gives the program and the file of a key, and its layer, by the names that destinations have; what carries no data has
+/// no layer.
+pub fn names_of_keys(
+    origins: &Origins,
+    filesystem: &str,
+) -> impl Fn(&Key) -> ([String; 2], Option<String>) {
+    let words = words(origins);
+    move |key| {
+        let (whose, layer) = words.codes(key);
+        names(&words.all(whose, layer).map(label), filesystem)
+    }
+}
+
+fn label(word: Option<&str>) -> Label {
+    word.map_or(Label::Empty, |word| Label::Text(word.into()))
 }
 
 /// A group: a label for each column, and its sums.
@@ -137,6 +187,21 @@ pub struct Key {
     pub op: Op,
 }
 
+impl Key {
+    /// Returns the key of a row's part that has this cause, however certain; `base` is where the recording's numbers begin.
+    pub fn new(base: Base, row: &Row, cause: CauseId) -> Key {
+        Key {
+            cause: base.cause(cause),
+            process: base.process(row.process),
+            file: base.file(row.file),
+            kind: row.kind,
+            home_kind: row.journal.and_then(|journal| journal.home_kind),
+            known: Known::default(),
+            op: row.op,
+        }
+    }
+}
+
 /// As two numbers, because every row is looked up.
 impl Hash for Key {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
@@ -172,14 +237,10 @@ impl Summing {
         let mut all: u64 = 0;
         for row in rows {
             all.tally(row.bytes.into());
-            let key = |cause: CauseId, known: Known| Key {
-                cause: base.cause(cause),
-                process: base.process(row.process),
-                file: base.file(row.file),
-                kind: row.kind,
-                home_kind: row.journal.and_then(|journal| journal.home_kind),
+            let key = |cause, known| Key {
                 known,
                 op: request.op,
+                ..Key::new(base, row, cause)
             };
             match verdicts.next() {
                 Some((_, shares @ [_, _, ..])) => {
@@ -215,10 +276,6 @@ impl Summing {
     pub fn finish(&self, origins: &Origins) -> Sums {
         Sums::of(self.keys(), origins, self.total)
     }
-}
-
-fn word(words: &[Option<String>], code: u32) -> Option<&str> {
-    words.get(code as usize)?.as_deref()
 }
 
 /// The operations whose bytes have a sum of their own; the last one stands for all others.
@@ -275,7 +332,6 @@ impl<K: Eq + Hash> Grouped<K> {
         }
         let rest = all.split_off(top);
         all.sort_unstable_by(order);
-        let label = |word: Option<&str>| word.map_or(Label::Empty, |word| Label::Text(word.into()));
         let group = |(key, sums): &(K, Bytes)| (words(key).map(label).to_vec(), totals(sums));
         let mut groups: Vec<Group> = all.iter().map(group).collect();
         if !rest.is_empty() {

@@ -41,6 +41,11 @@ impl<F> Lookup<F> {
         self.codes.get(at).copied().unwrap_or(0)
     }
 
+    /// Returns the word at an index; None for the empty word.
+    pub fn word(&self, code: u32) -> Option<&str> {
+        self.words.get(code as usize)?.as_deref()
+    }
+
     /// Returns the words by index.
     pub fn words(&self) -> Arc<[Option<String>]> {
         self.words.clone()
