@@ -31,7 +31,7 @@ pub enum Discards {
 }
 
 /// A drive.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, clap::Args)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Parser)]
 pub struct Drive {
     /// The drive's capacity
     #[arg(long, value_name = "SIZE", default_value = "32GB", value_parser = units::amount)]
@@ -74,12 +74,7 @@ fn seconds<S: Serializer>(every: &Option<Duration>, to: S) -> Result<S::Ok, S::E
 impl Default for Drive {
     /// The drive if no option is given.
     fn default() -> Drive {
-        #[derive(clap::Parser)]
-        struct Options {
-            #[command(flatten)]
-            drive: Drive,
-        }
-        Options::parse_from([""]).drive
+        Drive::parse_from([""])
     }
 }
 
@@ -97,14 +92,11 @@ impl Drive {
             1 => String::new(),
             several => format!(", {several} streams"),
         };
+        let (capacity, collector) = (size(self.capacity as f64), self.collector);
+        let [fill, spare] = [self.fill, self.spare].map(share);
+        let [block, unit] = [self.block, self.unit].map(binary);
         format!(
-            "A model, not measured: {}, {} full, spare {}, blocks of {}{page}, units of {}, {}{streams}.",
-            size(self.capacity as f64),
-            share(self.fill),
-            share(self.spare),
-            binary(self.block),
-            binary(self.unit),
-            self.collector,
+            "A model, not measured: {capacity}, {fill} full, spare {spare}, blocks of {block}{page}, units of {unit}, {collector}{streams}."
         )
     }
 
@@ -113,54 +105,52 @@ impl Drive {
     /// # Errors
     /// Returns the line.
     pub fn shape(&self) -> Result<Shape, String> {
-        let (unit, block, streams) = (self.unit, self.block, self.streams);
-        let page = self.page.unwrap_or(unit);
-        if !unit.is_power_of_two() || !(512..=1 << 20).contains(&unit) {
-            return Err(format!("--unit {unit}: a power of two from 512 to 1M"));
-        }
-        if page == 0 || !page.is_multiple_of(unit) {
-            return Err(format!("--page {page}: a multiple of --unit, {unit}"));
-        }
-        let most = MOST_PER_BLOCK * unit;
-        if block == 0 || !block.is_multiple_of(page) || block > most {
-            let said = format!("a multiple of --page, {page}, of at most {most}");
-            return Err(format!("--block {block}: {said}"));
-        }
-        if !(0.0..=1.0).contains(&self.fill) {
-            return Err("--fill: from 0% to 100%".into());
-        }
-        if !(0.001..=4.0).contains(&self.spare) {
-            return Err("--spare: from 0.1% to 400%".into());
-        }
-        if !(1..=MOST_STREAMS).contains(&streams) {
-            return Err(format!("--streams: from 1 to {MOST_STREAMS}"));
-        }
-        let (capacity, most) = (self.capacity, MOST_UNITS * unit);
-        if !(unit..=most).contains(&capacity) {
-            let said = format!("at least one --unit, {unit}, and at most {most}");
-            return Err(format!("--capacity {capacity}: {said}"));
-        }
-        let per_block = block / unit;
-        let units = capacity / unit;
+        self.check()?;
+        let (unit, units) = (self.unit, self.capacity / self.unit);
+        let per_block = self.block / unit;
         // The spare is at most 400 %, so there are less than 2^31 places.
         let blocks = (units as f64 * (1.0 + self.spare)) as u64 / per_block;
         let shape = Shape {
             units: units as u32,
             blocks: blocks as u32,
             per_block: per_block as u32,
-            per_page: (page / unit) as u32,
-            streams,
+            per_page: (self.page.unwrap_or(unit) / unit) as u32,
+            streams: self.streams,
             collector: self.collector,
         };
-        let least = shape.least_blocks();
+        let (least, spare) = (shape.least_blocks(), self.spare * 100.0);
         if shape.blocks < least {
             return Err(format!(
-                "with --spare {:.1}% there are {blocks} blocks, and at least {least} are needed: \
-                 take a larger --capacity or --spare, or a smaller --block",
-                self.spare * 100.0
+                "with --spare {spare:.1}% there are {blocks} blocks, and at least {least} are needed: \
+                 take a larger --capacity or --spare, or a smaller --block"
             ));
         }
         Ok(shape)
+    }
+
+    /// Checks each option by those before it.
+    fn check(&self) -> Result<(), String> {
+        let (unit, block, capacity) = (self.unit, self.block, self.capacity);
+        let page = self.page.unwrap_or(unit);
+        let [most_block, most] = [MOST_PER_BLOCK, MOST_UNITS].map(|n| n.saturating_mul(unit));
+        let impossible = if !unit.is_power_of_two() || !(512..=1 << 20).contains(&unit) {
+            format!("--unit {unit}: a power of two from 512 to 1M")
+        } else if page == 0 || !page.is_multiple_of(unit) {
+            format!("--page {page}: a multiple of --unit, {unit}")
+        } else if block == 0 || !block.is_multiple_of(page) || block > most_block {
+            format!("--block {block}: a multiple of --page, {page}, of at most {most_block}")
+        } else if !(0.0..=1.0).contains(&self.fill) {
+            "--fill: from 0% to 100%".into()
+        } else if !(0.001..=4.0).contains(&self.spare) {
+            "--spare: from 0.1% to 400%".into()
+        } else if !(1..=MOST_STREAMS).contains(&self.streams) {
+            format!("--streams: from 1 to {MOST_STREAMS}")
+        } else if !(unit..=most).contains(&capacity) {
+            format!("--capacity {capacity}: at least one --unit, {unit}, and at most {most}")
+        } else {
+            return Ok(());
+        };
+        Err(impossible)
     }
 }
 
