@@ -100,7 +100,7 @@ impl Counts {
 
 /// An erase block, or the head of a list. A block that is full stands in the list of those with as many live units. It joins at the end
 /// when a unit dies, so the first is the one in which none has died for longest. Others stand alone.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Block {
     live: u32,
     /// The stream that filled it.
@@ -114,7 +114,8 @@ struct Block {
 /// A device.
 #[derive(Debug)]
 pub struct Ftl {
-    shape: Shape,
+    /// Its shape.
+    pub shape: Shape,
     /// Where each unit lies.
     place: Vec<u32>,
     /// Who wrote each unit last.
@@ -138,11 +139,9 @@ impl Ftl {
     /// Makes an empty device for owners of numbers below `owners`.
     pub fn new(shape: Shape, owners: usize) -> Ftl {
         let alone = |at| Block {
-            live: 0,
-            stream: 0,
-            died: 0,
             before: at,
             after: at,
+            ..Block::default()
         };
         Ftl {
             place: vec![NONE; shape.units as usize],
@@ -185,12 +184,12 @@ impl Ftl {
         self.unit[place as usize] = NONE;
         self.live -= 1;
         let at = place / self.shape.per_block;
-        let is_listed = self.blocks[at as usize].after != at;
-        self.unlist(at);
         let block = &mut self.blocks[at as usize];
         block.live -= 1;
         block.died = self.counts.host;
-        if is_listed {
+        // The block of a stream is in no list.
+        if block.after != at {
+            self.unlist(at);
             self.list(at);
         }
     }
@@ -250,7 +249,8 @@ impl Ftl {
         let head = |live| self.blocks[(self.shape.blocks + live) as usize].after;
         let lists = (self.least..=self.shape.per_block).map(head);
         // An empty list's head stands alone.
-        let mut firsts = lists.filter(|first| *first < self.shape.blocks);
+        let firsts = lists.filter(|first| *first < self.shape.blocks);
+        let mut firsts = firsts.peekable();
         // The first of a list is the oldest of those with as many live units.
         let (now, whole) = (self.counts.host, f64::from(self.shape.per_block));
         let value = |&at: &u32| {
@@ -258,13 +258,12 @@ impl Ftl {
             let used = f64::from(live) / whole;
             (now - died) as f64 * (1.0 - used) / (2.0 * used)
         };
-        let emptiest = firsts.next()?;
-        let least = self.blocks[emptiest as usize].live;
+        let least = self.blocks[*firsts.peek()? as usize].live;
         let chosen = match self.shape.collector {
-            Collector::CostBenefit if least > 0 => std::iter::once(emptiest)
-                .chain(firsts)
-                .max_by(|a, b| value(a).total_cmp(&value(b))),
-            _ => Some(emptiest),
+            Collector::CostBenefit if least > 0 => {
+                firsts.max_by(|a, b| value(a).total_cmp(&value(b)))
+            }
+            _ => firsts.next(),
         };
         self.least = least;
         chosen
