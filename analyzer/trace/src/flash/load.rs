@@ -6,23 +6,23 @@ use std::ops::Range;
 
 use mostrace_bundle::Manifest;
 use mostrace_bundle::blk_io_trace::action::BLK_TC_FUA;
+use mostrace_map::class::Kind;
+use mostrace_map::fs::State;
 use serde::Serialize;
 
-use crate::answer::{Key, filesystem};
-use crate::attribute::{HashMap, Op, Row, program};
-use crate::causes::{CauseId, Known, Share, Verdicts};
-use crate::labels;
+use crate::answer::{Key, filesystem, names_of_keys};
+use crate::attribute::{HashMap, Op, Row};
+use crate::causes::{CauseId, Share, Verdicts};
 use crate::origins::{Base, Origins};
 use crate::pipeline::{Fold, Step};
-use crate::sums::{Label, layer::Layer};
+use crate::reading::{Error, map_of_snapshot};
+use crate::recording::Recording;
 use crate::tally::Tally;
 
 /// The most writes, discards and flushes that are kept, 24 bytes each.
 const MOST: usize = 1 << 24;
 /// The layer of what nobody wrote in the recording.
 const BEFORE: &str = "what was there before";
-const NOBODY: &str = "(nobody known)";
-const NO_FILE: &str = "(no file known)";
 
 /// On whose account units were written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -61,7 +61,7 @@ pub struct Load {
     /// What it does, in the order of completion. Units are counted from the first one that it writes; those between are left out.
     pub acts: Vec<Act>,
     /// Number of different units that it writes.
-    pub units: u32,
+    pub units: u64,
     /// Number of units that its writes have.
     pub writes: u64,
     /// Number of units that its discards have, of those that it writes.
@@ -75,10 +75,11 @@ pub struct Load {
     /// The owners by number, some of which are equal.
     pub owners: Vec<Owner>,
     /// Runs of its units that the snapshot at its end says are free.
-    pub free: Vec<Range<u32>>,
+    pub free: Vec<Range<u64>>,
 }
 
 /// Takes a recording's requests.
+#[derive(Default)]
 pub struct Taking {
     unit: u64,
     /// What was seen, by the units of the disk.
@@ -86,8 +87,6 @@ pub struct Taking {
     /// The accounts, the first of which has the number 1.
     accounts: HashMap<Key, u32>,
     bytes: u64,
-    /// The times of the first and the last completion.
-    span: Option<(u64, u64)>,
 }
 
 impl Fold for Taking {
@@ -96,8 +95,6 @@ impl Fold for Taking {
 
     fn step(&mut self, step: &Step<'_, '_>) -> io::Result<()> {
         let request = &step.request;
-        let (first, _) = self.span.unwrap_or((request.time_ns, 0));
-        self.span = Some((first, request.time_ns));
         match request.op {
             Op::Write => {
                 // A unit that two rows share is written once.
@@ -130,12 +127,10 @@ impl Fold for Taking {
 impl Taking {
     /// Takes requests in units of this many bytes.
     pub fn new(unit: u64) -> Taking {
+        let unit = unit.max(1);
         Taking {
-            unit: unit.max(1),
-            seen: Vec::new(),
-            accounts: HashMap::default(),
-            bytes: 0,
-            span: None,
+            unit,
+            ..Taking::default()
         }
     }
 
@@ -154,7 +149,10 @@ impl Taking {
             let to = part.checked_div(row.bytes.into()).unwrap_or(0);
             let to = first.saturating_add(to).min(end);
             if to > at {
-                let account = self.account(row, cause);
+                // There are at most as many as shares of writes.
+                let next = self.accounts.len() as u32 + 1;
+                let account = self.accounts.entry(Key::new(Base::default(), row, cause));
+                let account = *account.or_insert(next);
                 self.push(What::Write(account), at..to);
                 at = to;
             }
@@ -162,28 +160,10 @@ impl Taking {
         end.max(done)
     }
 
-    fn account(&mut self, row: &Row, cause: CauseId) -> u32 {
-        let key = Key {
-            cause,
-            process: row.process,
-            file: row.file,
-            kind: row.kind,
-            home_kind: row.journal.and_then(|journal| journal.home_kind),
-            known: Known::Unknown,
-            op: Op::Write,
-        };
-        // There are at most as many as shares of writes.
-        let next = self.accounts.len() as u32 + 1;
-        *self.accounts.entry(key).or_insert(next)
-    }
-
     fn flush(&mut self) {
         // A flush after a flush finds nothing to do.
-        if self
-            .seen
-            .last()
-            .is_some_and(|last| last.what != What::Flush)
-        {
+        let last = self.seen.last().map(|last| last.what);
+        if last.is_some_and(|last| last != What::Flush) {
             let (what, units) = (What::Flush, 0..0);
             self.seen.push(Act { what, units });
         }
@@ -214,22 +194,21 @@ impl Taking {
         let free = free.filter(|units| !units.is_empty()).collect();
         let (mut writes, mut discards) = (0_u64, 0_u64);
         self.seen.retain_mut(|act| {
-            let Range { start, end } = own(&act.units);
-            act.units = start.into()..end.into();
+            act.units = own(&act.units);
+            let units = act.units.end - act.units.start;
             match act.what {
-                What::Write(_) => writes.tally(u64::from(end - start)),
-                What::Discard => discards.tally(u64::from(end - start)),
+                What::Write(_) => writes.tally(units),
+                What::Discard => discards.tally(units),
                 What::Flush => return true,
             }
-            end > start
+            units > 0
         });
-        let duration = self.span.map(|(first, last)| last.saturating_sub(first));
         Load {
             units: number(&runs, u64::MAX),
             writes,
             discards,
             bytes: self.bytes,
-            duration_ns: duration.unwrap_or(0),
+            duration_ns: origins.duration_ns(),
             device_bytes: manifest.map(|m| m.device.sectors.saturating_mul(512)),
             owners: owners(self.accounts, origins, &filesystem(manifest)),
             free,
@@ -239,11 +218,11 @@ impl Taking {
 }
 
 /// Returns the first unit and the end of each run of units that is written, and how many lie before it.
-fn runs(seen: &[Act]) -> Vec<(u64, u64, u32)> {
+fn runs(seen: &[Act]) -> Vec<(u64, u64, u64)> {
     let writes = seen.iter().filter(|act| matches!(act.what, What::Write(_)));
     let mut all: Vec<(u64, u64)> = writes.map(|act| (act.units.start, act.units.end)).collect();
     all.sort_unstable();
-    let mut runs: Vec<(u64, u64, u32)> = Vec::new();
+    let mut runs: Vec<(u64, u64, u64)> = Vec::new();
     for (first, end) in all {
         match runs.last_mut() {
             Some(last) if first <= last.1 => last.1 = last.1.max(end),
@@ -254,46 +233,41 @@ fn runs(seen: &[Act]) -> Vec<(u64, u64, u32)> {
 }
 
 /// Returns how many of the units before this one are written.
-fn number(runs: &[(u64, u64, u32)], unit: u64) -> u32 {
+fn number(runs: &[(u64, u64, u64)], unit: u64) -> u64 {
     let behind = runs.partition_point(|(first, ..)| *first <= unit);
-    let run = behind.checked_sub(1).and_then(|at| runs.get(at));
-    run.map_or(0, |(first, end, before)| {
-        let inside = unit.min(*end) - first;
-        before.saturating_add(u32::try_from(inside).unwrap_or(u32::MAX))
-    })
+    let run = runs[..behind].last();
+    run.map_or(0, |(first, end, before)| before + unit.min(*end) - first)
 }
 
 /// Returns the owners by the numbers of accounts.
 fn owners(accounts: HashMap<Key, u32>, origins: &Origins, filesystem: &str) -> Vec<Owner> {
-    let who = labels::causes_or_submitters(origins);
-    let files = labels::cause_or_final_files(origins);
-    let roles = labels::roles(origins);
-    let (whos, names, words) = (who.words(), files.words(), roles.words());
-    let word = |words: &[Option<String>], code: u32| words.get(code as usize).cloned().flatten();
-    let mut accounts: Vec<(u32, Key)> = accounts.into_iter().map(|(key, n)| (n, key)).collect();
-    accounts.sort_by_key(|(number, _)| *number);
-    let owner = |(_, key): (u32, Key)| {
-        let [cause, process, file] = [key.cause.0, key.process.0, key.file.0].map(u64::from);
-        let kind = key.kind.map_or(0, labels::kind_code);
-        let class = key.kind.map(|kind| kind.class().as_str().to_owned());
-        let [kind_name, home] =
-            [key.kind, key.home_kind].map(|kind| Some(<&str>::from(kind?).into()));
-        let role = word(&words, roles.code([kind, file]));
-        let label = |word: Option<String>| word.map_or(Label::Empty, Label::Text);
-        let layer = Layer::of(&[class, kind_name, role, home].map(label));
-        let process = word(&whos, who.code([cause, process, file]));
-        Owner {
-            layer: layer.map_or("unknown".into(), |layer| layer.name(filesystem)),
-            program: process.map_or(NOBODY.into(), |name| program(&name).into_owned()),
-            file: word(&names, files.code([cause, file])).unwrap_or_else(|| NO_FILE.into()),
-        }
+    let names = names_of_keys(origins, filesystem);
+    let mut owners = vec![Owner::default(); accounts.len() + 1];
+    owners[0].layer = BEFORE.into();
+    for (key, number) in accounts {
+        let ([program, file], layer) = names(&key);
+        owners[number as usize] = Owner {
+            layer: layer.unwrap_or_else(|| "unknown".into()),
+            program,
+            file,
+        };
+    }
+    owners
+}
+
+/// Returns the sectors of the disk that the snapshot at the end of a recording says are free; None if there is no snapshot.
+///
+/// # Errors
+/// Returns an error if the snapshot cannot be read.
+pub fn free(recording: &Recording) -> Result<Option<Vec<Range<u64>>>, Error> {
+    let Some(bundle) = recording.last() else {
+        return Ok(None);
     };
-    let before = Owner {
-        layer: BEFORE.into(),
-        ..Owner::default()
-    };
-    let owners = accounts.into_iter().map(owner);
-    std::iter::once(before).chain(owners).collect()
+    let map = map_of_snapshot(bundle, None, State::Mounted, &|_| {})?;
+    Ok(map.map(|map| {
+        let free = map.extents().iter().filter(|e| e.kind == Kind::Free);
+        free.map(|extent| extent.sector..extent.end()).collect()
+    }))
 }
 
 #[cfg(test)]
@@ -381,7 +355,7 @@ mod tests {
             }
             let load = taking.load(&Origins::default(), None, std::slice::from_ref(&(0..u64::MAX)));
             for act in &load.acts {
-                proptest::prop_assert!(act.units.start <= act.units.end && act.units.end <= u64::from(load.units));
+                proptest::prop_assert!(act.units.start <= act.units.end && act.units.end <= load.units);
             }
         }
     }

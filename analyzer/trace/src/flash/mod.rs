@@ -7,16 +7,16 @@
 //! ```
 
 mod device;
-mod free;
 mod ftl;
 mod load;
 mod run;
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 pub use device::{Discards, Drive, share};
-pub use free::free;
-pub use load::{Load, Owner, Taking};
+pub use load::{Load, Owner, Taking, free};
 use run::Run;
 
 /// The levels of the curve.
@@ -99,34 +99,42 @@ impl Model {
     /// # Errors
     /// Returns one line that says what is impossible.
     pub fn of(drive: &Drive, load: &Load) -> Result<Model, String> {
-        let mut run = Run::new(drive, load)?;
-        let (copies, rounded, own_share) = (run.copies, run.rounded, run.own_share());
+        let new = Run::new(drive, load)?.settle(1);
+        let own_share = new.fill;
         let given = drive.fill.max(own_share);
-        let new = run.settle(1).ratio;
-        drop(run);
-        let others = LEVELS
-            .into_iter()
-            .filter(|&level| level > own_share && level != given);
-        let others = others.map(|level| Ok(Run::aged(drive, load, level)?.at(level)));
+        let is_other = |level: &f64| *level > own_share && *level != given;
+        let others = LEVELS.into_iter().filter(is_other);
+        let others = others.map(|level| Ok(Run::new(drive, load)?.aged(level).at(level)));
         let mut curve: Vec<Level> = others.collect::<Result<_, String>>()?;
-        let mut life = Run::aged(drive, load, given)?;
+        let mut life = Run::new(drive, load)?.aged(given);
         let at = life.at(given);
         curve.push(at.clone());
         curve.sort_by(|a, b| a.fill.total_cmp(&b.fill));
         let [full, after_fstrim] = [1.0, given].map(|fill| life.at(fill));
         Ok(Model {
-            copies,
+            copies: life.copies,
             own_share,
             device_bytes: load.bytes,
-            rounded,
+            rounded: life.rounded,
             at,
             curve,
-            new,
+            new: new.ratio,
             full,
             after_fstrim,
             saw: drive.fstrim_every.map(|every| life.saw(every)),
         })
     }
+}
+
+/// Sums up by key, the largest sum first.
+pub fn sums<K: Ord>(items: impl IntoIterator<Item = (K, f64)>) -> Vec<(K, f64)> {
+    let mut sums = BTreeMap::new();
+    for (key, more) in items {
+        *sums.entry(key).or_insert(0.0) += more;
+    }
+    let mut sums: Vec<(K, f64)> = sums.into_iter().collect();
+    sums.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    sums
 }
 
 #[cfg(test)]

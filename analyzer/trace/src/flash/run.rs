@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Repeats a recording on a device until what the flash is written for each byte is steady.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::device::{Discards, Drive};
 use super::ftl::{Counts, Ftl};
 use super::load::{Load, What};
-use super::{Level, Part, Saw};
+use super::{Level, Part, Saw, sums};
 
 /// A lap is at least this part of the flash.
 const LAP: u64 = 8;
@@ -20,17 +19,15 @@ const MOST_UNITS: u64 = 1 << 23;
 
 /// A device, on which several copies of a recording run.
 pub struct Run<'l> {
+    drive: &'l Drive,
     load: &'l Load,
-    discard: Discards,
     ftl: Ftl,
-    /// Units of capacity.
-    units: u32,
-    /// Units of a lap.
-    lap: u64,
     /// How many copies run at one time, so that their device is as large as this one.
     pub copies: u32,
     /// Bytes of the units that are written, for each byte of the recording's.
     pub rounded: f64,
+    /// Units of the copies.
+    own: u32,
     /// Units from here on are empty.
     full: u32,
     /// The next act of the first copy.
@@ -43,62 +40,45 @@ impl<'l> Run<'l> {
     ///
     /// # Errors
     /// Returns one line that says what is impossible.
-    pub fn new(drive: &Drive, load: &'l Load) -> Result<Run<'l>, String> {
+    pub fn new(drive: &'l Drive, load: &'l Load) -> Result<Run<'l>, String> {
         let (shape, capacity) = (drive.shape()?, drive.capacity);
+        let different = load.units.saturating_mul(drive.unit);
         if load.writes == 0 {
             return Err("nothing was written".into());
         }
-        if load.units > shape.units {
-            let bytes = u64::from(load.units) * drive.unit;
+        if different > capacity {
             return Err(format!(
-                "it writes {bytes} different bytes, which have no place in {capacity}"
+                "it writes {different} different bytes, which have no place in {capacity}"
             ));
         }
         let recorded = load.device_bytes.filter(|bytes| *bytes > 0);
-        let recorded = recorded.unwrap_or(capacity);
-        let copies = (capacity as f64 / recorded as f64).round() as u32;
-        let copies = copies.clamp(1, shape.units / load.units);
+        let copies = (capacity as f64 / recorded.unwrap_or(capacity) as f64).round() as u32;
+        // They have a place in the shape's units, of which there are fewer than 2^32.
+        let own = load.units as u32;
+        let copies = copies.clamp(1, shape.units / own);
         Ok(Run {
+            drive,
             load,
-            discard: drive.discard,
             ftl: Ftl::new(shape, load.owners.len()),
-            units: shape.units,
-            lap: u64::from(shape.places()) / LAP,
             copies,
             rounded: (load.writes * drive.unit) as f64 / load.bytes.max(1) as f64,
-            full: load.units * copies,
+            own: own * copies,
+            full: own * copies,
             at: 0,
             repetitions: 0,
         })
     }
 
-    /// Returns the share of the capacity that the copies write.
-    pub fn own_share(&self) -> f64 {
-        f64::from(self.own()) / f64::from(self.units)
-    }
-
-    fn own(&self) -> u32 {
-        self.load.units * self.copies
-    }
-
     /// Returns the units of a share of the capacity, of which the copies have theirs.
     fn share(&self, fill: f64) -> u32 {
-        let units = (f64::from(self.units) * fill) as u32;
-        units.clamp(self.own(), self.units)
+        let units = self.ftl.shape.units;
+        let filled = (f64::from(units) * fill) as u32;
+        filled.clamp(self.own, units)
     }
 
-    /// Makes a device that was in use at a level of fill.
-    ///
-    /// # Errors
-    /// As [`Run::new`].
-    pub fn aged(drive: &Drive, load: &'l Load, fill: f64) -> Result<Run<'l>, String> {
-        let mut run = Run::new(drive, load)?;
-        run.age(fill);
-        Ok(run)
-    }
-
-    /// Writes what is there before: all of it mixed, so that hot and cold units lie in the same blocks, as on a device that was in use.
-    fn age(&mut self, fill: f64) {
+    /// Has the device be in use at a level of fill: writes what is there before, all of it mixed, so that hot and cold units lie in the
+    /// same blocks.
+    pub fn aged(mut self, fill: f64) -> Run<'l> {
         self.full = self.share(fill);
         let all = u64::from(self.full);
         // Steps that have no divisor in common with the number of units visit each of them once.
@@ -106,6 +86,7 @@ impl<'l> Run<'l> {
         let step = (golden..).find(|step| divisor(*step, all) <= 1);
         let units = (0..all).map(|nth| nth * step.unwrap_or(1) % all);
         units.for_each(|unit| self.ftl.write(unit as u32, 0));
+        self
     }
 
     /// Adds data that is never written again, in one go, or discards what was added last. Then repeats the recording until it is
@@ -143,10 +124,9 @@ impl<'l> Run<'l> {
 
     /// Discards what the snapshot says is free in a copy.
     fn free(&mut self, copy: u32) {
-        let begin = copy * self.load.units;
-        for unit in self.load.free.iter().cloned().flatten() {
-            self.ftl.discard(begin + unit);
-        }
+        let begin = copy * self.load.units as u32;
+        let units = self.load.free.iter().cloned().flatten();
+        units.for_each(|unit| self.ftl.discard(begin + unit as u32));
     }
 
     /// Has every copy repeat the recording once. Each is at another place in it, and they take turns, so that a unit is written again
@@ -165,15 +145,15 @@ impl<'l> Run<'l> {
 
     fn act(&mut self, at: usize, copy: u32) {
         let act = &self.load.acts[at];
-        let begin = copy * self.load.units;
+        let begin = copy * self.load.units as u32;
         let units = act.units.clone().map(|unit| begin + unit as u32);
         match act.what {
             What::Write(owner) => units.for_each(|unit| self.ftl.write(unit, owner)),
-            What::Discard if self.discard == Discards::None => {}
+            What::Discard if self.drive.discard == Discards::None => {}
             What::Discard => units.for_each(|unit| self.ftl.discard(unit)),
             What::Flush => self.ftl.flush(),
         }
-        if at + 1 == self.load.acts.len() && self.discard == Discards::Always {
+        if at + 1 == self.load.acts.len() && self.drive.discard == Discards::Always {
             self.free(copy);
         }
     }
@@ -181,64 +161,60 @@ impl<'l> Run<'l> {
     /// Repeats the recording until the ratio is steady, or `most` repetitions are done.
     pub fn settle(&mut self, most: u64) -> Level {
         let (begun, written) = (self.repetitions, self.ftl.counts.flash());
+        let least = u64::from(self.ftl.shape.places()) / LAP;
         // The counts before each of the last laps and behind them.
         let mut counts = vec![self.ftl.counts.clone()];
         for lap in 1.. {
-            let end = self.ftl.counts.host + self.lap;
+            let end = self.ftl.counts.host + least;
             while self.ftl.counts.host < end && self.repetitions - begun < most {
                 self.repeat();
             }
             counts.push(self.ftl.counts.clone());
             counts.drain(..counts.len().saturating_sub(LAPS + 1));
-            let now = &self.ftl.counts;
-            let is_long = lap >= MOST_LAPS && now.flash() - written >= MOST_UNITS;
-            if is_steady(&counts) || is_long || self.repetitions - begun >= most {
+            let is_long = lap >= MOST_LAPS && self.ftl.counts.flash() - written >= MOST_UNITS;
+            if ratios(&counts).1 || is_long || self.repetitions - begun >= most {
                 break;
             }
         }
-        let (ratios, all) = (ratios(&counts), self.ftl.counts.since(&counts[0]));
+        let (ratios, is_steady) = ratios(&counts);
+        let all = self.ftl.counts.since(&counts[0]);
         let each = self.rounded / all.host.max(1) as f64;
         Level {
-            fill: self.own_share(),
+            fill: f64::from(self.own) / f64::from(self.ftl.shape.units),
             ratio: all.ratio() * self.rounded,
             moved: all.moved() as f64 * each,
             padded: all.padded as f64 * each,
             least: ratios.iter().copied().fold(f64::INFINITY, f64::min) * self.rounded,
             greatest: ratios.iter().copied().fold(0.0, f64::max) * self.rounded,
             repetitions: self.repetitions - begun,
-            is_steady: is_steady(&counts),
+            is_steady,
             parts: self.parts(&all, each),
         }
     }
 
     /// Divides what was moved among the owners.
     fn parts(&self, all: &Counts, each: f64) -> Vec<Part> {
-        let mut sums = BTreeMap::new();
-        for (owner, moved) in self.load.owners.iter().zip(&all.moved) {
-            *sums.entry(owner).or_insert(0) += moved;
-        }
+        let moved = all.moved.iter().map(|units| *units as f64);
+        let moved = self.load.owners.iter().zip(moved);
+        let moved = moved.filter(|(_, units)| *units > 0.0);
         let part = |(owner, units)| Part {
             owner: Clone::clone(owner),
-            share: units as f64 / all.moved() as f64,
-            moved: units as f64 * each,
+            share: units / all.moved() as f64,
+            moved: units * each,
         };
-        let mut parts: Vec<Part> = sums.into_iter().filter(|(_, n)| *n > 0).map(part).collect();
-        parts.sort_by(|a, b| b.share.total_cmp(&a.share));
-        parts
+        sums(moved).into_iter().map(part).collect()
     }
 }
 
-/// Returns the ratio of each lap.
-fn ratios(counts: &[Counts]) -> Vec<f64> {
+/// Returns the ratio of each lap, and whether they are steady.
+fn ratios(counts: &[Counts]) -> (Vec<f64>, bool) {
     let laps = counts.windows(2).map(|two| two[1].since(&two[0]));
-    laps.map(|lap| lap.ratio()).collect()
-}
-
-fn is_steady(counts: &[Counts]) -> bool {
-    let ratios = ratios(counts);
+    let ratios: Vec<f64> = laps.map(|lap| lap.ratio()).collect();
     let mean = ratios.iter().sum::<f64>() / LAPS as f64;
     let is_near = |ratio: &f64| (ratio - mean).abs() < mean * STEADY / 2.0;
-    ratios.len() == LAPS && counts[LAPS].erased > 0 && ratios.iter().all(is_near)
+    let is_steady = counts.get(LAPS).is_some_and(|last| last.erased > 0);
+    let is_steady = is_steady && ratios.iter().all(is_near);
+    (ratios, is_steady)
 }
 
 /// The greatest common divisor.
