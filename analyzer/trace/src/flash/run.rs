@@ -104,7 +104,7 @@ impl<'l> Run<'l> {
     /// that.
     pub fn saw(&mut self, every: Duration) -> Saw {
         let lasts = u128::from(self.load.duration_ns.max(1));
-        let repetitions = u64::try_from(every.as_nanos().div_ceil(lasts)).unwrap_or(u64::MAX);
+        let more = every.as_nanos().saturating_sub(1) / lasts;
         let mut saw = Saw::default();
         // The first discard finds more than the later ones.
         for _ in 0..3 {
@@ -113,9 +113,9 @@ impl<'l> Run<'l> {
             saw.units = u64::from(live - self.ftl.live);
             let first = self.settle(1);
             saw.after = first.ratio;
-            let last = match repetitions {
-                1 => first,
-                more => self.settle(more - 1),
+            let last = match more {
+                0 => first,
+                more => self.settle(u64::try_from(more).unwrap_or(u64::MAX)),
             };
             saw.before = last.greatest.max(last.ratio);
         }

@@ -131,6 +131,20 @@ fn discards_now_and_then_make_a_saw() {
     assert!(saw.units > 0 && saw.after < saw.before * 0.98, "{saw:?}");
 }
 
+/// There is no shorter time than a repetition.
+#[test]
+fn discards_all_the_time_follow_each_repetition() {
+    let saw = |every| {
+        let fstrim_every = Some(every);
+        let model = model(&Drive {
+            fstrim_every,
+            ..drive()
+        });
+        model.saw.unwrap()
+    };
+    assert_eq!(saw(Duration::ZERO), saw(Duration::from_secs(1)));
+}
+
 #[test]
 fn a_flush_costs_the_rest_of_a_page_if_there_is_one() {
     let padded = |page| {
