@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The panel of what a model of a drive writes to its flash.
 
-use std::collections::BTreeMap;
-
-use mostrace_trace::flash::{Drive, Level, Load, Model};
+use mostrace_trace::flash::{Drive, Level, Load, Model, sums};
 use serde::Serialize;
 
 /// The panel draws this.
@@ -70,12 +68,10 @@ impl Flash {
 }
 
 fn step(level: &Level) -> Step {
-    let mut sums: BTreeMap<&str, f64> = BTreeMap::new();
-    for part in &level.parts {
-        *sums.entry(&part.owner.layer).or_default() += part.share;
-    }
-    let mut layers: Vec<(String, f64)> = sums.into_iter().map(|(l, s)| (l.into(), s)).collect();
-    layers.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    let layers = level
+        .parts
+        .iter()
+        .map(|part| (part.owner.layer.clone(), part.share));
     Step {
         fill: level.fill,
         ratio: level.ratio,
@@ -84,6 +80,6 @@ fn step(level: &Level) -> Step {
         least: level.least,
         greatest: level.greatest,
         is_steady: level.is_steady,
-        layers,
+        layers: sums(layers),
     }
 }
