@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `mostrace flash`: what a model of a drive writes to its flash if a recording is repeated on it.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use mostrace_bundle::Manifest;
 use mostrace_bundle::health::{DATA_UNIT, DATA_UNITS_WRITTEN, MEDIA_BYTES_WRITTEN};
 use mostrace_trace::answer::size;
 use mostrace_trace::causes::in_proportion;
-use mostrace_trace::flash::{Drive, Level, Load, Model, Part, Taking, free, share};
+use mostrace_trace::flash::{Drive, Level, Load, Model, Owner, Part, Taking, free, share, sums};
 use mostrace_trace::output::Output;
 use mostrace_trace::reading::Reading;
 use mostrace_trace::text::grouped;
@@ -17,7 +16,7 @@ use serde_json::json;
 
 use crate::paint;
 use crate::source::SourceArgs;
-use crate::usage::usage;
+use crate::usage::{UsageError, usage};
 
 /// Number of owners that are shown, and the least share of each.
 const MOST: usize = 8;
@@ -60,36 +59,30 @@ impl Flash {
     pub fn run(mut self) -> anyhow::Result<()> {
         self.drive.page.get_or_insert(self.drive.unit);
         let drive = &self.drive;
-        if let Err(what) = drive.shape() {
-            usage!("{what}");
-        }
+        drive.shape().map_err(UsageError)?;
         let mut taking = Taking::new(drive.unit);
         let reading = self.source.read(&mut taking)?;
         let [recording] = &reading.recordings[..] else {
             usage!("several recordings have no device in common: name one, or the segments of one");
         };
         let path = recording.path().display();
-        let free = drive.needs_free().then(|| free(recording)).transpose()?;
-        if free == Some(None) {
+        let free = match drive.needs_free() {
+            true => free(recording)?,
+            false => Some(Vec::new()),
+        };
+        let Some(free) = free else {
             usage!(
                 "{path}: it has no snapshot that says what is free, which --discard always and --fstrim-every need"
             );
-        }
+        };
         let manifest = reading.manifest.as_ref();
-        let load = taking.load(
-            &reading.origins,
-            manifest,
-            &free.flatten().unwrap_or_default(),
-        );
+        let load = taking.load(&reading.origins, manifest, &free);
         if load.writes == 0 {
             anyhow::bail!("{path}: nothing was written");
         }
-        let model = match Model::of(drive, &load) {
-            Ok(model) => model,
-            Err(what) => usage!("{path}: {what}"),
-        };
-        let headline = headline(&model, &reading);
-        let measured = measured(manifest);
+        let model = Model::of(drive, &load);
+        let model = model.map_err(|what| UsageError(format!("{path}: {what}")))?;
+        let (headline, measured) = (headline(&model, &reading), measured(manifest));
         let mut out = Output::create(self.output.as_deref())?;
         if self.json {
             return Ok(out.json(&json!({
@@ -103,26 +96,25 @@ impl Flash {
             }))?);
         }
         let measured = measured.map(|(given, written)| {
-            let ratio = written / given;
-            let (written, given) = (size(written), size(given));
+            let (ratio, [given, written]) = (written / given, [given, written].map(size));
             format!("The drive itself counted {ratio:.2} ×: {written} to its media for {given} that it was given.")
         });
-        let lines = [drive.words(), headline];
-        let lines = lines.into_iter().chain(repeated(&model, &load));
-        let lines = reading.warnings.into_iter().chain(lines).chain(measured);
-        let lines = lines.chain(parts(&model.at.parts)).chain(curve(&model));
-        let lines = lines.chain(states(&model, drive));
-        let text: String = lines.map(|line| line + "\n").collect();
-        Ok(paint::put(&mut out, &text)?)
+        let lines = [
+            reading.warnings,
+            vec![drive.words(), headline],
+            repeated(&model, &load),
+            measured.into_iter().collect(),
+            parts(&model.at.parts),
+            curve(&model),
+            states(&model, drive),
+        ];
+        Ok(paint::put(&mut out, &(lines.concat().join("\n") + "\n"))?)
     }
 }
 
 fn times(ratio: f64) -> String {
-    match ratio {
-        _ if ratio >= 100.0 => format!("{ratio:.0}"),
-        _ if ratio >= 10.0 => format!("{ratio:.1}"),
-        _ => format!("{ratio:.2}"),
-    }
+    let digits = [10.0, 100.0].iter().filter(|least| ratio < **least);
+    format!("{ratio:.*}", digits.count())
 }
 
 /// Returns stored → device → flash, for each transaction if their number is known; each ratio has its base.
@@ -131,17 +123,14 @@ fn headline(model: &Model, reading: &Reading) -> String {
     let stored = told.payload_bytes.map(|bytes| bytes as f64);
     let each = told.count.divisor().filter(|_| stored.is_some());
     let size = |bytes: f64| size(bytes / each.unwrap_or(1) as f64);
-    let device = model.device_bytes as f64;
+    let (device, ratio) = (model.device_bytes as f64, model.at.ratio);
     let ahead = each.map_or("", |_| "Per transaction: ");
-    let from = stored.map_or(String::new(), |bytes| format!("{} stored → ", size(bytes)));
-    let base = stored.map_or(String::new(), |bytes| {
-        format!(" ({} × stored)", times(device / bytes))
-    });
+    let from = stored.map(|bytes| format!("{} stored → ", size(bytes)));
+    let base = stored.map(|bytes| format!(" ({} × stored)", times(device / bytes)));
+    let [from, base] = [from, base].map(Option::unwrap_or_default);
+    let (device, flash, ratio) = (size(device), size(device * ratio), times(ratio));
     format!(
-        "{ahead}{from}{} at the device{base} → {} on flash ({} × the device's).",
-        size(device),
-        size(device * model.at.ratio),
-        times(model.at.ratio)
+        "{ahead}{from}{device} at the device{base} → {flash} on flash ({ratio} × the device's)."
     )
 }
 
@@ -159,36 +148,27 @@ fn repeated(model: &Model, load: &Load) -> Vec<String> {
         true => "until steady",
         false => "and NOT steady",
     };
-    let copies = match load.device_bytes {
-        Some(device) if model.copies > 1 => format!(
-            "{} copies take turns, as on so many devices of {}",
-            grouped(model.copies.into()),
-            size(device as f64)
-        ),
+    let copies = match load.device_bytes.map(|bytes| size(bytes as f64)) {
+        Some(device) if model.copies > 1 => {
+            let copies = grouped(model.copies.into());
+            format!("{copies} copies take turns, as on so many devices of {device}")
+        }
         _ => "1 copy".into(),
     };
-    let own = share(model.own_share);
-    let mut lines = vec![
-        format!("Of these, for each byte of the device's: {made}."),
-        format!(
-            "Repeated {} times {until}: {} to {} × in the last laps. {copies}; they write {own} of the capacity.",
-            grouped(at.repetitions),
-            times(at.least),
-            times(at.greatest),
-        ),
+    let (repetitions, own) = (grouped(at.repetitions), share(model.own_share));
+    let [least, greatest] = [at.least, at.greatest].map(times);
+    let discards = share(load.discards as f64 / load.writes as f64);
+    let lines = [
+        Some(format!("Of these, for each byte of the device's: {made}.")),
+        Some(format!(
+            "Repeated {repetitions} times {until}: {least} to {greatest} × in the last laps. {copies}; they write {own} of the capacity."
+        )),
+        (load.discards > 0)
+            .then(|| format!("The recording discards {discards} of the units that it writes.")),
+        (model.own_share > at.fill - 1e-9)
+            .then(|| format!("What it writes alone fills {own}: lower levels cannot be.")),
     ];
-    if load.discards > 0 {
-        let discards = share(load.discards as f64 / load.writes as f64);
-        lines.push(format!(
-            "The recording discards {discards} of the units that it writes."
-        ));
-    }
-    if model.own_share > at.fill - 1e-9 {
-        lines.push(format!(
-            "What it writes alone fills {own}: lower levels cannot be."
-        ));
-    }
-    lines
+    lines.into_iter().flatten().collect()
 }
 
 /// Returns the bytes that the drive was given and wrote, by its own counters.
@@ -200,49 +180,44 @@ fn measured(manifest: Option<&Manifest>) -> Option<(f64, f64)> {
     Some((given as f64, health.grown(MEDIA_BYTES_WRITTEN)? as f64))
 }
 
+fn whose(owner: &Owner) -> (&str, &str) {
+    (&owner.layer, &owner.program)
+}
+
 /// Returns the table of what is moved, by layer and program; its shares sum to 100 %.
 fn parts(parts: &[Part]) -> Vec<String> {
-    let mut sums: BTreeMap<[&str; 2], (f64, Vec<&str>)> = BTreeMap::new();
-    for Part { owner, share, .. } in parts {
-        let sum = sums.entry([&owner.layer, &owner.program]).or_default();
-        sum.0 += share;
-        sum.1.push(&owner.file);
-    }
-    let named = sums.into_iter().map(|([layer, program], (share, files))| {
-        let name = match (program, &files[..]) {
+    let sums = sums(parts.iter().map(|part| (whose(&part.owner), part.share)));
+    let name = |(layer, program): (&str, &str)| {
+        let its = parts.iter().map(|part| &part.owner);
+        let its: Vec<&Owner> = its.filter(|o| whose(o) == (layer, program)).collect();
+        match (program, &its[..]) {
             ("", _) => layer.to_owned(),
-            (_, [file]) => format!("{layer}: {program} → {file}"),
+            (_, [one]) => format!("{layer}: {program} → {}", one.file),
             (_, several) => format!("{layer}: {program} → {} files", several.len()),
-        };
-        (share, name)
-    });
-    let mut rows: Vec<(f64, String)> = named.collect();
-    rows.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    let large = rows.iter().take_while(|(share, _)| *share >= LEAST).count();
-    let rest = rows.split_off(large.min(MOST)).into_iter();
-    let rest = rest.map(|(share, _)| share).reduce(|a, b| a + b);
-    rows.extend(rest.map(|share| (share, "others".into())));
-    if rows.is_empty() {
+        }
+    };
+    let large = sums.iter().take_while(|(_, share)| *share >= LEAST);
+    let (large, rest) = sums.split_at(large.count().min(MOST));
+    let rest = rest.iter().map(|(_, share)| *share).reduce(|a, b| a + b);
+    let rest = rest.map(|share| (share, "others".into()));
+    let rows = large.iter().map(|(whose, share)| (*share, name(*whose)));
+    let rows = rows.chain(rest);
+    let rows = rows.map(|(share, name)| ((share * 1e12) as u64, name));
+    let (weights, names): (Vec<u64>, Vec<String>) = rows.unzip();
+    if names.is_empty() {
         return vec![String::new(), "Nothing is moved.".into()];
     }
-    let weights: Vec<u64> = rows
-        .iter()
-        .map(|(share, _)| (share * 1e12) as u64)
-        .collect();
-    let rows = in_proportion(100, &weights).into_iter().zip(rows);
+    let rows = in_proportion(100, &weights).into_iter().zip(names);
     let rows = rows.filter(|(percent, _)| *percent > 0);
-    let rows = rows.map(|(percent, (_, name))| format!(" {percent:>3} %  {name}"));
+    let rows = rows.map(|(percent, name)| format!(" {percent:>3} %  {name}"));
     let title = [String::new(), " moved  layer: program → file".into()];
     title.into_iter().chain(rows).collect()
 }
 
 /// Returns the curve over levels of fill.
 fn curve(model: &Model) -> Vec<String> {
-    let most = model
-        .curve
-        .iter()
-        .map(|level| level.ratio)
-        .fold(1.0, f64::max);
+    let levels = model.curve.iter();
+    let most = levels.clone().map(|level| level.ratio).fold(1.0, f64::max);
     let line = |level: &Level| {
         let bar = "█".repeat(((level.ratio / most * BAR) as usize).max(1));
         let mark = match level.is_steady {
@@ -254,22 +229,14 @@ fn curve(model: &Model) -> Vec<String> {
         format!("{fill:>7}  {ratio:>5} × {bar}{mark}")
     };
     let title = [String::new(), "   full  flash × the device's".into()];
-    title
-        .into_iter()
-        .chain(model.curve.iter().map(line))
-        .collect()
+    title.into_iter().chain(levels.map(line)).collect()
 }
 
 /// Returns the states of a drive's life.
 fn states(model: &Model, drive: &Drive) -> Vec<String> {
-    let fill = share(model.at.fill);
-    let [new, at, full, after] = [
-        model.new,
-        model.at.ratio,
-        model.full.ratio,
-        model.after_fstrim.ratio,
-    ]
-    .map(times);
+    let (fill, new) = (share(model.at.fill), times(model.new));
+    let levels = [&model.at, &model.full, &model.after_fstrim];
+    let [at, full, after] = levels.map(|level| times(level.ratio));
     let life = format!(
         "New {new} ×, {fill} full {at} ×, all once written and nothing discarded {full} ×, {fill} again by fstrim {after} ×."
     );
