@@ -10,6 +10,16 @@ pub const LIMIT: u64 = 16 << 20;
 /// The longest name, bytes; Android's own have at most 223.
 const NAME_LIMIT: usize = 255;
 
+/// `AID_USER_OFFSET` in Android's android_filesystem_config.h: an app's uid is the person's number times this, plus the
+/// app's number.
+const USER_OFFSET: u32 = 100_000;
+
+/// Returns the app's number, which is the same for every person who uses the device.
+#[must_use]
+pub fn app_of(uid: u32) -> u32 {
+    uid % USER_OFFSET
+}
+
 /// The names of the apps of each user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Packages {

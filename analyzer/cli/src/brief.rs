@@ -34,11 +34,11 @@ pub struct Brief {
     pub notices: Vec<String>,
     /// True if a condition leaves out rows: then the answer is not that of the trace.
     pub is_filtered: bool,
-    /// What others than the measured command wrote; None if that is nothing or not known.
+    /// What others than the command or the app wrote; None if that is nothing or not known.
     pub others: Option<Others>,
 }
 
-/// What others than the measured command wrote.
+/// What others wrote.
 pub struct Others {
     /// A line that says how much it is.
     pub words: String,
@@ -61,9 +61,8 @@ impl Brief {
         }
     }
 
-    /// Returns what a command caused, and what others wrote meanwhile.
-    #[cfg(target_os = "linux")]
-    pub fn of_command(reading: &Reading, charged: &Charged<'_>) -> Brief {
+    /// Returns what a command or an app caused, and what others wrote meanwhile.
+    pub fn of_charged(reading: &Reading, charged: &Charged<'_>) -> Brief {
         let others = charged.of_others();
         let others = others.map(|sums| Answer::destinations(&sums, charged.manifest, MOST));
         Brief {

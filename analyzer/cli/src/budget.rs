@@ -191,6 +191,14 @@ impl OneRun {
         OneRun::of(Recording::open_all(&[path.to_owned()], false)?)
     }
 
+    /// Reads all bundles of the recording that this names.
+    ///
+    /// # Errors
+    /// Returns an error if one of them cannot be read.
+    pub fn named(name: &Path) -> anyhow::Result<OneRun> {
+        OneRun::of(names::open(&[name.to_owned()], false)?)
+    }
+
     fn of(recordings: Vec<Recording>) -> anyhow::Result<OneRun> {
         let bar = Bar::new();
         let options = Options {

@@ -250,7 +250,7 @@ fn text(args: &Measure, read: &OneRun) -> anyhow::Result<String> {
     let charged = read.charged();
     let width = Output::create(None)?.width();
     if !args.full {
-        return Ok(Brief::of_command(&read.reading, &charged).text(width, &args.next()));
+        return Ok(Brief::of_charged(&read.reading, &charged).text(width, &args.next()));
     }
     let warnings = read.reading.warnings.iter().cloned();
     let lines = warnings.chain(charged.answer().lines(None));

@@ -20,6 +20,8 @@ pub struct App {
     pub package: String,
     /// Its user, which other apps may share.
     pub uid: u32,
+    /// True if it shares its user with no other app.
+    pub is_alone: bool,
 }
 
 impl App {
@@ -33,6 +35,7 @@ impl App {
             return Ok(App {
                 package: package.to_owned(),
                 uid,
+                is_alone: list.of_user(uid).is_none_or(|names| names.len() == 1),
             });
         }
         let names = list.apps().map(|(_, name)| String::from_utf8_lossy(name));

@@ -2,6 +2,7 @@
 //! `mostrace phone`: controls the recorder on a phone from the desktop, through adb.
 
 mod adb;
+mod answer;
 mod app;
 mod attached;
 mod output;
@@ -233,7 +234,7 @@ impl Record {
         fetch_bundles(there, &self.output).with_context(|| {
             format!("the recording stays on the phone; `mostrace phone pull -o {out}` fetches it")
         })?;
-        next(&self.output, app.as_ref());
+        tell_next(&self.output, app.as_ref());
         Ok(code(status))
     }
 }
@@ -282,6 +283,17 @@ impl Start {
         ));
         say("next: mostrace phone status");
         Ok(())
+    }
+}
+
+/// Prints what the app caused, or says what to do with the recording.
+fn tell_next(recorded: &Path, app: Option<&App>) {
+    let Some(app) = app else {
+        return next(recorded);
+    };
+    if let Err(error) = answer::print(app, recorded) {
+        say(&format!("{error:#}"));
+        next(recorded);
     }
 }
 

@@ -8,7 +8,6 @@ use indicatif::DecimalBytes;
 use mostrace_bundle::segments;
 use mostrace_trace::reading::Progress;
 
-use super::app::App;
 use super::output::Output;
 use super::there::{self, Doing, Found, State, There};
 use crate::bar::Bar;
@@ -47,7 +46,7 @@ impl Pull {
         let output = output.map_err(crate::usage::UsageError)?;
         check_free(&output)?;
         fetch_bundles(there, &output)?;
-        next(&output, None);
+        next(&output);
         Ok(())
     }
 }
@@ -138,15 +137,8 @@ fn fetch(there: &There<'_>, file: &Found, path: &Path) -> anyhow::Result<()> {
 }
 
 /// Says what to do with the bundle.
-pub fn next(output: &Path, app: Option<&App>) {
+pub fn next(output: &Path) {
     let path = shell::plain(&output.display().to_string());
-    if let Some(app) = app {
-        // Apps that share the user, and other people's copies, cannot be told apart by the kernel.
-        say(&format!(
-            "next: mostrace analyze {path} --by cause_comm,file --where 'cause_uid = {}' ({} alone)",
-            app.uid, app.package
-        ));
-    }
     say(&format!("next: mostrace analyze {path}"));
 }
 

@@ -2,19 +2,17 @@
 //! The Android package of a process, by the user that it runs as.
 
 use mostrace_bundle::Packages;
+use mostrace_bundle::packages::app_of;
 
 use mostrace_trace::text::escape;
 
-/// `AID_USER_OFFSET` in Android's android_filesystem_config.h: an app's uid is the person's number times this, plus the
-/// app's number.
-const USER_OFFSET: u32 = 100_000;
 /// Number of the packages sharing a user that are named.
 const NAMED: usize = 3;
 
 /// Returns the package of a user, or the packages that share it; for a system user without one, Android's name of that user.
 /// None if neither is known.
 pub(crate) fn package(packages: &Packages, uid: u32) -> Option<String> {
-    let app = uid % USER_OFFSET;
+    let app = app_of(uid);
     let Some(names) = packages.of_user(app) else {
         return system_user(app).map(str::to_owned);
     };

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The part of a recording that counts, and the words for it.
 
-use std::borrow::Cow;
-use std::collections::HashSet;
-
 use mostrace_bundle::Manifest;
 use serde_json::{Value, json};
 
-use crate::answer::size;
-use crate::origins::Origins;
+use crate::answer::{percent, size};
 use crate::text::grouped;
-use crate::transactions::Database;
 
 /// The part of a recording that counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,6 +24,15 @@ pub enum Counted {
         /// Bytes of which nobody is known to have written them, which count.
         unknown: u64,
     },
+    /// What one app of a phone is known to have caused.
+    OfApp {
+        /// Bytes that anybody wrote.
+        written: u64,
+        /// Those that others caused, which do not count.
+        others: u64,
+        /// Those of which nobody is known to have written them, which do not count either.
+        unknown: u64,
+    },
 }
 
 impl Counted {
@@ -43,20 +47,6 @@ impl Counted {
         }
     }
 
-    /// Returns the calls that count.
-    pub fn databases<'d>(&self, origins: &Origins, all: &'d [Database]) -> Cow<'d, [Database]> {
-        if !matches!(self, Counted::OfCommand { .. }) {
-            return Cow::Borrowed(all);
-        }
-        let processes = origins.names.processes.iter();
-        let own: HashSet<u32> = processes
-            .filter(|process| process.of_command == Some(true))
-            .filter_map(|process| process.tgid)
-            .collect();
-        let own = |database: &&Database| own.contains(&database.tgid);
-        all.iter().filter(own).cloned().collect()
-    }
-
     /// Says what does not count though it was written, and what counts though others may have written it; nothing if all is the
     /// command's.
     #[must_use]
@@ -68,6 +58,11 @@ impl Counted {
                            command's processes caused";
                 return Some(all.into());
             }
+            Counted::OfApp {
+                written,
+                others,
+                unknown,
+            } => return beside_app(written, others, unknown),
             Counted::OfCommand {
                 others,
                 others_flushes,
@@ -102,7 +97,7 @@ impl Counted {
     #[must_use]
     pub fn value(&self) -> Value {
         match self {
-            Counted::All | Counted::Undivided => Value::Null,
+            Counted::All | Counted::Undivided | Counted::OfApp { .. } => Value::Null,
             Counted::OfCommand {
                 others,
                 others_flushes,
@@ -116,9 +111,38 @@ impl Counted {
     }
 }
 
+/// Says what was written beside an app; nothing if nothing was written at all.
+fn beside_app(written: u64, others: u64, unknown: u64) -> Option<String> {
+    let part = |bytes| format!("{}, {} %", size(bytes as f64), percent(bytes, written));
+    let nobodys = match unknown {
+        0 => String::new(),
+        _ => format!("; nobody is known who wrote {}", part(unknown)),
+    };
+    let all = size(written as f64);
+    (written > 0).then(|| format!("others wrote {} of all {all}{nobodys}", part(others)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn beside_an_app_others_have_a_line() {
+        let said = |written, others, unknown| {
+            let counted = Counted::OfApp {
+                written,
+                others,
+                unknown,
+            };
+            counted.words().unwrap_or_default()
+        };
+        assert_eq!(
+            said(10_000_000, 2_500_000, 100_000),
+            "others wrote 2.5 MB, 25 % of all 10.0 MB; nobody is known who wrote 100.0 kB, 1 %"
+        );
+        assert_eq!(said(500, 0, 0), "others wrote 0 B, 0 % of all 500 B");
+        assert_eq!(said(0, 0, 0), "");
+    }
 
     #[test]
     fn what_is_not_counted_is_said() {

@@ -16,11 +16,12 @@ use mostrace_bundle::Manifest;
 use mostrace_map::class::Kind;
 
 use crate::answer::{Answer, Key, Summing, Sums};
-use crate::attribute::{FileId, HashMap, Op, ProcessId, Request, Row};
+use crate::attribute::{FileId, HashMap, Op, Process, ProcessId, Request, Row};
 use crate::causes::{CauseId, Verdicts};
 use crate::labels::{self, By};
 use crate::origins::{Base, Origins};
 use crate::pipeline::{Fold, Step};
+use crate::reading::Reading;
 use crate::sums::{Groups, Sort, Totals};
 use crate::tally::{Tally, sum};
 use crate::transactions::Database;
@@ -139,7 +140,7 @@ impl Charging {
             counted: undivided.unwrap_or_default(),
             total: Totals::default(),
             charging: self,
-            of_command: labels::of_processes(origins, By::Cause, |_, process| process.of_command),
+            own: labels::of_processes(origins, By::Own, |_, process| process.of_command),
         };
         if undivided.is_none() {
             charged.counted = charged.divided();
@@ -149,6 +150,35 @@ impl Charging {
             let flushes = &mut charged.total.device_flushes;
             *flushes = flushes.saturating_sub(others_flushes);
         }
+        charged
+    }
+
+    /// Finds what of a reading is charged to an app. `is_own` says of a process and its index whether it is the app's, and None if
+    /// that is unknown.
+    pub fn charged_to_app<'r>(
+        &'r self,
+        reading: &'r Reading,
+        is_own: impl Fn(usize, &Process) -> Option<bool>,
+    ) -> Charged<'r> {
+        let origins = &reading.origins;
+        let mut charged = Charged {
+            origins,
+            manifest: reading.manifest.as_ref(),
+            databases: &reading.databases,
+            counted: Counted::All,
+            total: Totals::default(),
+            charging: self,
+            own: labels::of_processes(origins, By::Own, is_own),
+        };
+        let [unknown, others, own] = [None, Some(false), Some(true)].map(|of| charged.written(of));
+        charged.counted = Counted::OfApp {
+            written: sum([unknown, others, own]),
+            others,
+            unknown,
+        };
+        charged.total = charged.totals(|cause| charged.counts(cause));
+        // The device's own flushes have no cause, but who waited for them has.
+        charged.total.device_flushes = charged.own_flushes();
         charged
     }
 }
@@ -166,22 +196,35 @@ pub struct Charged<'r> {
     /// The sums of what counts.
     pub total: Totals,
     charging: &'r Charging,
-    /// Whether a cause's process is the command's; None if that is unknown.
-    of_command: Vec<Option<bool>>,
+    /// Whether a process is the command's, or the app's; None if that is unknown.
+    own: Vec<Option<bool>>,
 }
 
 impl Charged<'_> {
     fn divided(&self) -> Counted {
-        let written = |of: Option<bool>| {
-            let keys = self.charging.keys().filter(|(key, _)| key.op == Op::Write);
-            let theirs = keys.filter(|(key, _)| self.of(key.cause) == of);
-            sum(theirs.map(|(_, bytes)| bytes))
-        };
         Counted::OfCommand {
-            others: written(Some(false)),
+            others: self.written(Some(false)),
             others_flushes: self.others_flushes(),
-            unknown: written(None),
+            unknown: self.written(None),
         }
+    }
+
+    /// Returns the bytes written by causes that [are](Charged::of) this.
+    fn written(&self, of: Option<bool>) -> u64 {
+        let keys = self.charging.keys().filter(|(key, _)| key.op == Op::Write);
+        let theirs = keys.filter(|(key, _)| self.of(key.cause) == of);
+        sum(theirs.map(|(_, bytes)| bytes))
+    }
+
+    /// Counts the device's flushes for which the app waited, be it with others.
+    fn own_flushes(&self) -> u64 {
+        let of_each = self.charging.of_each.iter().map(|charges| {
+            let own = charges.flushes.iter();
+            let own = own.filter(|(_, cause)| self.of(*cause) == Some(true));
+            let own: HashSet<u32> = own.map(|(flush, _)| *flush).collect();
+            own.len() as u64
+        });
+        sum(of_each)
     }
 
     /// Counts the device's flushes for which others waited and nobody else.
@@ -198,14 +241,19 @@ impl Charged<'_> {
         sum(of_each)
     }
 
-    /// Returns whether a cause's process is the command's.
+    /// Returns whether a cause's process is the command's, or the app's.
     fn of(&self, cause: CauseId) -> Option<bool> {
-        self.of_command.get(cause.0 as usize).copied().flatten()
+        let process = self.origins.causes.get(cause.0 as usize)?.process;
+        self.own.get(process.0 as usize).copied().flatten()
     }
 
     /// Returns true if what has this cause counts.
     fn counts(&self, cause: CauseId) -> bool {
-        !matches!(self.counted, Counted::OfCommand { .. }) || self.of(cause) != Some(false)
+        match self.counted {
+            Counted::All | Counted::Undivided => true,
+            Counted::OfCommand { .. } => self.of(cause) != Some(false),
+            Counted::OfApp { .. } => self.of(cause) == Some(true),
+        }
     }
 
     /// Sums up what has a cause that is wanted.
@@ -259,7 +307,14 @@ impl Charged<'_> {
 
     /// Returns the calls that count.
     pub fn own_databases(&self) -> Cow<'_, [Database]> {
-        self.counted.databases(self.origins, self.databases)
+        if matches!(self.counted, Counted::All | Counted::Undivided) {
+            return Cow::Borrowed(self.databases);
+        }
+        let processes = self.origins.names.processes.iter().zip(&self.own);
+        let own = processes.filter(|(_, own)| **own == Some(true));
+        let own: HashSet<u32> = own.filter_map(|(process, _)| process.tgid).collect();
+        let own = |database: &&Database| own.contains(&database.tgid);
+        self.databases.iter().filter(own).cloned().collect()
     }
 
     /// Returns what the command caused.

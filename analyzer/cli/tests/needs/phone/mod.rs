@@ -26,10 +26,11 @@ use apart::{
 use ways::{
     a_bundle_is_one_file, a_prompt_that_nobody_answers_is_given_up,
     an_app_starts_cold_when_the_recording_has_begun, an_app_that_does_not_exist_is_refused,
-    each_way_to_root_is_named, the_pages_commands_are_understood, without_adb_there_is_one_line,
-    without_root_nothing_is_pushed,
+    an_apps_part_is_told_apart, each_way_to_root_is_named, the_pages_commands_are_understood,
+    without_adb_there_is_one_line, without_root_nothing_is_pushed,
 };
 
+const SETPRIV: Need = Need::Tool("setpriv", "util-linux");
 const XFS_IO: Need = Need::Tool("xfs_io", "xfsprogs");
 
 pub fn suite() -> Suite {
@@ -48,6 +49,7 @@ pub fn suite() -> Suite {
         a_recording_comes_back needs [Need::Loop, Need::Btf],
         its_own_writes_are_small_and_named needs [Need::Loop, Need::Btf],
         an_app_starts_cold_when_the_recording_has_begun needs [Need::Loop, Need::Btf],
+        an_apps_part_is_told_apart needs [Need::Loop, Need::Btf, SETPRIV],
         an_interrupt_ends_the_phones_side needs [Need::Loop, Need::Btf],
         a_phone_that_goes_away_loses_nothing needs [Need::Loop, Need::Btf],
         a_recording_goes_on_without_the_desktop needs [Need::Loop, Need::Btf],

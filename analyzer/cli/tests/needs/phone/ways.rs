@@ -2,6 +2,7 @@
 //! Phones as people have them: the ways to root, apps, and what goes wrong before anything is recorded.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use test_support::loopdev::{LoopExt4, LoopOptions};
@@ -88,8 +89,8 @@ pub fn an_app_that_does_not_exist_is_refused() {
         .complains("zzz: no app of this phone (`adb shell pm");
 }
 
-/// The app's folder is looked for in `/data/data`, which the stand-in makes a loop device's mount.
-pub fn an_app_starts_cold_when_the_recording_has_begun() {
+/// A phone with two apps. The folder of one is looked for in `/data/data`, which is a loop device's mount here.
+fn with_an_apps_folder() -> (Stand, LoopExt4) {
     let stand = with_apps();
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let mount = disk.mount_point();
@@ -99,11 +100,44 @@ pub fn an_app_starts_cold_when_the_recording_has_begun() {
         mount.display()
     );
     fs::write(stand.at("adb"), adb.replacen("s,/data/local", &there, 1)).unwrap();
+    (stand, disk)
+}
+
+/// What others wrote meanwhile is one line.
+pub fn an_apps_part_is_told_apart() {
+    let (stand, disk) = with_an_apps_folder();
+    let folder = disk.mount_point().join("files");
+    fs::create_dir(&folder).unwrap();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+    let write = "dd if=/dev/zero bs=1M conv=fsync status=none";
+    let script = format!(
+        "cd {}; {write} count=3 of=others; setpriv --reuid=10123 --clear-groups {write} count=1 of=its",
+        folder.display()
+    );
+    let record = ["record", "--app", "org.example.chat", "--", "--"];
+    let said = stand.say(&[&record[..], &["sh", "-c", &script]].concat());
+    let said = said.ended(0);
+    said.prints("What org.example.chat caused:");
+    said.prints("/files/its");
+    assert!(!said.out.contains("/files/others"), "{}", said.out);
+    let line = said.out.lines().find(|line| line.starts_with("others "));
+    let line = line.unwrap_or_else(|| panic!("{}", said.out));
+    // Metadata may be anybody's.
+    assert!(
+        line.contains("others wrote 3.") && line.contains(" % of all 4."),
+        "{line}"
+    );
+    said.prints("--where 'cause_uid = 10123'");
+    stand.check_empty();
+}
+
+pub fn an_app_starts_cold_when_the_recording_has_begun() {
+    let (stand, _disk) = with_an_apps_folder();
     let said = stand
         .say(&["record", "--app", "org.example.chat", "--cold", "-w", "3"])
         .ended(0);
     said.complains("org.example.chat started");
-    said.complains("--where 'cause_uid = 10123'");
+    said.prints("--where 'cause_uid = 10123'");
     let asked = fs::read_to_string(stand.at("asked")).unwrap();
     let asked: Vec<_> = asked.lines().collect();
     assert_eq!(asked[0], "force-stop org.example.chat");
