@@ -4,6 +4,7 @@
 //! A line is `NAME UID`, as in Android's own `/data/system/packages.list`, whose further fields are dropped.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 /// The most bytes that are read; a phone's list has some 100 KiB.
 pub const LIMIT: u64 = 16 << 20;
@@ -14,10 +15,19 @@ const NAME_LIMIT: usize = 255;
 /// app's number.
 const USER_OFFSET: u32 = 100_000;
 
+/// The numbers of isolated processes: `AID_APP_ZYGOTE_ISOLATED_START` to `AID_ISOLATED_END` in the same file.
+const ISOLATED: RangeInclusive<u32> = 90_000..=99_999;
+
 /// Returns the app's number, which is the same for every person who uses the device.
 #[must_use]
 pub fn app_of(uid: u32) -> u32 {
     uid % USER_OFFSET
+}
+
+/// Returns true for the user of an isolated process, which no app has.
+#[must_use]
+pub fn is_isolated(uid: u32) -> bool {
+    ISOLATED.contains(&app_of(uid))
 }
 
 /// The names of the apps of each user.
@@ -54,6 +64,29 @@ impl Packages {
     #[must_use]
     pub fn of_user(&self, uid: u32) -> Option<&BTreeSet<Box<[u8]>>> {
         self.by_user.get(&uid)
+    }
+
+    /// Returns the number of a user's app, which may be none on the list. None for an isolated process unless the recorder learned
+    /// its app: then the list has that user too, with the person's number.
+    #[must_use]
+    pub fn app(&self, uid: u32) -> Option<u32> {
+        if !is_isolated(uid) {
+            return Some(app_of(uid));
+        }
+        let name = self.of_user(uid)?.first()?;
+        let mut apps = self.by_user.iter();
+        let app = apps.find(|(user, names)| !is_isolated(**user) && names.contains(name));
+        app.map(|(user, _)| *user)
+    }
+
+    /// Returns the list with the app of further users.
+    #[must_use]
+    pub fn with<'n>(&self, users: impl Iterator<Item = (u32, &'n [u8])>) -> Packages {
+        let mut all = self.clone();
+        for (uid, name) in users {
+            all.by_user.entry(uid).or_default().insert(name.into());
+        }
+        all
     }
 
     /// Returns each user with each of its apps.
@@ -115,6 +148,25 @@ mod tests {
             packages.text(),
             b"android 1000\ncom.example.a 10071\ncom.example.b 10071\n"
         );
+    }
+
+    #[test]
+    fn an_isolated_process_is_its_apps_if_that_was_learned() {
+        let packages = Packages::parse(b"org.a 10001\norg.b 10001\n");
+        let learned = packages.with([(1_099_002, &b"org.b"[..])].into_iter());
+        for (uid, app) in [
+            (10_001, Some(10_001)),
+            (1_010_001, Some(10_001)),
+            (10_007, Some(10_007)),
+            (1_099_002, Some(10_001)),
+            // It is another process with another person.
+            (99_002, None),
+            (90_000, None),
+        ] {
+            assert_eq!(learned.app(uid), app, "{uid}");
+        }
+        assert_eq!(packages.app(1_099_002), None);
+        assert_eq!(Packages::parse(&learned.text()), learned);
     }
 
     #[test]

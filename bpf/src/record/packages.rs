@@ -46,12 +46,12 @@ fn read(path: &Path) -> Result<Packages> {
     Ok(Packages::parse(&text))
 }
 
-/// Writes the apps to a bundle.
+/// Writes the apps to a bundle, in place of those that it has.
 ///
 /// # Errors
 /// Returns an error if they cannot be written, for example because the disk is full.
 pub(crate) fn keep(packages: &Packages, folder: &Folder) -> Result<()> {
-    let mut file = folder.create(layout::PACKAGES)?;
+    let mut file = folder.replace(layout::PACKAGES)?;
     file.write_all(&packages.text())
         .at(folder.path().join(layout::PACKAGES))
 }

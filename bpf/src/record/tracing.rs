@@ -12,7 +12,7 @@ use super::late::Late;
 use super::progress::Recording;
 use super::selection::start_sources;
 use super::subject::Subject;
-use super::{Options, journal_copies};
+use super::{Options, journal_copies, packages};
 use crate::error::{At, Result};
 use crate::machine::clock;
 use crate::machine::kernel::Symbols;
@@ -60,6 +60,9 @@ impl<'o> Tracing<'o> {
         let retention = Retention::of(options.segments.is_some());
         let mut sink = Sink::new(bundle.folder(), subject.names.clone(), retention);
         sink.events.set_zones(Zones::of(&subject.device.info));
+        if let Some(packages) = &subject.packages {
+            sink.set_packages(packages);
+        }
         let ring_size = options.ring_size;
         let ring_size = ring_size.unwrap_or_else(RingSize::of_this_machine);
         let defers = options.defer && options.segments.is_none() && !options.stacks;
@@ -150,9 +153,11 @@ impl<'o> Tracing<'o> {
         manifest: &mut Manifest,
     ) -> Result<BTreeMap<String, u64>> {
         self.sink.hold_from(at.start_mono_ns);
+        let ended = self.sink.folder().clone();
         for source in &mut self.sources {
             source.drain(&mut self.sink)?;
         }
+        self.keep_packages(&ended)?;
         let end = self.sink.begin_segment(folder)?;
         manifest.clock.stop_mono_ns = at.start_mono_ns;
         manifest.counts.extend(end.counts);
@@ -164,6 +169,12 @@ impl<'o> Tracing<'o> {
             manifest.losses.insert(COMPLETIONS.into(), lost);
         }
         Ok(end.own_from)
+    }
+
+    /// Writes the apps to a bundle again if those of isolated processes have become known.
+    fn keep_packages(&self, folder: &Folder) -> Result<()> {
+        let learned = self.sink.packages();
+        learned.map_or(Ok(()), |learned| packages::keep(&learned, folder))
     }
 
     /// Names the functions that began handles, in the order of their numbers in the tables. A recording to segments needs them at
@@ -235,6 +246,7 @@ impl<'o> Tracing<'o> {
         }
         late.note("records are missing", self.finish())?;
         self.sink.flush()?;
+        self.keep_packages(&folder)?;
         manifest.counts.extend(self.sink.counts());
         if self.provides(Provides::CAUSES).is_some() {
             self.name_functions(manifest);

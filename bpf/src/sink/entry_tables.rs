@@ -8,12 +8,13 @@ use mostrace_bundle::entry::{
     EntryRef, RawComm, RawDirtier, RawFreed, RawHead, RawProcess, TYPE_CGROUP, TYPE_COMM,
     TYPE_DIRTIER, TYPE_FILE, TYPE_FREED, TYPE_PROCESS,
 };
-use mostrace_bundle::{Folder, layout};
+use mostrace_bundle::{Folder, Packages, layout};
 use zerocopy::FromBytes;
 
 use super::completions::{Completions, RequestRecord};
 use super::file_names::FileNames;
 use super::held_back::HeldBack;
+use super::isolated::Isolated;
 use super::process_names::ProcessNames;
 use super::recent::Recent;
 use super::tables::{Counts, Sample, Spec, TableSet, entries, kind_of, u16_at};
@@ -44,6 +45,7 @@ pub(super) struct EntryTables {
 struct Rows {
     tables: TableSet,
     processes: ProcessNames,
+    isolated: Option<Isolated>,
     recent: Recent,
     held: HeldBack<Vec<u8>>,
 }
@@ -65,10 +67,21 @@ impl EntryTables {
             rows: Rows {
                 tables: TableSet::create(folder, &TABLES)?,
                 processes: ProcessNames::default(),
+                isolated: None,
                 recent: Recent::new(retention.room(RECENT)),
                 held: HeldBack::default(),
             },
         })
+    }
+
+    /// Finds out of which of these apps isolated processes are.
+    pub fn find_apps(&mut self, packages: &Packages) {
+        self.rows.isolated = Some(Isolated::new(packages.clone()));
+    }
+
+    /// Returns these apps with the users of isolated processes; None if no such user is known.
+    pub fn packages(&self) -> Option<Packages> {
+        self.rows.isolated.as_ref()?.packages()
     }
 
     /// Takes one entry. Returns false if there is no table for its type.
@@ -192,6 +205,9 @@ impl Rows {
 
     #[inline]
     fn name_process(&mut self, entry: &[u8]) -> Result<()> {
+        if let Some(isolated) = &mut self.isolated {
+            isolated.see(entry);
+        }
         let needed = self.processes.needed(entry).into_iter().flatten();
         for name in needed {
             self.tables.push_kind(TYPE_COMM, name)?;

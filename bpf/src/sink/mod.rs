@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use mostrace_bundle::blk_io_trace::BlkIoTrace;
 use mostrace_bundle::entry::TYPE_CGROUP;
 use mostrace_bundle::operation::TYPE_OPERATION;
-use mostrace_bundle::{Folder, layout};
+use mostrace_bundle::{Folder, Packages, layout};
 use zerocopy::LE;
 
 use crate::error::Result;
@@ -27,8 +27,10 @@ mod file_names;
 mod functions;
 mod held_back;
 mod in_flight;
+mod isolated;
 mod latest_causes;
 mod name_filter;
+mod owner;
 mod process_names;
 mod process_tree;
 mod recent;
@@ -80,6 +82,7 @@ pub(crate) struct SegmentEnd {
 pub(crate) struct Sink {
     folder: Folder,
     names: NameFilter,
+    packages: Option<Packages>,
     retention: Retention,
     /// The per-CPU files of block events.
     pub events: EventFiles,
@@ -98,6 +101,7 @@ impl Sink {
         Sink {
             folder: folder.clone(),
             names,
+            packages: None,
             retention,
             events: EventFiles::new(folder, retention),
             is_tool_writing: false,
@@ -112,6 +116,16 @@ impl Sink {
         &self.folder
     }
 
+    /// Sets the apps of an Android device; entries are to say which users of isolated processes are theirs.
+    pub fn set_packages(&mut self, packages: &Packages) {
+        self.packages = Some(packages.clone());
+    }
+
+    /// Returns the apps with the users of isolated processes; None if no such user is known.
+    pub fn packages(&self) -> Option<Packages> {
+        self.entries.as_ref()?.packages()
+    }
+
     /// Leaves the event files to a tool that writes them itself.
     pub fn leave_events_to_tool(&mut self) {
         self.is_tool_writing = true;
@@ -123,7 +137,10 @@ impl Sink {
     /// Returns an error if the bundle cannot be written.
     pub fn open_entries(&mut self, from: &str) -> Result<()> {
         let names = self.names.clone();
-        let tables = EntryTables::create(&self.folder, names, from, self.retention)?;
+        let mut tables = EntryTables::create(&self.folder, names, from, self.retention)?;
+        if let Some(packages) = &self.packages {
+            tables.find_apps(packages);
+        }
         self.entries = Some(tables);
         Ok(())
     }

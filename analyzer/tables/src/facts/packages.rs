@@ -2,7 +2,6 @@
 //! The Android package of a process, by the user that it runs as.
 
 use mostrace_bundle::Packages;
-use mostrace_bundle::packages::app_of;
 
 use mostrace_trace::text::escape;
 
@@ -12,7 +11,7 @@ const NAMED: usize = 3;
 /// Returns the package of a user, or the packages that share it; for a system user without one, Android's name of that user.
 /// None if neither is known.
 pub(crate) fn package(packages: &Packages, uid: u32) -> Option<String> {
-    let app = app_of(uid);
+    let app = packages.app(uid)?;
     let Some(names) = packages.of_user(app) else {
         return system_user(app).map(str::to_owned);
     };
@@ -50,7 +49,7 @@ mod tests {
     fn a_user_is_an_app_or_apps_or_the_systems() {
         let packages = Packages::parse(
             b"com.example.a 10001\ncom.example.d 10002\ncom.example.c 10002\ncom.example.b 10002\ncom.example.e 10002\n\
-              android 1000\ncom.\xff\x1b[31m\xe2\x80\xae 10003\n",
+              android 1000\ncom.\xff\x1b[31m\xe2\x80\xae 10003\ncom.example.c 99002\n",
         );
         for (uid, name) in [
             (10001, Some("com.example.a")),
@@ -63,7 +62,9 @@ mod tests {
             (10 * 100_000 + 2000, Some("shell")),
             (0, Some("root")),
             (10003, Some("com.\\xff\\x1b[31m\\xe2\\x80\\xae")),
-            // The uid is neither in the list nor the system's, like that of an isolated process.
+            // An isolated process is its app's, and that of an unknown app nobody's.
+            (99_002, Some("com.example.b,com.example.c,com.example.d,+1")),
+            // The uid is neither in the list nor the system's.
             (10004, None),
             (99_001, None),
             (u32::MAX, None),

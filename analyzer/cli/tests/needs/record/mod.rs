@@ -3,6 +3,7 @@
 //! time, because each makes its own load.
 
 pub mod ends;
+mod isolated;
 pub mod users;
 
 use crate::run;
@@ -15,6 +16,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
+use isolated::an_isolated_process_is_its_apps;
 use mostrace_bundle::entry::Origin;
 use mostrace_bundle::{Bundle, Entry, Manifest, layout};
 use run::{program, record, say, succeeds};
@@ -23,6 +25,7 @@ use test_support::{Need, Suite, nothing_lost, one_by_one, tests, tool, wait};
 
 const FIO: Need = Need::Tool("fio", "fio");
 const SFDISK: Need = Need::Tool("sfdisk", "fdisk");
+const SETPRIV: Need = Need::Tool("setpriv", "util-linux");
 const SCRIPT: Need = Need::Tool("script", "bsdutils");
 const PERL: Need = Need::Tool("perl", "perl-base");
 /// The user ID of nobody on Debian.
@@ -35,6 +38,7 @@ pub fn suite() -> Suite {
         wrong_names_and_a_missing_dash,
         a_path_names_its_device needs [Need::Loop, Need::Btf],
         apps_are_kept_with_the_recording needs [Need::Loop, Need::Btf],
+        an_isolated_process_is_its_apps needs [Need::Loop, Need::Btf, SETPRIV],
         a_whole_disk_names_its_partitions needs [Need::Loop, SFDISK],
         the_terminal_is_the_commands needs [Need::Loop, Need::Btf, SCRIPT],
         a_device_without_filesystem needs [Need::Loop, Need::Btf],
