@@ -8,6 +8,7 @@
 #include "emptied.bpf.h"
 #include "fork.bpf.h"
 #include "function.bpf.h"
+#include "fuse.bpf.h"
 #include "handle.bpf.h"
 #include "marked.bpf.h"
 #include "steps.bpf.h"
@@ -22,6 +23,7 @@ _Static_assert(sizeof(struct mostrace_dirtied) == 48, "dirtied");
 _Static_assert(sizeof(struct mostrace_call) == 120, "call");
 _Static_assert(sizeof(struct mostrace_f2fs) == 72, "f2fs");
 _Static_assert(sizeof(struct mostrace_fork) == 40, "fork");
+_Static_assert(sizeof(struct mostrace_served) == 88, "served");
 _Static_assert(sizeof(struct mostrace_stack) == 48, "stack");
 _Static_assert(sizeof(struct raw_stack) == 2992, "raw stack");
 
@@ -84,6 +86,48 @@ SEC("tp_btf/sys_exit")
 int cause_call_exit(__u64 *ctx)
 {
 	return end_call((struct pt_regs *)ctx[0], ctx[1]);
+}
+
+/* (regs, number): a daemon of FUSE uses its device, where its functions cannot be probed */
+SEC("tp_btf/sys_enter")
+int cause_fuse_call(__u64 *ctx)
+{
+	return look_for_device((struct pt_regs *)ctx[0], ctx[1]);
+}
+
+/* fuse_dev_read */
+SEC("kprobe.multi")
+int cause_atomic_fuse_read(struct pt_regs *regs)
+{
+	return begin_device();
+}
+
+/* fuse_dev_splice_read */
+SEC("kprobe.multi")
+int cause_atomic_fuse_splice(struct pt_regs *regs)
+{
+	return begin_device();
+}
+
+/* pipe_read: to 6.15 */
+SEC("kprobe.multi")
+int cause_atomic_fuse_pipe(struct pt_regs *regs)
+{
+	return begin_pipe();
+}
+
+/* anon_pipe_read: from 6.16 on */
+SEC("kprobe.multi")
+int cause_atomic_fuse_anon_pipe(struct pt_regs *regs)
+{
+	return begin_pipe();
+}
+
+/* fuse_dev_write */
+SEC("kprobe.multi")
+int cause_atomic_fuse_answer(struct pt_regs *regs)
+{
+	return begin_device();
 }
 
 /* (sb, blocks, rsv_blocks, revoke_creds, ip): to 6.1 */

@@ -372,6 +372,7 @@ enum {
 #define SB_BORN (1UL << 29)
 
 #define S_IFMT 0170000
+#define S_IFCHR 0020000
 #define S_IFBLK 0060000
 #define S_IFREG 0100000
 #define S_IFDIR 0040000

@@ -30,6 +30,7 @@ enum mostrace_type {
 	MOSTRACE_CGROUP = 12,
 	MOSTRACE_STACK = 13,
 	MOSTRACE_COMM = 15,
+	MOSTRACE_SERVED = 17,
 	/* in a ring a bio that is like an earlier one (like.bpf.h), in a table of version 2 the short form of an entry */
 	MOSTRACE_LIKE = 16,
 };
@@ -473,6 +474,23 @@ struct mostrace_comm {
 	__u32 tgid;		/* process */
 	__u32 pad;
 	char comm[MOSTRACE_COMM_LEN];
+};
+
+/*
+ * A thread of a FUSE daemon answered a request at head.time_ns that it had read itself. What it did from start_ns on, it did for
+ * the thread that made the request. head.sector is MOSTRACE_NONE and head.bytes 0. 88 bytes.
+ */
+struct mostrace_served {
+	struct mostrace_entry head;
+	__u64 start_ns;		/* when it began to wait for the request */
+	__u64 unique;		/* the request's number */
+	__u32 pid;		/* thread of the daemon */
+	__u32 tgid;		/* the daemon */
+	__u32 for_pid;		/* the thread that made the request */
+	__u32 for_tgid;		/* its process, or ~0; user space sets it */
+	__u32 for_uid;
+	__u32 opcode;		/* enum fuse_opcode */
+	char for_comm[MOSTRACE_COMM_LEN]; /* empty if its process is unknown; user space sets it */
 };
 
 /* Flags of a stack's head. */

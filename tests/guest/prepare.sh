@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Called by tests/guest/run.sh: adds the programs that these tests run besides the guest's own tools. perl can call any ioctl; two-ways is
-# a program with frame pointers.
+# a program with frame pointers, through a daemon of FUSE.
 # usage: prepare.sh KERNEL SUITE ROOT
 set -eu
 
@@ -16,3 +16,7 @@ gcc -O1 -fno-omit-frame-pointer -fno-optimize-sibling-calls -rdynamic -Wl,--buil
 	"$(dirname "$0")/../../analyzer/cli/tests/stacks/program.c" -lgcc_s
 "$(dirname "$0")/add.sh" "$3" "$3/tmp/two-ways"
 rm "$3/tmp/two-ways"
+
+gcc -O1 -pthread -o "$3/tmp/through" "$(dirname "$0")/through.c"
+"$(dirname "$0")/add.sh" "$3" "$3/tmp/through"
+rm "$3/tmp/through"

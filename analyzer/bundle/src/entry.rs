@@ -7,9 +7,11 @@ use strum::{FromRepr, IntoStaticStr, VariantArray};
 use zerocopy::{FromBytes, I64, Immutable, IntoBytes, KnownLayout, LE, U16, U32, U64};
 
 pub mod operation;
+mod served;
 pub mod stack;
 
 use self::operation::{OperationEntry, OperationRef, TYPE_OPERATION};
+pub use self::served::{RawServed, TYPE_SERVED};
 use self::stack::{RawStack, StackRef, TYPE_STACK};
 
 /// `MOSTRACE_NONE`: the value of a 64-bit field that is not known.
@@ -860,6 +862,8 @@ entries! {
     Fork(RawFork) = TYPE_FORK,
     /// The name of a process.
     Comm(RawComm) = TYPE_COMM,
+    /// A FUSE request that was served.
+    Served(RawServed) = TYPE_SERVED,
 }
 
 impl<'a> EntryRef<'a> {

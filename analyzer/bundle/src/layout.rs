@@ -35,6 +35,8 @@ pub const F2FS: &str = "f2fs.entries";
 pub const CAUSES: [&str; 4] = [HANDLE, DIRTIED, CALL, F2FS];
 /// The table of the processes that the command and its descendants started.
 pub const FORK: &str = "fork.entries";
+/// The table of the FUSE requests that daemons served.
+pub const SERVED: &str = "served.entries";
 /// The table of the cgroups of processes.
 pub const CGROUP: &str = "cgroup.entries";
 /// The table of the names of processes.
@@ -66,7 +68,10 @@ pub fn is_known(name: &str) -> bool {
 fn is_table(name: &str) -> bool {
     TABLES.contains(&name)
         || CAUSES.contains(&name)
-        || [FREED, NAMES, CALLED, FORK, CGROUP, COMM, STACK, OPERATION].contains(&name)
+        || [
+            FREED, NAMES, CALLED, FORK, SERVED, CGROUP, COMM, STACK, OPERATION,
+        ]
+        .contains(&name)
 }
 
 /// Returns the CPU in an event file's name; None if it is not the name of one.

@@ -15,7 +15,7 @@ use crate::entry::operation::RawOperation;
 use crate::entry::stack::RawStack;
 use crate::entry::{
     RawCall, RawCgroup, RawComm, RawDirtied, RawDirtier, RawF2fs, RawFile, RawFork, RawFreed,
-    RawHandle, RawProcess,
+    RawHandle, RawProcess, RawServed,
 };
 use crate::layout;
 use crate::length::as_u64;
@@ -26,7 +26,7 @@ use crate::table::HEADER_LEN;
 const LISTED: usize = 8;
 
 /// The tables whose entries the manifest counts, and the length of an entry without a payload.
-const COUNTED: [(&str, usize); 13] = [
+const COUNTED: [(&str, usize); 14] = [
     (layout::PROCESS, size_of::<RawProcess>()),
     (layout::FILE, size_of::<RawFile>()),
     (layout::DIRTIER, size_of::<RawDirtier>()),
@@ -36,6 +36,7 @@ const COUNTED: [(&str, usize); 13] = [
     (layout::F2FS, size_of::<RawF2fs>()),
     (layout::FREED, size_of::<RawFreed>()),
     (layout::FORK, size_of::<RawFork>()),
+    (layout::SERVED, size_of::<RawServed>()),
     (layout::CGROUP, size_of::<RawCgroup>()),
     (layout::COMM, size_of::<RawComm>()),
     (layout::STACK, size_of::<RawStack>()),

@@ -83,6 +83,11 @@ fn uncovered(mounts: Vec<Mounted>) -> Vec<Mounted> {
 }
 
 impl Mounted {
+    /// Returns true for a filesystem that a daemon serves.
+    pub fn is_fuse(&self) -> bool {
+        self.kind == "fuse" || self.kind == "fuseblk" || self.kind.starts_with("fuse.")
+    }
+
     /// Returns the folder to which an overlay writes; None if it cannot be written, and for any other filesystem.
     pub fn upper(&self) -> Option<PathBuf> {
         if self.kind != "overlay" {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use mostrace_bundle::entry::stack::TYPE_STACK;
 use mostrace_bundle::entry::{
     EntryRef, RawCall, RawDirtied, RawF2fs, TYPE_CALL, TYPE_DIRTIED, TYPE_F2FS, TYPE_FILE,
-    TYPE_FORK, TYPE_HANDLE,
+    TYPE_FORK, TYPE_HANDLE, TYPE_SERVED,
 };
 use mostrace_bundle::{Folder, layout};
 
@@ -15,6 +15,7 @@ use super::file_names::FileNames;
 use super::functions::{Functions, HANDLE};
 use super::latest_causes::LatestCauses;
 use super::process_tree::{FORK, ProcessTree};
+use super::served::SERVED;
 use super::stacks::Stacks;
 use super::tables::{Counts, Spec, TableSet, entries, kind_of, tid_of};
 use super::{NameFilter, Retention};
@@ -24,13 +25,14 @@ const DIRTIED: usize = size_of::<RawDirtied>();
 const CALL: usize = size_of::<RawCall>();
 const F2FS: usize = size_of::<RawF2fs>();
 
-const TABLES: [Spec; 7] = [
+const TABLES: [Spec; 8] = [
     (TYPE_HANDLE, layout::HANDLE),
     (TYPE_DIRTIED, layout::DIRTIED),
     (TYPE_CALL, layout::CALL),
     (TYPE_FILE, layout::CALLED),
     (TYPE_F2FS, layout::F2FS),
     (TYPE_FORK, layout::FORK),
+    (TYPE_SERVED, layout::SERVED),
     (TYPE_STACK, layout::STACK),
 ];
 
@@ -115,6 +117,7 @@ impl CauseTables {
                 Some(record) => self.tables.push(&record),
                 None => Ok(()),
             },
+            (Some(TYPE_SERVED), SERVED) => self.tables.push(entry),
             _ => Err(malformed()),
         }
     }
@@ -266,6 +269,7 @@ mod tests {
             (TYPE_CALL, 120),
             (TYPE_F2FS, 72),
             (TYPE_FORK, 40),
+            (TYPE_SERVED, 88),
         ] {
             tables.push(&entry(kind, len)).unwrap();
             assert!(tables.push(&entry(kind, len + 8)).is_err(), "{kind}");
@@ -274,7 +278,7 @@ mod tests {
         assert!(tables.push(&entry(TYPE_FILE, 64)).is_err());
         assert!(tables.push(&entry(1, 88)).is_err() && tables.push(&[]).is_err());
         let kept: Vec<u64> = tables.counts().iter().map(|(_, kept)| *kept).collect();
-        assert_eq!(kept, [1, 1, 1, 1, 1, 1]);
+        assert_eq!(kept, [1; WITHOUT_STACKS]);
     }
 
     /// A stack is in the table of each segment that has an entry with its number, and in no other.

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use foldhash::fast::RandomState;
 use mostrace_bundle::Packages;
 use mostrace_bundle::entry::{
-    RawCall, RawDirtier, RawF2fs, RawHandle, RawHead, RawProcess, TYPE_CALL,
-    TYPE_DIRTIER, TYPE_F2FS, TYPE_HANDLE, TYPE_PROCESS,
+    RawCall, RawDirtier, RawF2fs, RawHandle, RawHead, RawProcess, RawServed, TYPE_CALL,
+    TYPE_DIRTIER, TYPE_F2FS, TYPE_HANDLE, TYPE_PROCESS, TYPE_SERVED,
 };
 use mostrace_bundle::packages::is_isolated;
 
@@ -95,6 +95,10 @@ fn owner_of(entry: &[u8]) -> Option<(u32, u32)> {
         TYPE_HANDLE => (offset_of!(RawHandle, tgid), offset_of!(RawHandle, uid)),
         TYPE_CALL => (offset_of!(RawCall, tgid), offset_of!(RawCall, uid)),
         TYPE_F2FS => (offset_of!(RawF2fs, tgid), offset_of!(RawF2fs, uid)),
+        TYPE_SERVED => (
+            offset_of!(RawServed, for_tgid),
+            offset_of!(RawServed, for_uid),
+        ),
         _ => return None,
     };
     let word = |at: usize| Some(u32::from_ne_bytes(*entry.get(at..)?.first_chunk()?));

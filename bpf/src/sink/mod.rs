@@ -34,6 +34,7 @@ mod owner;
 mod process_names;
 mod process_tree;
 mod recent;
+mod served;
 mod stacks;
 mod tables;
 pub(crate) mod unfinished;
@@ -44,6 +45,7 @@ use entry_tables::EntryTables;
 pub(crate) use event_files::EventFiles;
 pub(crate) use in_flight::Step;
 pub use name_filter::NameFilter;
+use served::{Makers, is_served};
 pub(crate) use tables::{Counts, Sample, kind_of, split_entry};
 use tables::{Spec, TableSet};
 
@@ -89,6 +91,7 @@ pub(crate) struct Sink {
     is_tool_writing: bool,
     entries: Option<EntryTables>,
     causes: Option<CauseTables>,
+    makers: Makers,
     operations: Option<TableSet>,
 }
 
@@ -107,6 +110,7 @@ impl Sink {
             is_tool_writing: false,
             entries: None,
             causes: None,
+            makers: Makers::default(),
             operations: None,
         }
     }
@@ -212,6 +216,14 @@ impl Sink {
         if kind_of(entry) == Some(TYPE_CGROUP) {
             return self.push_entry(entry);
         }
+        if is_served(entry) && self.causes.is_some() {
+            let served = self.makers.take(entry)?;
+            return served.map_or(Ok(true), |entry| self.put_cause(&entry));
+        }
+        self.put_cause(entry)
+    }
+
+    fn put_cause(&mut self, entry: &[u8]) -> Result<bool> {
         let Some(tables) = &mut self.causes else {
             return Ok(false);
         };
@@ -220,6 +232,25 @@ impl Sink {
             entries.name_process(entry)?;
         }
         Ok(true)
+    }
+
+    /// Writes the requests that waited for the names of their processes; all of them if there is no later time for it.
+    fn put_served(&mut self, are_all: bool) -> Result<()> {
+        let entries = self.entries.as_ref();
+        let name_at = |tgid, time_ns| entries?.name_at(tgid, time_ns);
+        for entry in self.makers.settled(are_all, name_at) {
+            self.put_cause(&entry)?;
+        }
+        Ok(())
+    }
+
+    /// Writes everything that waits for something: the recording, or its segment, ends.
+    ///
+    /// # Errors
+    /// Returns an error if the bundle cannot be written.
+    pub fn settle(&mut self) -> Result<()> {
+        self.put_served(true)?;
+        self.flush()
     }
 
     /// Returns true if the stack of this number need not be told again.
@@ -288,7 +319,7 @@ impl Sink {
     /// # Errors
     /// Returns an error if the bundle cannot be written.
     pub fn begin_segment(&mut self, folder: &Folder) -> Result<SegmentEnd> {
-        self.flush()?;
+        self.settle()?;
         let mut end = SegmentEnd {
             counts: self.counts(),
             ..SegmentEnd::default()
@@ -318,6 +349,7 @@ impl Sink {
     /// # Errors
     /// Returns an error if the bundle cannot be written.
     pub fn flush(&mut self) -> Result<()> {
+        self.put_served(false)?;
         self.events.flush()?;
         if let Some(entries) = &mut self.entries {
             entries.flush()?;

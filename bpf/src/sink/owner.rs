@@ -60,7 +60,8 @@ fn began_ns(stat: &[u8]) -> Option<u64> {
 
 /// Returns a recent time of CLOCK_MONOTONIC as one of CLOCK_BOOTTIME.
 fn boot_ns(mono_ns: u64) -> u64 {
-    let [boot, mono] = [ClockId::Boottime, ClockId::Monotonic].map(|clock| {
+    // In this order, so that the difference is not negative.
+    let [mono, boot] = [ClockId::Monotonic, ClockId::Boottime].map(|clock| {
         let time = clock_gettime(clock);
         i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
     });

@@ -8,9 +8,10 @@ use std::path::Path;
 
 use foldhash::fast::RandomState;
 use mostrace_bundle::entry::{
-    RawCall, RawComm, RawDirtier, RawF2fs, RawHandle, RawProcess, TYPE_CALL, TYPE_DIRTIER,
-    TYPE_F2FS, TYPE_HANDLE, TYPE_PROCESS, UNKNOWN_ID,
+    RawCall, RawComm, RawDirtier, RawF2fs, RawHandle, RawProcess, RawServed, TYPE_CALL,
+    TYPE_DIRTIER, TYPE_F2FS, TYPE_HANDLE, TYPE_PROCESS, TYPE_SERVED, UNKNOWN_ID,
 };
+use zerocopy::FromBytes;
 
 use super::tables::kind_of;
 
@@ -84,6 +85,14 @@ impl ProcessNames {
         (!is_told).then_some(&names.latest)
     }
 
+    /// Returns the name that a process had at `time_ns`, and the time since when; None if it is not known.
+    pub fn at(&self, tgid: u32, time_ns: u64) -> Option<(u64, [u8; 16])> {
+        let names = self.known.get(&tgid)?.latest.iter();
+        let mut names = names.filter_map(|record| RawComm::ref_from_bytes(record).ok());
+        let name = names.rfind(|name| name.head.time_ns.get() <= time_ns)?;
+        Some((name.head.time_ns.get(), name.comm))
+    }
+
     /// Returns the names that the next segment repeats.
     pub fn told(&self) -> impl Iterator<Item = &[u8]> {
         let told = self.known.values().filter(|names| names.is_told);
@@ -108,6 +117,10 @@ fn thread_of(entry: &[u8]) -> Option<(u32, u32)> {
         TYPE_HANDLE => (offset_of!(RawHandle, pid), offset_of!(RawHandle, tgid)),
         TYPE_CALL => (offset_of!(RawCall, pid), offset_of!(RawCall, tgid)),
         TYPE_F2FS => (offset_of!(RawF2fs, pid), offset_of!(RawF2fs, tgid)),
+        TYPE_SERVED => (
+            offset_of!(RawServed, for_pid),
+            offset_of!(RawServed, for_tgid),
+        ),
         _ => return None,
     };
     Some((number(entry, pid)?, number(entry, tgid)?))
@@ -175,6 +188,8 @@ mod tests {
         assert!(names.learn(&name(7, b'd')) && !names.learn(&name(8, b'e')));
         let told: Vec<&[u8]> = names.told().collect();
         assert_eq!(told, [name(7, b'a'), name(7, b'b'), name(7, b'd')]);
+        assert_eq!(names.at(7, 0), Some((0, [b'd'; 16])));
+        assert_eq!(names.at(10, 0), None);
     }
 
     #[test]

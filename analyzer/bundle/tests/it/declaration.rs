@@ -10,7 +10,8 @@ use std::process::Command;
 use mostrace_bundle::entry::stack::RawStack;
 use mostrace_bundle::entry::{
     CallKind, Contents, Home, Jbd2, Origin, RawCall, RawCgroup, RawComm, RawDirtied, RawDirtier,
-    RawF2fs, RawFile, RawFork, RawFreed, RawHandle, RawHead, RawProcess, Stage, Step, What,
+    RawF2fs, RawFile, RawFork, RawFreed, RawHandle, RawHead, RawProcess, RawServed, Stage, Step,
+    What,
 };
 use mostrace_bundle::operation::{OperationKind, RawOperation};
 
@@ -61,6 +62,7 @@ fn structures() -> Vec<Declared> {
         RawF2fs = mostrace_f2fs: head, s_dev, pid, tgid, uid, step, reason, call, pad, comm;
         RawCgroup = mostrace_cgroup: head, id, tgid, path_len, pad;
         RawComm = mostrace_comm: head, tgid, pad, comm;
+        RawServed = mostrace_served: head, start_ns, unique, pid, tgid, for_pid, for_tgid, for_uid, opcode, for_comm;
         RawStack = mostrace_stack: head, id, tgid, kernel, user;
         RawOperation = mostrace_operation: head, start_ns, file, other_file, offset, other_offset, bytes, result, ino, size,
             generation, s_dev, pid, tgid, flags, mode, uid, gid, kind, i_mode, path_len, other_len;

@@ -38,6 +38,7 @@ fn records() -> Vec<Vec<u8>> {
         common::freed(40),
         common::f2fs(),
         common::fork(),
+        common::served(),
         common::cgroup(),
         common::comm(),
         common::stack(),
@@ -108,6 +109,11 @@ fn records_come_back_as_they_were() {
                 assert_eq!((f.tgid.get(), f.parent.get()), (8, 7));
                 None
             }
+            Entry::Served(s) => {
+                assert_eq!((s.pid.get(), s.for_pid.get()), (9, 8));
+                assert_eq!((s.for_uid.get(), &s.for_comm[..3]), (10_001, &b"app"[..]));
+                None
+            }
             Entry::Cgroup(c, path) => {
                 assert_eq!((c.tgid.get(), c.id.get()), (8, 77));
                 let path = CgroupRef { raw: c, path }.whole_path();
@@ -141,14 +147,14 @@ fn records_come_back_as_they_were() {
             }
         })
         .collect();
-    let mut expected = vec![None; 16];
+    let mut expected = vec![None; 17];
     expected[1..4].copy_from_slice(&[Some(0), Some(8), Some(255)]);
     assert_eq!(names, expected);
     let sectors: Vec<u64> = entries.iter().map(|e| e.head().sector.get()).collect();
     assert_eq!(
         sectors,
         [
-            8, 8, 8, 16, 24, 24, NONE, 32, NONE, 40, NONE, NONE, NONE, NONE, NONE, NONE
+            8, 8, 8, 16, 24, 24, NONE, 32, NONE, 40, NONE, NONE, NONE, NONE, NONE, NONE, NONE
         ]
     );
 }

@@ -31,7 +31,7 @@ const WORDS: &str = "\
     reads read_bytes writes write_bytes discards discard_bytes flushes \
     events process handle dirtied call freed \
     process_entries file_entries dirtier_entries handle_entries dirtied_entries call_entries called_entries f2fs_entries \
-    fork_entries freed_entries cgroup_entries comm_entries stack_entries operation_entries operations_ring operations_tasks operations_stores";
+    fork_entries served_entries freed_entries cgroup_entries comm_entries stack_entries operation_entries operations_ring operations_tasks operations_stores";
 /// Known phrases of several words.
 const PHRASES: [&str; 2] = ["write back", "write through"];
 

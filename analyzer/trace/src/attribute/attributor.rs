@@ -18,6 +18,7 @@ use super::owners::Owners;
 use super::pending::{self, Match, Pending, Window};
 use super::registry::Registry;
 use super::rows::{self, Leftovers, Names, Request, Row};
+use super::served::Served;
 use super::{FileId, Op, ProcessId, role};
 use crate::blktrace::{self, Completion, Part};
 
@@ -121,6 +122,13 @@ impl<'a, R: Read> Attributor<'a, R> {
     #[must_use]
     pub fn with_family(mut self, family: Family) -> Self {
         self.registry.processes.set_family(family);
+        self
+    }
+
+    /// Sets for whom the threads of FUSE's daemons worked.
+    #[must_use]
+    pub fn with_served(mut self, served: Served) -> Self {
+        self.registry.served = served;
         self
     }
 
@@ -321,6 +329,7 @@ impl<'a, R: Read> Attributor<'a, R> {
                     | EntryRef::Freed(_)
                     | EntryRef::F2fs(_)
                     | EntryRef::Fork(_)
+                    | EntryRef::Served(_)
                     | EntryRef::Cgroup(_)
                     | EntryRef::Comm(_)
                     | EntryRef::Stack(_)

@@ -8,6 +8,7 @@
 //! completions ──────────────┤
 //! freed.entries ─── Owners ──┤
 //! fork.entries ──── Family ──┤
+//! served.entries ── Served ──┤
 //! comm.entries ──── ProcessNames ┤
 //! stack.entries ─── Stacks ──┤
 //! the map ──────────────────┘
@@ -42,6 +43,7 @@ mod registry;
 mod renames;
 pub mod role;
 mod rows;
+mod served;
 mod sightings;
 mod stacks;
 mod submitter;
@@ -59,6 +61,7 @@ pub use process_names::ProcessNames;
 pub use registry::Registry;
 pub use renames::Renames;
 pub use rows::{JournalBlock, Leftovers, Mounting, Names, Request, Row};
+pub use served::Served;
 pub use stacks::{Stack, StackId};
 pub use submitter::{Loops, SUBMITTER, program, submitter};
 pub use task::{Task, called};

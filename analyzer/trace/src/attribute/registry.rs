@@ -7,9 +7,10 @@ use mostrace_map::Map;
 use super::files::Files;
 use super::owners::Owners;
 use super::process::Processes;
+use super::served::Served;
 use super::stacks::{StackId, Stacks};
-use super::task::Task;
-use super::{File, FileId, Process, ProcessId, ProcessNames};
+use super::task::Work;
+use super::{File, FileId, HashSet, Process, ProcessId, ProcessNames, Row};
 
 /// Knows every process and file that a table or an event has named so far.
 pub struct Registry<'a> {
@@ -18,6 +19,9 @@ pub struct Registry<'a> {
     pub(super) files: Files<'a>,
     pub(super) stacks: Stacks,
     pub(super) owners: Owners,
+    pub(super) served: Served,
+    /// Threads, each with one for which it worked.
+    workers: HashSet<(ProcessId, ProcessId)>,
 }
 
 impl<'a> Registry<'a> {
@@ -29,6 +33,8 @@ impl<'a> Registry<'a> {
             files: Files::new(map),
             stacks: Stacks::default(),
             owners: Owners::default(),
+            served: Served::default(),
+            workers: HashSet::default(),
         }
     }
 
@@ -43,9 +49,40 @@ impl<'a> Registry<'a> {
         self.owners.freed_ns(sector, time_ns)
     }
 
-    /// Returns the number of a thread that a table names, as the thread was at `time_ns`.
-    pub fn thread(&mut self, task: Task, time_ns: u64) -> ProcessId {
-        self.processes.task(task, time_ns)
+    /// Returns an entry of the thread for which the entry's own worked at `time_ns`, and that thread's number: itself, or one whose
+    /// FUSE request it served.
+    pub fn for_whom<R: Work>(&mut self, mut entry: R, time_ns: u64) -> (R, ProcessId) {
+        let own = self.processes.task(entry.task(), time_ns);
+        let Some(request) = self.served.at_mut(&entry.task(), time_ns) else {
+            return (entry, own);
+        };
+        let whose = self.processes.task(request.whose, time_ns);
+        request.id = Some(whose);
+        self.workers.insert((own, whose));
+        entry.set_task(&request.whose);
+        (entry, whose)
+    }
+
+    /// Returns true if a thread worked for another one, whose requests it served.
+    pub fn works_for(&self, worker: ProcessId, whose: ProcessId) -> bool {
+        self.workers.contains(&(worker, whose))
+    }
+
+    /// Returns a row that the threads for which its own worked submitted and dirtied.
+    pub fn row_for_whom(&self, row: &Row) -> Row {
+        if self.served.is_empty() {
+            return *row;
+        }
+        let whose = |process: ProcessId, time_ns: Option<u64>| {
+            let thread = self.process(process);
+            let request = self.served.at(thread.pid?, thread.tgid?, time_ns?)?;
+            request.id
+        };
+        Row {
+            process: whose(row.process, row.q_ns).unwrap_or(row.process),
+            dirtier: whose(row.dirtier, row.dirty_ns).unwrap_or(row.dirtier),
+            ..*row
+        }
     }
 
     /// Returns the number of an inode that a table names; `FileId::NONE` for inode 0.

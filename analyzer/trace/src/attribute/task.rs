@@ -18,6 +18,32 @@ pub struct Task {
     pub comm: [u8; 16],
 }
 
+/// An entry of what a thread did.
+pub trait Work {
+    /// Returns the thread.
+    fn task(&self) -> Task;
+    /// Puts another thread in its place.
+    fn set_task(&mut self, task: &Task);
+}
+
+macro_rules! work {
+    ($($entry:ty),*) => {
+        $(impl Work for $entry {
+            fn task(&self) -> Task {
+                self.into()
+            }
+
+            fn set_task(&mut self, task: &Task) {
+                self.pid = task.pid.into();
+                self.tgid = task.tgid.into();
+                self.uid = task.uid.into();
+                self.comm = task.comm;
+            }
+        })*
+    };
+}
+work!(RawHandle, RawCall, RawF2fs);
+
 /// Every kind of entry describes its thread by the same fields.
 macro_rules! tell_of_a_task {
     ($($entry:ty),*) => {

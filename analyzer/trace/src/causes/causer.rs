@@ -135,12 +135,12 @@ impl<'a, R: Read> Causer<'a, R> {
         }
         self.pull_calls(time_ns, registry)?;
         while let Some(raw) = self.tables.step(time_ns)? {
-            let process = registry.thread(raw.into(), raw.head.time_ns.get());
+            let (raw, process) = &registry.for_whom(*raw, raw.head.time_ns.get());
             let Found { f2fs, calls, .. } = &mut self.found;
-            f2fs.push(raw, process, calls);
+            f2fs.push(raw, *process, calls);
         }
         while let Some(raw) = self.tables.handle(time_ns)? {
-            let process = registry.thread(raw.into(), raw.head.time_ns.get());
+            let (raw, process) = registry.for_whom(*raw, raw.head.time_ns.get());
             let call = self.found.calls.at(raw.pid.get(), raw.head.time_ns.get());
             // A call that removes a name begins its handle for the directory; the removed file is the call's.
             let removed = call.filter(|call| removes(call.kind) && call.file != FileId::NONE);
@@ -155,7 +155,7 @@ impl<'a, R: Read> Causer<'a, R> {
                 process,
                 stack: registry.stack(raw.head.sector.get()),
             };
-            let handle = Handle::new(raw, function.map(String::as_str), caller, is_kernels, file);
+            let handle = Handle::new(&raw, function.map(String::as_str), caller, is_kernels, file);
             let handle = self.found.note_handle(handle, CallKind::of(raw.call.get()));
             self.journals.add(raw.s_dev.get(), raw.tid.get(), handle);
         }
@@ -208,18 +208,18 @@ impl<R> Causer<'_, R> {
         registry: &Registry<'_>,
     ) -> &Verdicts {
         self.verdicts.clear();
-        let mut pieces = pieces.iter();
+        let mut pieces = pieces.iter().map(|piece| registry.row_for_whom(piece));
         for row in rows {
             let mut left = row.bytes;
             let mut latency_ns = None;
             let mut forced = None;
             for piece in pieces.by_ref() {
-                let its = self.forced(request, piece, registry);
+                let its = self.forced(request, &piece, registry);
                 forced = Some(match forced {
                     None => its,
                     Some(before) => Forced::of_both(before, its),
                 });
-                latency_ns = latency_ns.max(self.judge(request, piece, registry));
+                latency_ns = latency_ns.max(self.judge(request, &piece, registry));
                 left = left.saturating_sub(piece.bytes);
                 if left == 0 {
                     break;
@@ -407,8 +407,9 @@ impl Found {
 
     /// Notes a call. `now_ns` is the trace's time.
     fn note_call(&mut self, raw: &RawCall, now_ns: u64, block: u32, registry: &mut Registry<'_>) {
+        let (raw, process) = &registry.for_whom(*raw, raw.head.time_ns.get());
         let caller = Caller {
-            process: registry.thread(raw.into(), raw.head.time_ns.get()),
+            process: *process,
             stack: registry.stack(raw.head.sector.get()),
         };
         let file = registry.inode(raw.ino.get(), raw.generation.get());
@@ -416,14 +417,13 @@ impl Found {
         if call.kind == CallKind::Unlink && raw.result.get() == 0 {
             self.unlinked.push(call.inode, caller);
         }
-        let succeeded = raw.result.get() >= 0;
         if registry.is_mapped(raw.s_dev.get()) {
             // A kernel thread, such as a loop device's, writes for somebody who is not known.
             let whose = user(caller.process, registry).map(|_| caller);
             let whose = whose.unwrap_or_default();
             self.note_write(raw, whose, block.into());
         }
-        self.f2fs.call(&call, succeeded);
+        self.f2fs.call(&call, raw.result.get() >= 0);
         self.calls.push(call, now_ns);
     }
 

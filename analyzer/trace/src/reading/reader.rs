@@ -12,7 +12,7 @@ use mostrace_map::fs::{self, How, Image, State, Wanted};
 use super::maps::{Source, journal_of, map_of, on_the_disk, opened};
 use super::remarks::Remarks;
 use super::{Error, Options, Progress, Result};
-use crate::attribute::{Attributor, Family, Loops, Names, Renames};
+use crate::attribute::{Attributor, Family, Loops, Names, Renames, Served};
 use crate::blktrace::{Completions, WallClock};
 use crate::causes::{self, Cause, Causer};
 use crate::origins::{Base, Origin};
@@ -178,6 +178,9 @@ impl Reader<'_> {
         }
         if let Some(family) = self.family()? {
             attributor = attributor.with_family(family);
+        }
+        if let Some(table) = self.recording.table(layout::SERVED)?.as_mut() {
+            attributor = attributor.with_served(Served::read(table)?);
         }
         if let Some(table) = self.recording.table(layout::CGROUP)?.as_mut() {
             attributor = attributor.with_cgroups(table)?;

@@ -158,6 +158,11 @@ const MAPS: &[Call] = &[(libc::SYS_mmap, "mmap", CallKind::Mmap, MMAP)];
 #[cfg(not(target_pointer_width = "64"))]
 const MAPS: &[Call] = &[(libc::SYS_mmap2, "mmap2", CallKind::Other, MMAP)];
 
+/// Returns the number of read(2).
+pub(super) fn read_number() -> u32 {
+    libc::SYS_read as u32
+}
+
 /// Returns the kind of each system call (`enum mostrace_call_kind`) and the place of its arguments, by number.
 pub(crate) fn kinds() -> [u16; CALLS_MAX] {
     let mut kinds = [0; CALLS_MAX];

@@ -24,6 +24,7 @@ use crate::machine::filesystem;
 use crate::machine::kernel;
 use crate::machine::members;
 use crate::machine::memory;
+use crate::machine::mountinfo::{self, Mounted};
 use crate::source::Losses;
 
 mod skel {
@@ -151,7 +152,7 @@ fn write_function(kind: &str) -> Option<String> {
 const ATOMIC_TRACEPOINTS: usize = 3;
 
 /// The functions to which the programs that cannot be preempted are attached.
-const ATOMIC_FUNCTIONS: [(&str, &str); 8] = [
+const ATOMIC_FUNCTIONS: [(&str, &str); 13] = [
     ("cause_atomic_fork", "wake_up_new_task"),
     ("cause_atomic_journal_start", "__ext4_journal_start_sb"),
     ("cause_atomic_aio_fsync", "aio_fsync"),
@@ -160,6 +161,11 @@ const ATOMIC_FUNCTIONS: [(&str, &str); 8] = [
     ("cause_atomic_forget", "__ext4_forget"),
     ("cause_atomic_modify", "jbd2_journal_dirty_metadata"),
     ("cause_atomic_restart", "jbd2__journal_restart"),
+    ("cause_atomic_fuse_read", "fuse_dev_read"),
+    ("cause_atomic_fuse_splice", "fuse_dev_splice_read"),
+    ("cause_atomic_fuse_pipe", "pipe_read"),
+    ("cause_atomic_fuse_anon_pipe", "anon_pipe_read"),
+    ("cause_atomic_fuse_answer", "fuse_dev_write"),
 ];
 
 /// Attaches the programs that cannot be preempted. A program that the kernel refuses is not attached.
@@ -230,6 +236,8 @@ impl<'o> CauseProbes<'o> {
         }
         let uring = fill_uring(&mut open, &btf)?;
         let functions = Functions::of(device, &btf);
+        // One that is mounted later is not followed.
+        let has_fuse = mountinfo::all().iter().any(Mounted::is_fuse);
         drop(btf);
         memory::give_back();
         let told = Told::read();
@@ -247,7 +255,9 @@ impl<'o> CauseProbes<'o> {
                 b"cause_atomic_modify" => is_told,
                 _ => false,
             };
-            let is_idle = name.ends_with(b"_fork") && !parts.forks;
+            let is_fuses =
+                name.starts_with(b"cause_fuse_") || name.starts_with(b"cause_atomic_fuse_");
+            let is_idle = name.ends_with(b"_fork") && !parts.forks || is_fuses && !has_fuse;
             let is_atomic = name.starts_with(ATOMIC);
             let has_functions = !is_function || functions.as_ref().is_some_and(|f| f.include(name));
             let has_what_it_takes = has_atomic || !is_atomic;
@@ -354,6 +364,7 @@ fn fill_constants(open: &mut OpenCausesSkel<'_>, device: &Device, parts: Parts) 
     room.devs[..kept].copy_from_slice(&filesystems[..kept]);
     room.count = u32::try_from(kept).unwrap_or(0);
     rodata.call_kinds = calls::kinds();
+    rodata.read_number = calls::read_number();
     rodata.tells_stacks = parts.stacks;
     Ok(())
 }

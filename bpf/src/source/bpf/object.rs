@@ -30,7 +30,7 @@ pub(super) const SESSION: &[u8] = b"cause_session_";
 pub(super) const ATOMIC: &[u8] = b"cause_atomic_";
 
 /// Programs that are left out if others, which cost the machine less, are attached: the prefixes of the names of both.
-const INSTEAD: [(&[u8], &[u8]); 11] = [
+const INSTEAD: [(&[u8], &[u8]); 12] = [
     (MODIFY, b"cause_atomic_modify"),
     (MODIFY, MODIFY),
     (b"cause_fork", b"cause_atomic_fork"),
@@ -42,6 +42,7 @@ const INSTEAD: [(&[u8], &[u8]); 11] = [
     (b"cause_ext4_unlink_enter", b"cause_atomic_unlink"),
     (b"cause_ext4_forget", b"cause_atomic_forget"),
     (b"cause_jbd2_handle_", b"cause_atomic_handle_"),
+    (b"cause_fuse_", b"cause_atomic_fuse_answer"),
     (b"cause_call_", FUNCTION),
     (b"cause_call_", SESSION),
     (b"mostrace_drop_folio", b"mostrace_ext4_invalidate"),

@@ -68,6 +68,7 @@ impl Captured {
                     | Entry::Freed(_)
                     | Entry::F2fs(_)
                     | Entry::Fork(_)
+                    | Entry::Served(_)
                     | Entry::Cgroup(..)
                     | Entry::Stack(..)
                     | Entry::Comm(_)

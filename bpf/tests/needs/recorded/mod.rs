@@ -75,6 +75,7 @@ pub fn recording_with_losses(device: &Path, causes: Causes, script: &str) -> Rec
                 Entry::Freed(_)
                 | Entry::F2fs(_)
                 | Entry::Fork(_)
+                | Entry::Served(_)
                 | Entry::Cgroup(..)
                 | Entry::Comm(_)
                 | Entry::Stack(..)

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use mostrace_bundle::entry::stack::{RawStack, TYPE_STACK};
 use mostrace_bundle::entry::{
     CallKind, Flags, NONE, Origin, RawCall, RawCgroup, RawComm, RawDirtied, RawDirtier, RawF2fs,
-    RawFile, RawFork, RawFreed, RawHandle, RawHead, RawProcess, Stage, Step, TYPE_CALL,
+    RawFile, RawFork, RawFreed, RawHandle, RawHead, RawProcess, RawServed, Stage, Step, TYPE_CALL,
     TYPE_CGROUP, TYPE_COMM, TYPE_DIRTIED, TYPE_DIRTIER, TYPE_F2FS, TYPE_FILE, TYPE_FORK,
-    TYPE_FREED, TYPE_HANDLE, TYPE_PROCESS, What, comm_flags, cp, fork_flags,
+    TYPE_FREED, TYPE_HANDLE, TYPE_PROCESS, TYPE_SERVED, What, comm_flags, cp, fork_flags,
 };
 use mostrace_bundle::manifest::{SCHEMA, State};
 use mostrace_bundle::operation::{OperationKind, OperationRef, RawOperation, TYPE_OPERATION};
@@ -177,6 +177,19 @@ pub fn fork() -> Vec<u8> {
         tgid: 8.into(),
         parent: 7.into(),
     };
+    raw.as_bytes().to_vec()
+}
+
+/// An entry for a request that a daemon of FUSE served.
+pub fn served() -> Vec<u8> {
+    let mut raw = RawServed {
+        head: head(TYPE_SERVED, 88, NONE),
+        pid: 9.into(),
+        for_pid: 8.into(),
+        for_uid: 10_001.into(),
+        ..RawServed::default()
+    };
+    raw.for_comm[..3].copy_from_slice(b"app");
     raw.as_bytes().to_vec()
 }
 

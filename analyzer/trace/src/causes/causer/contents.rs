@@ -49,7 +49,7 @@ impl<R> Causer<'_, R> {
             return;
         }
         match self.buffered(row, registry) {
-            Some(contents) => self.by_calls(request, row, operation, &contents),
+            Some(contents) => self.by_calls(request, row, operation, &contents, registry),
             None => self.by_dirtier(request, row, operation, registry),
         }
     }
@@ -77,7 +77,14 @@ impl<R> Causer<'_, R> {
     }
 
     /// Judges a row by the calls that changed its bytes.
-    fn by_calls(&mut self, request: &Request, row: &Row, operation: Operation, of: &Contents) {
+    fn by_calls(
+        &mut self,
+        request: &Request,
+        row: &Row,
+        operation: Operation,
+        of: &Contents,
+        registry: &Registry<'_>,
+    ) {
         let block = self.block.into();
         let writes = &mut self.found.writes;
         let (runs, are_found) = writes.changers(of.inode, of.range, block, of.q_ns);
@@ -88,6 +95,10 @@ impl<R> Causer<'_, R> {
         let mut from = of.range.0;
         for (to, changers) in runs {
             let bytes = u32::try_from(to.saturating_sub(from)).unwrap_or(u32::MAX);
+            let of = &Contents {
+                is_explained: of.is_explained || is_among(&changers, of, row, registry),
+                ..*of
+            };
             let blame = self.blame_of(&changers, of, row, operation);
             self.blame(&blame, bytes);
             let writes = &mut self.found.writes;
@@ -115,19 +126,17 @@ impl<R> Causer<'_, R> {
             ProcessId::UNKNOWN => CauseId::UNKNOWN,
             _ => list.intern(Cause::of(caller, operation, row.file)),
         };
-        // Only a row's first page has a time.
-        let is_untimed = row.dirty_ns.is_none();
-        let is_explained = of.is_explained
-            || (is_untimed && of.dirtier.is_some_and(|dirtier| changers.has(dirtier)));
         let all: Vec<_> = changers.all().map(&mut cause).collect();
-        if of.are_all && is_explained && !changers.is_empty() {
+        if of.are_all && of.is_explained && !changers.is_empty() {
             return match changers.possible.is_empty() {
                 true => Blame::all(all),
                 false => Blame::of(all),
             };
         }
         // Whoever dirtied a page outside a known call did so through a mapping, or before calls were recorded.
-        let unexplained = of.dirtier.filter(|_| !is_explained || changers.is_empty());
+        let unexplained = of
+            .dirtier
+            .filter(|_| !of.is_explained || changers.is_empty());
         let dirtier = unexplained.map(Caller::from).map(&mut cause);
         Blame::of(dirtier.into_iter().chain(all)).first(&Others::Unknown)
     }
@@ -208,4 +217,14 @@ fn place(row: &Row, registry: &Registry<'_>) -> Option<(Inode, (u64, u64), u64)>
         (from, from.saturating_add(row.bytes.into())),
         row.q_ns?,
     ))
+}
+
+/// Returns true if the dirtier is one of these tasks, or worked for one, where it is not known when it dirtied the page: only a
+/// row's first page has a time.
+fn is_among(changers: &Changers, of: &Contents, row: &Row, registry: &Registry<'_>) -> bool {
+    let Some(dirtier) = of.dirtier.filter(|_| row.dirty_ns.is_none()) else {
+        return false;
+    };
+    let mut all = changers.all();
+    changers.has(dirtier) || all.any(|caller| registry.works_for(dirtier, caller.process))
 }
