@@ -6,6 +6,8 @@
  *
  * libfuse may move a request to a pipe (splice) and read its header from there. The header that is in memory when the answer is
  * written counts, if it has the answer's number: so neither read has to be followed to its end.
+ *
+ * A thread that reads a request before it has answered the last one serves several at a time, or hands them on: nothing is said of it.
  */
 #ifndef MOSTRACE_FUSE_BPF_H
 #define MOSTRACE_FUSE_BPF_H
@@ -33,6 +35,9 @@ struct fuse_answer {
 
 #define FUSE_HEADER 40
 #define FUSE_OPEN 14
+
+/* The requests that need no answer, as a set of numbers. */
+#define FUSE_UNANSWERED (1ULL << 2 /* FORGET */ | 1ULL << 36 /* INTERRUPT */ | 1ULL << 41 /* NOTIFY_REPLY */ | 1ULL << 42 /* BATCH_FORGET */)
 
 /* The requests that may change the files below, as a set of numbers; FUSE_OPEN is among them if it truncates. */
 #define FUSE_CHANGES                                                                                                   \
@@ -74,7 +79,9 @@ const volatile __u32 read_number;
 /* What a thread of a daemon reads its request into, and since when. */
 struct served_thread {
 	__u64 start_ns;
+	__u64 answered;			/* the number of the request that it answered last */
 	struct fuse_request *request;	/* in the daemon's memory, NULL: none, or */
+	bool is_mixed;			/* it read a request before it answered another one */
 };
 
 /* in a pipe */
@@ -95,12 +102,32 @@ static __always_inline bool is_in_a_container(struct task_struct *task)
 	return BPF_CORE_READ(spaces, thread_pid, level) || BPF_CORE_READ(spaces, cred, user_ns, level);
 }
 
+/*
+ * Returns true if a request is in memory that the thread did not answer. The memory of a read that failed still has the request of
+ * before, which was answered.
+ */
+static __always_inline bool is_unanswered(const struct served_thread *thread)
+{
+	struct fuse_request request = {};
+
+	if (!thread->request || thread->request == IN_A_PIPE)
+		return false;
+	if (bpf_probe_read_user(&request, FUSE_HEADER, thread->request) || request.unique == thread->answered)
+		return false;
+	return request.unique && (request.opcode > 63 || !(FUSE_UNANSWERED >> request.opcode & 1));
+}
+
 /* The thread waits for a request, which the kernel writes to `request`; NULL if it is not known where. */
 static __always_inline int await_request(struct task_struct *task, struct fuse_request *request)
 {
 	struct served_thread thread = { .start_ns = bpf_ktime_get_ns(), .request = request };
 	__u32 id = bpf_get_current_pid_tgid();
+	struct served_thread *before = bpf_map_lookup_elem(&served_threads, &id);
 
+	if (before) {
+		thread.answered = before->answered;
+		thread.is_mixed = before->is_mixed || is_unanswered(before);
+	}
 	if (!request || is_in_a_container(task))
 		bpf_map_delete_elem(&served_threads, &id);
 	else if (bpf_map_update_elem(&served_threads, &id, &thread, BPF_ANY))
@@ -159,8 +186,12 @@ static __always_inline int answer_request(struct pt_regs *regs, __u16 how)
 	if (!answer.unique)
 		return 0;
 	entry.start_ns = thread->start_ns;
+	thread->answered = answer.unique;
+	/* Another request's answer leaves its own unanswered. */
+	if (answer.unique != request.unique)
+		return 0;
 	thread->request = 0;
-	if (answer.unique != request.unique || !request.pid || !changes_files(&request))
+	if (thread->is_mixed || !request.pid || !changes_files(&request))
 		return 0;
 	entry.unique = request.unique;
 	entry.pid = pid;

@@ -2,13 +2,16 @@
 /*
  * A daemon of FUSE without a library: one folder of files, which are those of another folder. Two threads serve requests, each
  * one at a time, as libfuse's do.
- * usage: through FOLDER MOUNT-POINT [splice]      ends when it is unmounted; with `splice`, requests come through a pipe
+ * usage: through FOLDER MOUNT-POINT [splice | mixed]
+ * It ends when it is unmounted. With `splice`, requests come through a pipe; with `mixed`, one thread serves two at a time, if
+ * there are two, and answers the last one first.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/fuse.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -23,7 +26,7 @@
 #define FILES 64
 #define FIRST 2 /* the number of the first file; 1 is the folder */
 
-static int device, folder, splices;
+static int device, folder, splices, mixes;
 static char names[FILES][NAME_MAX + 1];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -162,27 +165,52 @@ static ssize_t receive(int *pipe, char *request)
 	return bytes > 0 ? read(pipe[0], request, bytes) : bytes;
 }
 
+struct served {
+	char *request, *out;
+	int done;
+};
+
+/* Reads a request; returns 1 if it needs an answer, and -1 if there are no more. */
+static int take(int *pipe, struct served *served)
+{
+	struct fuse_in_header *header = (void *)served->request;
+
+	if (receive(pipe, served->request) <= 0)
+		return errno == EINTR || errno == ENOENT ? 0 : -1;
+	return header->opcode != FUSE_FORGET && header->opcode != FUSE_BATCH_FORGET;
+}
+
+static void answer(struct served *served)
+{
+	struct fuse_in_header *header = (void *)served->request;
+	int bytes = served->done < 0 ? 0 : served->done;
+	struct fuse_out_header answer = {
+		.unique = header->unique, .error = served->done < 0 ? served->done : 0, .len = sizeof(answer) + bytes,
+	};
+	struct iovec parts[2] = { { &answer, sizeof(answer) }, { served->out, bytes } };
+
+	if (writev(device, parts, 2) < 0)
+		perror("answer");
+}
+
 static void *work(void *unused)
 {
-	char *request = malloc(BUFFER), *out = malloc(4096);
-	int pipe[2];
+	struct served served[2];
+	struct pollfd more = { .fd = device, .events = POLLIN };
+	int pipe[2], taken, n, i;
 
+	for (i = 0; i < 2; i++)
+		served[i] = (struct served){ malloc(BUFFER), malloc(4096), 0 };
 	if (pipe2(pipe, 0) || fcntl(pipe[0], F_SETPIPE_SZ, BUFFER) < 0)
 		exit(1);
-	while (receive(pipe, request) > 0 || errno == EINTR || errno == ENOENT) {
-		struct fuse_in_header *header = (void *)request;
-		struct fuse_out_header answer = { .unique = header->unique };
-		struct iovec parts[2] = { { &answer, sizeof(answer) }, { out, 0 } };
-		int done;
-
-		if (header->opcode == FUSE_FORGET || header->opcode == FUSE_BATCH_FORGET)
+	while ((taken = take(pipe, &served[0])) >= 0) {
+		if (!taken)
 			continue;
-		done = serve(header, out);
-		answer.error = done < 0 ? done : 0;
-		parts[1].iov_len = done < 0 ? 0 : done;
-		answer.len = sizeof(answer) + parts[1].iov_len;
-		if (writev(device, parts, 2) < 0)
-			perror("answer");
+		n = mixes && poll(&more, 1, 20) > 0 && take(pipe, &served[1]) > 0 ? 2 : 1;
+		for (i = 0; i < n; i++)
+			served[i].done = serve((void *)served[i].request, served[i].out);
+		while (n--)
+			answer(&served[n]);
 	}
 	return unused;
 }
@@ -194,7 +222,8 @@ int main(int argc, char **argv)
 
 	if (argc < 3)
 		return 2;
-	splices = argc > 3;
+	splices = argc > 3 && !strcmp(argv[3], "splice");
+	mixes = argc > 3 && !strcmp(argv[3], "mixed");
 	umask(0);
 	folder = open(argv[1], O_DIRECTORY | O_RDONLY);
 	device = open("/dev/fuse", O_RDWR);
@@ -203,9 +232,10 @@ int main(int argc, char **argv)
 		perror(argv[2]);
 		return 1;
 	}
-	if (pthread_create(&other, 0, work, 0))
+	if (!mixes && pthread_create(&other, 0, work, 0))
 		return 1;
 	work(0);
-	pthread_join(other, 0);
+	if (!mixes)
+		pthread_join(other, 0);
 	return 0;
 }

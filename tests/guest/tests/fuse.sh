@@ -32,7 +32,13 @@ wait
 as 10002 'for n in 1 2 3; do echo >through/gone; rm through/gone; done; sync -f through/two 2>/dev/null || sync'
 as 10003 'dd if=/dev/zero of=mnt/lower/beside bs=64k count=4 conv=fsync 2>/dev/null'
 END
-# record [splice]: the daemon reads its requests, or moves them to a pipe.
+# Of a thread that serves two requests at a time, nothing is said: what it did for one is not the other one's.
+check_mixed() {
+	[ "$(wrote "class = 'data' AND cause_comm = 'through'")" -gt 0 ] || fail "no two requests were served at a time"
+	check "path = '/lower/one' AND cause_uid = 10002 OR path = '/lower/two' AND cause_uid = 10001" 0
+}
+
+# record [splice | mixed]: how the daemon serves its requests.
 record() {
 	step "record $*"
 	fresh_ext4 64
@@ -50,11 +56,13 @@ record() {
 }
 
 if [ -e /dev/fuse ]; then
-	for how in "" splice; do
+	for how in "" splice mixed; do
 		# shellcheck disable=SC2086 # no word, or one
 		record $how
 		# Before 5.17 there are no causes.
-		grep -q '"causes": "none"' fuse.most/manifest.json || check_causes
+		grep -q '"causes": "none"' fuse.most/manifest.json && continue
+		[ "$how" != mixed ] || check_mixed
+		[ "$how" = mixed ] || check_causes
 	done
 	keep fuse.most
 else
