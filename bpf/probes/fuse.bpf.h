@@ -37,7 +37,9 @@ struct fuse_answer {
 #define FUSE_OPEN 14
 
 /* The requests that need no answer, as a set of numbers. */
-#define FUSE_UNANSWERED (1ULL << 2 /* FORGET */ | 1ULL << 36 /* INTERRUPT */ | 1ULL << 41 /* NOTIFY_REPLY */ | 1ULL << 42 /* BATCH_FORGET */)
+#define FUSE_UNANSWERED                                                                                                \
+	(1ULL << 2 /* FORGET */ | 1ULL << 36 /* INTERRUPT */ | 1ULL << 41 /* NOTIFY_REPLY */ |                        \
+	 1ULL << 42 /* BATCH_FORGET */)
 
 /* The requests that may change the files below, as a set of numbers; FUSE_OPEN is among them if it truncates. */
 #define FUSE_CHANGES                                                                                                   \
@@ -103,15 +105,15 @@ static __always_inline bool is_in_a_container(struct task_struct *task)
 }
 
 /*
- * Returns true if a request is in memory that the thread did not answer. The memory of a read that failed still has the request of
- * before, which was answered.
+ * Returns true if a request is in memory that the thread did not answer, or in a pipe from which it was not read. The memory of a
+ * read that failed still has the request of before, which was answered.
  */
 static __always_inline bool is_unanswered(const struct served_thread *thread)
 {
 	struct fuse_request request = {};
 
 	if (!thread->request || thread->request == IN_A_PIPE)
-		return false;
+		return thread->request;
 	if (bpf_probe_read_user(&request, FUSE_HEADER, thread->request) || request.unique == thread->answered)
 		return false;
 	return request.unique && (request.opcode > 63 || !(FUSE_UNANSWERED >> request.opcode & 1));
