@@ -10,6 +10,7 @@ use mostrace_bundle::table::TableReader;
 
 use super::task::Task;
 use super::{HashMap, ProcessId};
+use crate::tally::Tally;
 
 /// The most requests that are kept; what serves others stays the daemon's.
 const MOST: usize = 1 << 20;
@@ -31,26 +32,39 @@ pub(super) struct Request {
 #[derive(Debug, Default)]
 pub struct Served {
     threads: HashMap<u32, Vec<Request>>,
+    left_out: u64,
 }
 
 impl Served {
     /// Reads the table.
     pub fn read<R: Read>(table: &mut TableReader<R>) -> Result<Served, Error> {
-        let mut threads: HashMap<u32, Vec<Request>> = HashMap::default();
-        let mut room = MOST;
+        Served::read_most(table, MOST)
+    }
+
+    fn read_most<R: Read>(table: &mut TableReader<R>, most: usize) -> Result<Served, Error> {
+        let mut served = Served::default();
+        let mut room = most;
         while let Some(entry) = table.next_if(|_| true)? {
-            if let EntryRef::Served(raw) = entry
-                && let Some(left) = room.checked_sub(1)
-            {
-                room = left;
-                let requests = threads.entry(raw.pid.get()).or_default();
-                requests.push(Request::of(raw));
-            }
+            let EntryRef::Served(raw) = entry else {
+                continue;
+            };
+            let Some(left) = room.checked_sub(1) else {
+                served.left_out.tally(1);
+                continue;
+            };
+            room = left;
+            let requests = served.threads.entry(raw.pid.get()).or_default();
+            requests.push(Request::of(raw));
         }
-        for requests in threads.values_mut() {
+        for requests in served.threads.values_mut() {
             requests.sort_by_key(|request| request.start_ns);
         }
-        Ok(Served { threads })
+        Ok(served)
+    }
+
+    /// Returns the number of requests for which there was no room.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
     }
 
     /// Returns true if no request was served.
@@ -112,7 +126,7 @@ mod tests {
 
     use super::*;
 
-    fn served(requests: &[(u32, u64, u64, u32)]) -> Served {
+    fn served(requests: &[(u32, u64, u64, u32)], most: usize) -> Served {
         let mut table = header().to_vec();
         for &(pid, start_ns, end_ns, whose) in requests {
             let raw = RawServed {
@@ -132,12 +146,16 @@ mod tests {
             table.extend(raw.as_bytes());
         }
         let mut table = TableReader::new(&table[..], Path::new("served"), false).unwrap();
-        Served::read(&mut table).unwrap()
+        Served::read_most(&mut table, most).unwrap()
     }
 
     #[test]
     fn a_thread_works_for_another_between_request_and_answer() {
-        let served = served(&[(8, 300, 400, 21), (8, 100, 200, 20), (9, 150, 250, 22)]);
+        let served = served(
+            &[(8, 300, 400, 21), (8, 100, 200, 20), (9, 150, 250, 22)],
+            3,
+        );
+        assert_eq!(served.left_out(), 0);
         let whose = |pid, time_ns| Some(served.at(pid, 7, time_ns)?.whose.pid);
         let times = [99, 100, 200, 201, 299, 300, 400, 401];
         let wanted = [0, 20, 20, 0, 0, 21, 21, 0].map(|pid| Some(pid).filter(|pid| *pid != 0));
@@ -145,5 +163,17 @@ mod tests {
         assert_eq!([whose(9, 200), whose(10, 200)], [Some(22), None]);
         // The number belongs to another process by then.
         assert!(served.at(8, 10, 150).is_none());
+    }
+
+    #[test]
+    fn requests_for_which_there_is_no_room_are_counted() {
+        let served = served(
+            &[(8, 100, 200, 20), (8, 300, 400, 21), (9, 150, 250, 22)],
+            1,
+        );
+        assert_eq!(
+            (served.left_out(), served.at(8, 7, 300).is_none()),
+            (2, true)
+        );
     }
 }

@@ -90,7 +90,8 @@ impl Reader<'_> {
         };
         let mut pipeline = Pipeline::new(
             Completions::new(self.recording.events()?),
-            self.attributor(of_bios, map, journal)?,
+            self.attributor(of_bios, map, journal)?
+                .with_served(self.served(remarks)?),
             self.causer(&mut of_causes, &mut all_calls),
         );
         let mut seen = Seen::default();
@@ -152,7 +153,22 @@ impl Reader<'_> {
         })
     }
 
-    /// Sets up an attributor with all that the recording has beside the tables `of_bios`.
+    /// Reads for whom the daemons of FUSE worked, and says what there was no room for.
+    fn served(&self, remarks: &mut Remarks) -> Result<Served> {
+        let Some(mut table) = self.recording.table(layout::SERVED)? else {
+            return Ok(Served::default());
+        };
+        let served = Served::read(&mut table)?;
+        if served.left_out() > 0 {
+            remarks.notices.push(format!(
+                "requests of FUSE: no room for {}; what was done for them is said to be the daemon's",
+                served.left_out()
+            ));
+        }
+        Ok(served)
+    }
+
+    /// Sets up an attributor with all that the recording has beside the tables `of_bios`, and FUSE's.
     fn attributor<'t>(
         &self,
         of_bios: Vec<&'t mut Table>,
@@ -178,9 +194,6 @@ impl Reader<'_> {
         }
         if let Some(family) = self.family()? {
             attributor = attributor.with_family(family);
-        }
-        if let Some(table) = self.recording.table(layout::SERVED)?.as_mut() {
-            attributor = attributor.with_served(Served::read(table)?);
         }
         if let Some(table) = self.recording.table(layout::CGROUP)?.as_mut() {
             attributor = attributor.with_cgroups(table)?;
