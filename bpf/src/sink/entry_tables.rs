@@ -9,7 +9,7 @@ use mostrace_bundle::entry::{
     TYPE_DIRTIER, TYPE_FILE, TYPE_FREED, TYPE_PROCESS,
 };
 use mostrace_bundle::{Folder, Packages, layout};
-use zerocopy::FromBytes;
+use zerocopy::{FromBytes, IntoBytes};
 
 use super::completions::{Completions, RequestRecord};
 use super::file_names::FileNames;
@@ -17,7 +17,7 @@ use super::held_back::HeldBack;
 use super::isolated::Isolated;
 use super::process_names::ProcessNames;
 use super::recent::Recent;
-use super::tables::{Counts, Sample, Spec, TableSet, entries, kind_of, u16_at};
+use super::tables::{Counts, Sample, Spec, TableSet, entries, kind_of, time_of, u16_at};
 use super::{NameFilter, Retention};
 use crate::error::{Error, Result};
 
@@ -215,7 +215,7 @@ impl Rows {
         }
         let needed = self.processes.needed(entry).into_iter().flatten();
         for name in needed {
-            self.tables.push_kind(TYPE_COMM, name)?;
+            self.tables.push_kind(TYPE_COMM, name.as_bytes())?;
         }
         Ok(())
     }
@@ -243,10 +243,6 @@ fn under_way<'a>(recent: &'a [u8], completions: &mut Completions) -> Vec<&'a [u8
         .rev()
         .map(|(_, record)| record)
         .collect()
-}
-
-fn time_of(entry: &[u8]) -> u64 {
-    RawHead::ref_from_prefix(entry).map_or(0, |(head, _)| head.time_ns.get())
 }
 
 /// Returns the bytes of an entry that is exactly a `T`. Its own size field must say so too, because readers rely on it.

@@ -7,19 +7,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
-use std::mem::offset_of;
 use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
 use mostrace_bundle::Packages;
-use mostrace_bundle::entry::{
-    RawCall, RawDirtier, RawF2fs, RawHandle, RawHead, RawProcess, RawServed, TYPE_CALL,
-    TYPE_DIRTIER, TYPE_F2FS, TYPE_HANDLE, TYPE_PROCESS, TYPE_SERVED,
-};
 use mostrace_bundle::packages::is_isolated;
 
-use super::owner;
-use super::tables::kind_of;
+use super::tables::time_of;
+use super::{named, owner};
 
 /// The most processes that are remembered; Android has 1,000 such users for each person.
 const MOST: usize = 1 << 12;
@@ -53,12 +48,12 @@ impl Isolated {
     /// Takes an entry; reads the name of its process if it is isolated.
     #[inline]
     pub fn see(&mut self, entry: &[u8]) {
-        if let Some((tgid, uid)) = owner_of(entry).filter(|(_, uid)| is_isolated(*uid)) {
-            self.learn(tgid, uid, number(entry, offset_of!(RawHead, time_ns)));
+        if let Some(thread) = named::of(entry).filter(|thread| is_isolated(thread.uid)) {
+            self.learn(thread.tgid, thread.uid, time_of(entry));
         }
     }
 
-    fn learn(&mut self, tgid: u32, uid: u32, time_ns: Option<u64>) {
+    fn learn(&mut self, tgid: u32, uid: u32, time_ns: u64) {
         let now = Instant::now();
         if let Some(seen) = self.seen.get(&(uid, tgid)) {
             if seen.app.is_some() || now.duration_since(seen.tried) < TRY_AGAIN {
@@ -68,7 +63,7 @@ impl Isolated {
             self.is_full = true;
             return;
         }
-        let app = time_ns.and_then(|time_ns| app_of(&self.packages, tgid, uid, time_ns));
+        let app = app_of(&self.packages, tgid, uid, time_ns);
         self.seen.insert((uid, tgid), Seen { app, tried: now });
     }
 
@@ -84,29 +79,6 @@ impl Isolated {
         let packages = self.packages.with(known);
         (!self.is_full && packages != self.packages).then_some(packages)
     }
-}
-
-/// Returns the process and the user of an entry.
-#[inline]
-fn owner_of(entry: &[u8]) -> Option<(u32, u32)> {
-    let (tgid, uid) = match kind_of(entry)? {
-        TYPE_PROCESS => (offset_of!(RawProcess, tgid), offset_of!(RawProcess, uid)),
-        TYPE_DIRTIER => (offset_of!(RawDirtier, tgid), offset_of!(RawDirtier, uid)),
-        TYPE_HANDLE => (offset_of!(RawHandle, tgid), offset_of!(RawHandle, uid)),
-        TYPE_CALL => (offset_of!(RawCall, tgid), offset_of!(RawCall, uid)),
-        TYPE_F2FS => (offset_of!(RawF2fs, tgid), offset_of!(RawF2fs, uid)),
-        TYPE_SERVED => (
-            offset_of!(RawServed, for_tgid),
-            offset_of!(RawServed, for_uid),
-        ),
-        _ => return None,
-    };
-    let word = |at: usize| Some(u32::from_ne_bytes(*entry.get(at..)?.first_chunk()?));
-    Some((word(tgid)?, word(uid)?))
-}
-
-fn number(entry: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_ne_bytes(*entry.get(at..)?.first_chunk()?))
 }
 
 /// Returns the listed app whose name the process has; None if the process that had the entry at `time_ns` has ended.
@@ -127,6 +99,8 @@ fn package_in(command: &[u8]) -> Option<&[u8]> {
 
 #[cfg(test)]
 mod tests {
+    use mostrace_bundle::entry::{RawCall, RawHead, TYPE_CALL};
+
     use super::*;
 
     #[test]

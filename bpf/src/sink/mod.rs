@@ -30,6 +30,7 @@ mod in_flight;
 mod isolated;
 mod latest_causes;
 mod name_filter;
+mod named;
 mod owner;
 mod process_names;
 mod process_tree;

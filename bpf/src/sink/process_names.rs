@@ -3,23 +3,13 @@
 //! only the names of processes whose other threads have entries: a main thread's entries have its name.
 
 use std::collections::{HashMap, VecDeque};
-use std::mem::offset_of;
 use std::path::Path;
 
 use foldhash::fast::RandomState;
-use mostrace_bundle::entry::{
-    RawCall, RawComm, RawDirtier, RawF2fs, RawHandle, RawProcess, RawServed, TYPE_CALL,
-    TYPE_DIRTIER, TYPE_F2FS, TYPE_HANDLE, TYPE_PROCESS, TYPE_SERVED, UNKNOWN_ID,
-};
-use zerocopy::FromBytes;
+use mostrace_bundle::entry::{RawComm, UNKNOWN_ID};
+use zerocopy::{FromBytes, IntoBytes};
 
-use super::tables::kind_of;
-
-/// The size of an entry in bytes.
-pub(super) const COMM: usize = size_of::<RawComm>();
-
-/// An entry as the table has it.
-type Record = [u8; COMM];
+use super::named;
 
 /// The most names that are kept of a process that has had no entry for another thread. Entries come at most a second or two after
 /// the name that the process had.
@@ -31,7 +21,7 @@ const MANY: usize = 1 << 14;
 /// The names of one process number, in the order in which they came.
 #[derive(Default)]
 struct Names {
-    latest: VecDeque<Record>,
+    latest: VecDeque<RawComm>,
     /// True if the table has them.
     is_told: bool,
 }
@@ -54,32 +44,32 @@ impl Default for ProcessNames {
 impl ProcessNames {
     /// Takes a name. Returns true if it must be in the table.
     pub fn learn(&mut self, record: &[u8]) -> bool {
-        let (Ok(record), Some(tgid)) = (Record::try_from(record), number(record, TGID)) else {
+        let Ok(name) = RawComm::read_from_bytes(record) else {
             return false;
         };
         if self.known.len() > self.many {
             self.known.retain(|&tgid, _| runs(tgid));
             self.many = MANY.max(2 * self.known.len());
         }
-        let names = self.known.entry(tgid).or_default();
+        let names = self.known.entry(name.tgid.get()).or_default();
         if names.latest.len() == NAMES {
             names.latest.pop_front();
         }
-        names.latest.push_back(record);
+        names.latest.push_back(name);
         names.is_told
     }
 
     /// Returns the names that the table needs for an entry: those of its process, once, if its thread is not the main one.
     #[inline]
-    pub fn needed(&mut self, entry: &[u8]) -> Option<&VecDeque<Record>> {
-        let (pid, tgid) = thread_of(entry)?;
-        match pid == tgid || tgid == UNKNOWN_ID {
+    pub fn needed(&mut self, entry: &[u8]) -> Option<&VecDeque<RawComm>> {
+        let thread = named::of(entry)?;
+        match thread.pid == thread.tgid || thread.tgid == UNKNOWN_ID {
             true => None,
-            false => self.first_told(tgid),
+            false => self.first_told(thread.tgid),
         }
     }
 
-    fn first_told(&mut self, tgid: u32) -> Option<&VecDeque<Record>> {
+    fn first_told(&mut self, tgid: u32) -> Option<&VecDeque<RawComm>> {
         let names = self.known.get_mut(&tgid)?;
         let is_told = std::mem::replace(&mut names.is_told, true);
         (!is_told).then_some(&names.latest)
@@ -87,8 +77,7 @@ impl ProcessNames {
 
     /// Returns the name that a process had at `time_ns`, and the time since when; None if it is not known.
     pub fn at(&self, tgid: u32, time_ns: u64) -> Option<(u64, [u8; 16])> {
-        let names = self.known.get(&tgid)?.latest.iter();
-        let mut names = names.filter_map(|record| RawComm::ref_from_bytes(record).ok());
+        let mut names = self.known.get(&tgid)?.latest.iter();
         let name = names.rfind(|name| name.head.time_ns.get() <= time_ns)?;
         Some((name.head.time_ns.get(), name.comm))
     }
@@ -97,7 +86,7 @@ impl ProcessNames {
     pub fn told(&self) -> impl Iterator<Item = &[u8]> {
         let told = self.known.values().filter(|names| names.is_told);
         told.flat_map(|names| &names.latest)
-            .map(<[u8; COMM]>::as_slice)
+            .map(IntoBytes::as_bytes)
     }
 }
 
@@ -106,36 +95,9 @@ fn runs(tgid: u32) -> bool {
     Path::new("/proc").join(tgid.to_string()).exists()
 }
 
-const TGID: usize = offset_of!(RawComm, tgid);
-
-/// Returns the thread and the process of an entry that has both.
-#[inline]
-fn thread_of(entry: &[u8]) -> Option<(u32, u32)> {
-    let (pid, tgid) = match kind_of(entry)? {
-        TYPE_PROCESS => (offset_of!(RawProcess, pid), offset_of!(RawProcess, tgid)),
-        TYPE_DIRTIER => (offset_of!(RawDirtier, pid), offset_of!(RawDirtier, tgid)),
-        TYPE_HANDLE => (offset_of!(RawHandle, pid), offset_of!(RawHandle, tgid)),
-        TYPE_CALL => (offset_of!(RawCall, pid), offset_of!(RawCall, tgid)),
-        TYPE_F2FS => (offset_of!(RawF2fs, pid), offset_of!(RawF2fs, tgid)),
-        TYPE_SERVED => (
-            offset_of!(RawServed, for_pid),
-            offset_of!(RawServed, for_tgid),
-        ),
-        _ => return None,
-    };
-    Some((number(entry, pid)?, number(entry, tgid)?))
-}
-
-#[inline]
-fn number(record: &[u8], at: usize) -> Option<u32> {
-    let bytes = record.get(at..)?.first_chunk()?;
-    Some(u32::from_ne_bytes(*bytes))
-}
-
 #[cfg(test)]
 mod tests {
-    use mostrace_bundle::entry::{RawHead, TYPE_COMM};
-    use zerocopy::IntoBytes;
+    use mostrace_bundle::entry::{RawCall, RawHead, TYPE_CALL, TYPE_COMM};
 
     use super::*;
 
@@ -143,7 +105,7 @@ mod tests {
         let raw = RawComm {
             head: RawHead {
                 kind: TYPE_COMM.into(),
-                size: (COMM as u16).into(),
+                size: (size_of::<RawComm>() as u16).into(),
                 ..RawHead::default()
             },
             tgid: tgid.into(),
@@ -168,7 +130,7 @@ mod tests {
 
     fn needed(names: &mut ProcessNames, entry: &[u8]) -> Vec<Vec<u8>> {
         let needed = names.needed(entry).into_iter().flatten();
-        needed.map(|record| record.to_vec()).collect()
+        needed.map(|name| name.as_bytes().to_vec()).collect()
     }
 
     #[test]

@@ -212,6 +212,11 @@ pub(crate) fn kind_of(entry: &[u8]) -> Option<u16> {
     u16_at(entry, offset_of!(RawHead, kind))
 }
 
+/// Returns the time of an entry, ns; 0 if it has none.
+pub(super) fn time_of(entry: &[u8]) -> u64 {
+    RawHead::ref_from_prefix(entry).map_or(0, |(head, _)| head.time_ns.get())
+}
+
 /// Returns the first entry, by the size that it states, and the bytes behind it; None if it states no valid size.
 #[inline]
 pub(crate) fn split_entry(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
