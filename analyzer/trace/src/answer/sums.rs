@@ -321,17 +321,21 @@ impl<K: Eq + Hash> Grouped<K> {
         let bytes = |sums: &Bytes| sums[0].saturating_add(sums[1]);
         // The empty label is the last.
         let names = |key: &K| words(key).map(|word| (word.is_none(), word));
-        let order = |(one, a): &(K, Bytes), (other, b): &(K, Bytes)| {
-            let by_bytes = bytes(b).cmp(&bytes(a));
-            by_bytes.then_with(|| names(one).cmp(&names(other)))
-        };
         let mut all: Vec<(K, Bytes)> = self.0.into_iter().collect();
         let top = top.unwrap_or(usize::MAX).min(all.len());
-        if top < all.len() {
-            all.select_nth_unstable_by(top, order);
+        all.sort_unstable_by_key(|(_, sums)| Reverse(bytes(sums)));
+        let mut sorted: usize = 0;
+        // Words decide between groups of equal bytes, and are looked up once for each.
+        for equal in all.chunk_by_mut(|(_, a), (_, b)| bytes(a) == bytes(b)) {
+            if sorted >= top {
+                break;
+            }
+            sorted.tally(equal.len());
+            if equal.len() > 1 {
+                equal.sort_by_cached_key(|(key, _)| names(key));
+            }
         }
         let rest = all.split_off(top);
-        all.sort_unstable_by(order);
         let group = |(key, sums): &(K, Bytes)| (words(key).map(label).to_vec(), totals(sums));
         let mut groups: Vec<Group> = all.iter().map(group).collect();
         if !rest.is_empty() {

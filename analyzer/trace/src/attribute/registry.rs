@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The processes and files of a trace, by the numbers that rows and causes use.
 
+use std::borrow::Cow;
+
 use mostrace_bundle::entry::Home;
 use mostrace_map::Map;
 
@@ -69,20 +71,20 @@ impl<'a> Registry<'a> {
     }
 
     /// Returns a row that the threads for which its own worked submitted and dirtied.
-    pub fn row_for_whom(&self, row: &Row) -> Row {
+    pub fn row_for_whom<'r>(&self, row: &'r Row) -> Cow<'r, Row> {
         if self.served.is_empty() {
-            return *row;
+            return Cow::Borrowed(row);
         }
         let whose = |process: ProcessId, time_ns: Option<u64>| {
             let thread = self.process(process);
             let request = self.served.at(thread.pid?, thread.tgid?, time_ns?)?;
             request.id
         };
-        Row {
+        Cow::Owned(Row {
             process: whose(row.process, row.q_ns).unwrap_or(row.process),
             dirtier: whose(row.dirtier, row.dirty_ns).unwrap_or(row.dirtier),
             ..*row
-        }
+        })
     }
 
     /// Returns the number of an inode that a table names; `FileId::NONE` for inode 0.

@@ -5,8 +5,7 @@ use std::collections::HashSet;
 
 use mostrace_map::class::{Kind, Role};
 
-use super::processes::{of_causers, process_labels};
-use super::{By, Lookup, of_files};
+use super::{By, Lookup, of_files, of_known_causes};
 use crate::attribute::{File, HashMap};
 use crate::origins::Origins;
 use crate::text::escape;
@@ -42,7 +41,7 @@ fn file_label_of(origins: &Origins, at: usize, file: &File) -> Option<String> {
 }
 
 /// Returns the labels of files under the names that they have in the end, with the number of files that were renamed to it.
-fn final_labels(origins: &Origins, by: By) -> Vec<Option<String>> {
+fn final_labels(origins: &Origins) -> Vec<Option<String>> {
     let origin = |at: usize| origins.of_file(at);
     let mut renamed: HashMap<&[u8], HashSet<_>> = HashMap::default();
     for (at, file) in origins.names.files.iter().enumerate() {
@@ -51,7 +50,7 @@ fn final_labels(origins: &Origins, by: By) -> Vec<Option<String>> {
             renamed.entry(path).or_default().insert(id);
         }
     }
-    of_files(origins, by, |at, file| {
+    of_files(origins, By::Own, |at, file| {
         let path = file.final_path.as_deref();
         match path.and_then(|path| Some((path, renamed.get(path)?.len()))) {
             Some((path, 1)) => Some(format!("{} (1 file renamed to it)", escape(path))),
@@ -65,30 +64,24 @@ fn final_labels(origins: &Origins, by: By) -> Vec<Option<String>> {
 pub fn cause_or_files(
     origins: &Origins,
 ) -> Lookup<impl Fn([u64; 2]) -> u64 + Send + Sync + 'static> {
-    cause_or(origins, file_labels)
+    cause_or(origins, file_labels(origins, By::Own))
 }
 
 /// The same under the names that files have in the end.
 pub fn cause_or_final_files(
     origins: &Origins,
 ) -> Lookup<impl Fn([u64; 2]) -> u64 + Send + Sync + 'static> {
-    cause_or(origins, final_labels)
+    cause_or(origins, final_labels(origins))
 }
 
 fn cause_or(
     origins: &Origins,
-    labels: fn(&Origins, By) -> Vec<Option<String>>,
+    labels: Vec<Option<String>>,
 ) -> Lookup<impl Fn([u64; 2]) -> u64 + Send + Sync + 'static> {
-    let causers = of_causers(origins, &process_labels(origins));
-    let mut words = labels(origins, By::Cause);
-    words.extend(labels(origins, By::Own));
-    let is_known: Vec<bool> = causers.iter().map(Option::is_some).collect();
-    let first_file = causers.len() as u64;
-    Lookup::new(words, move |[cause, file]: [u64; 2]| {
-        match is_known.get(cause as usize) {
-            Some(true) => cause,
-            _ => first_file.saturating_add(file),
-        }
+    let files = of_known_causes(origins, |cause| cause.file.0);
+    Lookup::new(labels, move |[cause, file]: [u64; 2]| {
+        let of_cause = files.get(cause as usize).copied().flatten();
+        of_cause.map_or(file, u64::from)
     })
 }
 

@@ -55,3 +55,12 @@ pub fn of_causes<T>(origins: &Origins, value: impl Fn(&Cause) -> Option<T>) -> V
     let unknown = origins.causes.is_empty().then_some(None);
     origins.causes.iter().map(value).chain(unknown).collect()
 }
+
+/// Returns a number for each cause whose process is known.
+fn of_known_causes(origins: &Origins, number: impl Fn(&Cause) -> u32) -> Vec<Option<u32>> {
+    of_causes(origins, |cause| {
+        let process = origins.names.processes.get(cause.process.0 as usize)?;
+        process.tgid.or(process.pid)?;
+        Some(number(cause))
+    })
+}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Labels of processes.
 
-use super::{By, Lookup, of_processes};
+use super::{Lookup, of_known_causes};
 use crate::attribute::{self, File, Process, SUBMITTER, called};
 use crate::origins::Origins;
 
@@ -17,17 +17,12 @@ pub fn process_labels(origins: &Origins) -> Vec<Option<String>> {
     processes.map(label).collect()
 }
 
-/// Returns those of these labels that the causes' processes have.
-pub(super) fn of_causers(origins: &Origins, labels: &[Option<String>]) -> Vec<Option<String>> {
-    of_processes(origins, By::Cause, |at, _| labels.get(at)?.clone())
-}
-
 /// Returns the process that caused a row, or else its submitter, marked as such, by the row's cause, process and file.
 pub fn causes_or_submitters(
     origins: &Origins,
 ) -> Lookup<impl Fn([u64; 3]) -> u64 + Send + Sync + 'static> {
     let labels = process_labels(origins);
-    let causers = of_causers(origins, &labels);
+    let causers = of_known_causes(origins, |cause| cause.process.0);
     let processes = &origins.names.processes;
     let submitter = |(process, label): (&Process, &Option<String>)| {
         attribute::submitter(process, None, || label.clone().unwrap_or_default())
@@ -43,14 +38,13 @@ pub fn causes_or_submitters(
     };
     let files = origins.names.files.iter().enumerate();
     let devices: Vec<Option<&str>> = files.map(device).collect();
-    let is_known: Vec<bool> = causers.iter().map(Option::is_some).collect();
     let is_device: Vec<bool> = devices.iter().map(Option::is_some).collect();
-    let first_submitter = causers.len() as u64;
+    let first_submitter = processes.len() as u64;
     let first_device = first_submitter.saturating_add(processes.len() as u64);
     let of_devices = devices
         .iter()
         .map(|device| Some(format!("{}{SUBMITTER}", (*device)?)));
-    let words: Vec<Option<String>> = causers
+    let words: Vec<Option<String>> = labels
         .iter()
         .cloned()
         .chain(alone)
@@ -58,8 +52,8 @@ pub fn causes_or_submitters(
         .collect();
     let at = |places: &[bool], place: u64| places.get(place as usize).copied().unwrap_or(false);
     Lookup::new(words, move |[cause, process, file]: [u64; 3]| {
-        if at(&is_known, cause) {
-            cause
+        if let Some(causer) = causers.get(cause as usize).copied().flatten() {
+            causer.into()
         } else if at(&is_kernels, process) && at(&is_device, file) {
             first_device.saturating_add(file)
         } else {
