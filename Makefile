@@ -246,9 +246,10 @@ bench-tax: build
 bench-accuracy: build
 	$(GUESTS) env MOSTRACE=$(MOSTRACE) GUEST_SCRIPTS=tests/guest/accuracy/tests tests/guest/run.sh $(MOSTRACE) test all
 
-# Pages of the samples in Chromium, light and dark, wide and narrow: needs chromium, node and npm, and takes two packages of npm's.
+# Pages of the samples in Chromium, light and dark, wide and narrow: needs chromium, node and npm, and takes two packages of npm's. PAGES= names
+# some of them, such as wal.
 report-check: build
-	scripts/report-check.sh $(MOSTRACE)
+	scripts/report-check.sh $(MOSTRACE) $(PAGES)
 
 # Captures the sample traces anew (root).
 samples: build
