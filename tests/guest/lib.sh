@@ -132,7 +132,8 @@ every_source() {
 	done
 }
 
-# keep_sqlite NAME OPTION…: records SQLite with a rollback journal and with a WAL, or those of $journals, with these options, for the host.
+# keep_sqlite NAME OPTION…: records SQLite with a rollback journal and with a WAL, or those of $journals, with these options, for the host,
+# together with the answer that is given here.
 keep_sqlite() {
 	name=$1
 	shift
@@ -141,6 +142,7 @@ keep_sqlite() {
 		mostrace record -d "$loop" -o "$journal-$name.most" "$@" --sync -- \
 			mostrace workload sqlite --transactions 50 --overwrite --journal "$journal" "$mnt/$journal.db"
 		keep "$journal-$name.most"
+		mostrace analyze "$journal-$name.most" | sed '/^next: /d' >"/tmp/out/$(basename "$PWD")-$journal-$name.answer"
 	done
 }
 
