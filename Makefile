@@ -76,6 +76,7 @@ check: lint
 # What a change can break in an ordinary way: loop devices and live captures too, and one kernel in qemu. The comparison of
 # filesystems, more than a third of a guest's time, is left to test-all.
 KERNELS = test
+SPLIT =
 ORDINARY = $(filter-out compare,$(basename $(notdir $(wildcard tests/guest/tests/*.sh))))
 test: setup-test
 	@$(MAKE) --no-print-directory --keep-going tests tests-of-truth tests-in-guests
@@ -84,7 +85,7 @@ tests:
 tests-of-truth: build
 	@$(STEP) "truth" tests/truth/run.sh $(MOSTRACE)
 tests-in-guests: build
-	@$(STEP) "guests: $(KERNELS)" $(GUESTS) env GUEST_TESTS="$(ORDINARY)" tests/guest/run.sh $(MOSTRACE) $(KERNELS)
+	@$(STEP) "guests: $(KERNELS)" $(GUESTS) env GUEST_TESTS="$(ORDINARY)" GUEST_SPLIT=$(SPLIT) tests/guest/run.sh $(MOSTRACE) $(KERNELS)
 
 # Every sector that is written says whose it is, and every row is held against that: see docs/FIGURES.md.
 truth: build

@@ -6,7 +6,8 @@
 # GUEST_SCRIPTS=FOLDER takes the tests from there instead of from tests/guest/tests. Beside that folder there may be
 #   prepare.sh KERNEL SUITE ROOT     which adds to the guest's root what the tests need;
 #   check.sh OUT                     which checks on the host what they left.
-# GUEST_TESTS="NAME…" runs only these tests. GUEST_JOBS=N boots N kernels at a time. GUEST_SILENCE is the number of
+# GUEST_TESTS="NAME…" runs only these tests. With GUEST_SPLIT=NUMBER each test runs in one of the kernels only; with the next number it is
+# the next kernel. GUEST_JOBS=N boots N kernels at a time. GUEST_SILENCE is the number of
 # seconds without a step or a line of output after which a test is ended; a test that goes on may take any time.
 # GUEST_QEMU="OPTION…" is passed to qemu.
 # The files that the tests leave in /tmp/out are copied to CACHE/guest/KERNEL/SCRIPTS/out, the console to
@@ -79,7 +80,7 @@ make_initrd() {
 	add_tools "$root" "$4"
 	cp "$cache/guest/$1"/modules/* "$root/lib/modules/"
 	"$here/tree.sh" "$root/tree"
-	for test in $tests; do cp "$scripts/$test.sh" "$root/tests/"; done
+	for test in $mine; do cp "$scripts/$test.sh" "$root/tests/"; done
 	cp "$here/lib.sh" "$root/lib/guest.sh"
 	cp "$here"/lib-*.sh "$root/lib/"
 	cp "$here/init" "$root/init"
@@ -142,14 +143,28 @@ boot() {
 }
 
 tests=${GUEST_TESTS:-$(cd "$scripts" && printf '%s\n' *.sh | sed 's/\.sh$//')}
-# shellcheck disable=SC2086 # one word per test
-asked=$(echo $tests | wc -w)
+# chosen: prints the wanted lines of `kernels`.
+chosen() {
+	while read -r kernel suite target arch; do
+		case $kernel in '' | '#'*) continue ;; esac
+		case " $wish " in *" $kernel "* | *" $target "*) echo "$kernel $suite ${arch:-amd64}" ;; esac
+	done <"$here/kernels"
+}
+count=$(chosen | wc -l)
+
+# share NUMBER: prints the tests of the kernel with this number, from 0 on.
+share() {
+	# shellcheck disable=SC2086 # one word per test
+	printf '%s\n' $tests | awk -v n="$count" -v at="${GUEST_SPLIT:+$((($1 + GUEST_SPLIT) % count))}" 'at == "" || NR % n == at'
+}
+
 # run KERNEL DIR ARCHITECTURE: runs the tests in one kernel; several run at once.
 run() {
 	rm -f "$2/passed"
 	start=$(date +%s)
 	boot "$1" "$2" "$3"
 	passed=$(tr -d '\r' <"$2/log" | grep -c '^GUEST ok') || true
+	asked=$(echo "$mine" | wc -w)
 	good=$([ "$passed" -ne "$asked" ] || echo yes)
 	{
 		echo "== $1, $set ($(cat "$cache/guest/$1/package"), $(($(date +%s) - start)) s)"
@@ -168,11 +183,10 @@ flock 9
 # A test keeps one CPU busy, seldom two, so one guest for each CPU is fastest.
 kernels=
 under_way=0
-while read -r kernel suite target arch; do
-	case $kernel in '' | '#'*) continue ;; esac
-	case " $wish " in *" $kernel "* | *" $target "*) ;; *) continue ;; esac
+chosen >"$cache/guest/chosen"
+while read -r kernel suite arch; do
 	dir=$cache/guest/$kernel/$set
-	arch=${arch:-amd64}
+	mine=$(share $under_way)
 	mkdir -p "$dir"
 	fetch "$kernel" "$suite" "$arch" </dev/null
 	make_initrd "$kernel" "$suite" "$dir" "$arch"
@@ -180,7 +194,7 @@ while read -r kernel suite target arch; do
 	kernels="$kernels $kernel"
 	under_way=$((under_way + 1))
 	[ $((under_way % jobs)) -ne 0 ] || wait
-done <"$here/kernels"
+done <"$cache/guest/chosen"
 wait
 
 failed=0
