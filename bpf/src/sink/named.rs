@@ -12,7 +12,7 @@ use super::tables::kind_of;
 
 /// A thread with its process and user; each may be `UNKNOWN_ID`.
 #[derive(Clone, Copy)]
-pub(super) struct Named {
+pub(super) struct NamedThread {
     pub pid: u32,
     pub tgid: u32,
     pub uid: u32,
@@ -20,10 +20,10 @@ pub(super) struct Named {
 
 /// Returns the thread of an entry that has one; of a served request, the thread that asked for it.
 #[inline]
-pub(super) fn of(entry: &[u8]) -> Option<Named> {
+pub(super) fn of(entry: &[u8]) -> Option<NamedThread> {
     macro_rules! named {
         ($raw:ty, $pid:ident, $tgid:ident, $uid:ident) => {
-            Some(Named {
+            Some(NamedThread {
                 pid: number(entry, offset_of!($raw, $pid))?,
                 tgid: number(entry, offset_of!($raw, $tgid))?,
                 uid: number(entry, offset_of!($raw, $uid))?,

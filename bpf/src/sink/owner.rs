@@ -7,7 +7,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// A thread that runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Owner {
+pub(super) struct RunningThread {
     /// Its process.
     pub tgid: u32,
     /// The user as which it acts on files.
@@ -17,11 +17,11 @@ pub(super) struct Owner {
 
 /// Returns the thread that had this number at `time_ns`, a recent time of CLOCK_MONOTONIC; None if it has ended, even if another
 /// one has the number now.
-pub(super) fn of(pid: u32, time_ns: u64) -> Option<Owner> {
+pub(super) fn of(pid: u32, time_ns: u64) -> Option<RunningThread> {
     let of = |file: &str| fs::read(format!("/proc/{pid}/{file}")).ok();
     let (stat, status) = (of("stat")?, of("status")?);
     (began_ns(&stat)? <= boot_ns(time_ns)).then_some(())?;
-    Some(Owner {
+    Some(RunningThread {
         tgid: field(&status, b"Tgid:", 0)?,
         uid: field(&status, b"Uid:", 3)?,
         comm: comm_in(&stat)?,

@@ -7,7 +7,7 @@ use foldhash::fast::RandomState;
 use mostrace_bundle::entry::{RawServed, TYPE_SERVED};
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::owner::{self, Owner};
+use super::owner::{self, RunningThread};
 use super::tables::kind_of;
 use crate::error::{Error, Result};
 
@@ -24,7 +24,7 @@ const MOST: usize = 1 << 10;
 #[derive(Default)]
 pub(super) struct Makers {
     /// Each with the time of the request after which it was found.
-    found: HashMap<u32, (Owner, u64), RandomState>,
+    found: HashMap<u32, (RunningThread, u64), RandomState>,
     /// The names of short processes may come after their requests: by another ring.
     waiting: Vec<Record>,
 }
@@ -77,7 +77,7 @@ impl Makers {
         settled
     }
 
-    fn of(&mut self, pid: u32, time_ns: u64) -> Option<Owner> {
+    fn of(&mut self, pid: u32, time_ns: u64) -> Option<RunningThread> {
         if let Some(owner) = owner::of(pid, time_ns) {
             if self.found.len() >= MOST {
                 self.found.clear();
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn a_thread_that_has_ended_is_known_for_a_while() {
         let mut makers = Makers::default();
-        let owner = Owner {
+        let owner = RunningThread {
             tgid: 7,
             uid: 1,
             comm: [b'a'; 16],

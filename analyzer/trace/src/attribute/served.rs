@@ -17,7 +17,7 @@ const MOST: usize = 1 << 20;
 
 /// One request: from when to when a thread served it, ns, and who made it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Request {
+pub(super) struct ServedRequest {
     start_ns: u64,
     end_ns: u64,
     /// The daemon.
@@ -31,7 +31,7 @@ pub(super) struct Request {
 /// The requests that each thread served, in the order of time.
 #[derive(Debug, Default)]
 pub struct Served {
-    threads: HashMap<u32, Vec<Request>>,
+    threads: HashMap<u32, Vec<ServedRequest>>,
     left_out: u64,
 }
 
@@ -54,7 +54,7 @@ impl Served {
             };
             room = left;
             let requests = served.threads.entry(raw.pid.get()).or_default();
-            requests.push(Request::of(raw));
+            requests.push(ServedRequest::of(raw));
         }
         for requests in served.threads.values_mut() {
             requests.sort_by_key(|request| request.start_ns);
@@ -73,14 +73,14 @@ impl Served {
     }
 
     /// Returns the request that a thread served at `time_ns`.
-    pub(super) fn at(&self, pid: u32, tgid: u32, time_ns: u64) -> Option<&Request> {
+    pub(super) fn at(&self, pid: u32, tgid: u32, time_ns: u64) -> Option<&ServedRequest> {
         let requests = self.threads.get(&pid)?;
         let request = requests.get(latest(requests, time_ns)?)?;
         request.is_of(tgid, time_ns).then_some(request)
     }
 
     /// Returns the same for a change.
-    pub(super) fn at_mut(&mut self, task: &Task, time_ns: u64) -> Option<&mut Request> {
+    pub(super) fn at_mut(&mut self, task: &Task, time_ns: u64) -> Option<&mut ServedRequest> {
         let requests = self.threads.get_mut(&task.pid)?;
         let latest = latest(requests, time_ns)?;
         let request = requests.get_mut(latest)?;
@@ -89,19 +89,19 @@ impl Served {
 }
 
 /// Returns the index of the request that a thread began to serve last.
-fn latest(requests: &[Request], time_ns: u64) -> Option<usize> {
+fn latest(requests: &[ServedRequest], time_ns: u64) -> Option<usize> {
     let begun = requests.partition_point(|request| request.start_ns <= time_ns);
     begun.checked_sub(1)
 }
 
-impl Request {
+impl ServedRequest {
     /// Returns true if it was still served then, and by this process: the thread's number may have gone to another one.
     fn is_of(&self, tgid: u32, time_ns: u64) -> bool {
         time_ns <= self.end_ns && self.tgid == tgid
     }
 
-    fn of(raw: &RawServed) -> Request {
-        Request {
+    fn of(raw: &RawServed) -> ServedRequest {
+        ServedRequest {
             start_ns: raw.start_ns.get(),
             end_ns: raw.head.time_ns.get(),
             tgid: raw.tgid.get(),
