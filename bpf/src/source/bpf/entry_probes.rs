@@ -59,7 +59,7 @@ impl<'o> EntryProbes<'o> {
             None => EntryProbes::configured(entries::typed(storage)?, device, kernel::btf()?, ring),
             Some(file) => {
                 let btf = kernel::btf_of(file)?;
-                EntryProbes::configured(entries::untyped(storage, file)?, device, btf, ring)
+                EntryProbes::configured(entries::untyped(storage, Some(file))?, device, btf, ring)
             }
         }
     }

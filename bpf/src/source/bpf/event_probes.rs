@@ -79,7 +79,13 @@ impl<'o> EventProbes<'o> {
             None => EventProbes::of(form::typed(storage)?, device, wanted, kernel::btf()?, ring),
             Some(file) => {
                 let btf = kernel::btf_of(file)?;
-                EventProbes::of(form::untyped(storage, file)?, device, wanted, btf, ring)
+                EventProbes::of(
+                    form::untyped(storage, Some(file))?,
+                    device,
+                    wanted,
+                    btf,
+                    ring,
+                )
             }
         }
     }

@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The two forms of the probes for entries and for events, which are compiled from one source. In one form, pointers have the types
-//! of the kernel's own BTF, so that fields can be loaded directly; libbpf loads this form only if the kernel has BTF. The other
-//! form copies what it reads and can use any BTF of the kernel, such as a file's (`--btf`) if the kernel was built without.
+//! The two forms of probes, which are compiled from one source.
+//!
+//! Of the probes for entries and for events, pointers have in one form the types of the kernel's own BTF, so that fields can be loaded
+//! directly; libbpf loads this form only if the kernel has BTF. The other form copies what it reads and can use any BTF of the
+//! kernel, such as a file's (`--btf`) if the kernel was built without.
+//!
+//! Of the probes for operations, the second form is for kernels before 5.17, which reject a program with a callback
+//! even if it is not called.
 
-/// Makes a module with both forms of a source: their skeletons by name, and the fields of their constants.
+/// Makes a module with both forms of a source: their names and skeletons, and the fields of their constants.
 macro_rules! forms {
-    ($module:ident, $stem:literal, $builder:ident, $open:ident, [$($field:ident),*]) => {
+    (
+        $module:ident, [$one:ident: $skeleton:literal, $other:ident: $second:literal],
+        $builder:ident, $open:ident, [$($field:ident),*]
+    ) => {
         pub(super) mod $module {
             use std::mem::{MaybeUninit, offset_of};
             use std::path::Path;
@@ -15,19 +23,19 @@ macro_rules! forms {
 
             use crate::error::{Error, Result};
 
-            mod typed {
+            pub mod $one {
                 #![allow(missing_docs, unsafe_code, clippy::all)]
-                include!(concat!(env!("OUT_DIR"), "/", $stem, ".skel.rs"));
+                include!(concat!(env!("OUT_DIR"), "/", $skeleton));
             }
 
-            mod untyped {
+            pub mod $other {
                 #![allow(missing_docs, unsafe_code, clippy::all)]
-                include!(concat!(env!("OUT_DIR"), "/", $stem, "_untyped.skel.rs"));
+                include!(concat!(env!("OUT_DIR"), "/", $second));
             }
 
             /// The constants of both forms, which are filled in before the forms are loaded.
-            pub use typed::types::rodata as Constants;
-            use untyped::types::rodata as Others;
+            pub use $one::types::rodata as Constants;
+            use $other::types::rodata as Others;
 
             // Both forms are made from one declaration.
             const _: () = {
@@ -48,13 +56,13 @@ macro_rules! forms {
                 Error::bpf("skeleton without rodata")
             }
 
-            impl<'o> Form<'o> for typed::$open<'o> {
+            impl<'o> Form<'o> for $one::$open<'o> {
                 fn constants(&mut self) -> Result<&mut Constants> {
                     self.maps.rodata_data.as_deref_mut().ok_or_else(missing)
                 }
             }
 
-            impl<'o> Form<'o> for untyped::$open<'o> {
+            impl<'o> Form<'o> for $other::$open<'o> {
                 #[allow(unsafe_code)]
                 fn constants(&mut self) -> Result<&mut Constants> {
                     let others = self.maps.rodata_data.as_deref_mut();
@@ -64,28 +72,30 @@ macro_rules! forms {
                 }
             }
 
-            /// Opens the form with the kernel's own types.
+            /// Opens the first form.
             ///
             /// # Errors
-            /// Returns an error if libbpf refuses them.
-            pub fn typed<'o>(
+            /// Returns an error if libbpf refuses it.
+            pub fn $one<'o>(
                 storage: &'o mut MaybeUninit<OpenObject>,
-            ) -> Result<impl Form<'o, Output: 'o> + use<'o>> {
-                let builder = typed::$builder::default();
+            ) -> Result<$one::$open<'o>> {
+                let builder = $one::$builder::default();
                 builder.open(storage).map_err(Error::bpf)
             }
 
-            /// Opens the form that takes its types from a file.
+            /// Opens the second form, with the kernel's own types or those of a file.
             ///
             /// # Errors
-            /// Returns an error if libbpf refuses them.
-            pub fn untyped<'o>(
+            /// Returns an error if libbpf refuses it.
+            pub fn $other<'o>(
                 storage: &'o mut MaybeUninit<OpenObject>,
-                btf: &Path,
-            ) -> Result<impl Form<'o, Output: 'o> + use<'o>> {
-                let mut builder = untyped::$builder::default();
-                let object = builder.object_builder_mut();
-                object.btf_custom_path(btf).map_err(Error::bpf)?;
+                btf: Option<&Path>,
+            ) -> Result<$other::$open<'o>> {
+                let mut builder = $other::$builder::default();
+                if let Some(btf) = btf {
+                    let object = builder.object_builder_mut();
+                    object.btf_custom_path(btf).map_err(Error::bpf)?;
+                }
                 builder.open(storage).map_err(Error::bpf)
             }
         }
@@ -94,7 +104,7 @@ macro_rules! forms {
 
 forms!(
     entries,
-    "mostrace",
+    [typed: "mostrace.skel.rs", untyped: "mostrace_untyped.skel.rs"],
     MostraceSkelBuilder,
     OpenMostraceSkel,
     [
@@ -118,8 +128,25 @@ forms!(
 
 forms!(
     events,
-    "events",
+    [typed: "events.skel.rs", untyped: "events_untyped.skel.rs"],
     EventsSkelBuilder,
     OpenEventsSkel,
     [target, args, complete_has_errno, has_requests]
+);
+
+forms!(
+    operations,
+    [looped: "operations.skel.rs", loopless: "operations_loopless.skel.rs"],
+    OperationsSkelBuilder,
+    OpenOperationsSkel,
+    [
+        filesystems,
+        page_shift,
+        call_shapes,
+        close_number,
+        ring_calls,
+        fdatasync_number,
+        ring_submit_at,
+        ring_has_cqe
+    ]
 );

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The probes of operations (`operations.bpf.c`). They are compiled twice, because kernels before 5.17 reject a program with a
-//! callback even if it is not called.
+//! The probes of operations (`operations.bpf.c`).
 
 use std::ffi::OsStr;
 use std::mem::MaybeUninit;
@@ -10,6 +9,7 @@ use libbpf_rs::skel::{OpenSkel, Skel};
 use libbpf_rs::{MapCore, OpenObject};
 
 use super::call_shapes;
+use super::form::operations as form;
 use super::object::{attach, map_of, map_to_open, per_cpu_sum, recursion_misses};
 use super::ring_size::RingSize;
 use super::stream::Stream;
@@ -19,77 +19,6 @@ use crate::machine::device::Device;
 use crate::machine::kernel;
 use crate::machine::members;
 use crate::source::Losses;
-
-/// Makes a module for one form: its skeleton, and a function that loads it.
-macro_rules! form {
-    ($module:ident, $file:literal) => {
-        mod $module {
-            use std::mem::MaybeUninit;
-
-            use libbpf_rs::OpenObject;
-            use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-
-            use super::Wanted;
-            use crate::error::{Error, Result};
-
-            mod skel {
-                #![allow(missing_docs, unsafe_code, clippy::all)]
-                include!(concat!(env!("OUT_DIR"), "/", $file));
-            }
-
-            pub(super) use skel::types::rodata as Constants;
-
-            /// Loads the programs that are wanted.
-            ///
-            /// # Errors
-            /// Returns an error if the kernel refuses them.
-            pub(super) fn load<'o>(
-                storage: &'o mut MaybeUninit<OpenObject>,
-                wanted: &Wanted<'_>,
-            ) -> Result<Box<dyn Skel<'o> + 'o>> {
-                let builder = skel::OperationsSkelBuilder::default();
-                let mut open = builder.open(storage).map_err(Error::bpf)?;
-                let constants = open.maps.rodata_data.as_deref_mut();
-                let constants = constants.ok_or_else(|| Error::bpf("skeleton without rodata"))?;
-                let constants: *mut Constants = constants;
-                // SAFETY: both forms have the same fields at the same places, as asserted below.
-                #[allow(unsafe_code)]
-                wanted.fill(unsafe { &mut *constants.cast::<super::Constants>() });
-                wanted.choose(&mut open)?;
-                Ok(Box::new(open.load().map_err(Error::bpf)?))
-            }
-        }
-    };
-}
-
-form!(looped, "operations.skel.rs");
-form!(loopless, "operations_loopless.skel.rs");
-
-use looped::Constants;
-
-/// Asserts that the fields of both forms, which are made from one declaration, have the same places.
-macro_rules! same_places {
-    ($($field:ident),*) => {
-        const _: () = {
-            assert!(size_of::<Constants>() == size_of::<loopless::Constants>());
-            $(assert!(
-                std::mem::offset_of!(Constants, $field)
-                    == std::mem::offset_of!(loopless::Constants, $field)
-            );)*
-        };
-    };
-}
-
-same_places!(
-    filesystems,
-    page_shift,
-    call_shapes,
-    close_number,
-    ring_calls,
-    fdatasync_number,
-    ring_submit_at,
-    ring_has_cqe
-);
 
 /// `enum operations_loss` of operation.bpf.h, in its order, with the manifest's names.
 const LOSSES: [&str; 3] = ["operations_ring", "operations_tasks", "operations_stores"];
@@ -137,7 +66,17 @@ impl Requests {
 }
 
 impl Wanted<'_> {
-    fn fill(&self, constants: &mut Constants) {
+    /// Loads the programs that are wanted.
+    fn load<'o>(
+        &self,
+        mut open: impl form::Form<'o, Output: 'o>,
+    ) -> Result<Box<dyn Skel<'o> + 'o>> {
+        self.fill(open.constants()?);
+        self.choose(&mut open)?;
+        Ok(Box::new(open.load().map_err(Error::bpf)?))
+    }
+
+    fn fill(&self, constants: &mut form::Constants) {
         constants.page_shift = rustix::param::page_size().trailing_zeros();
         let filesystems = members::filesystems(self.device);
         let room = &mut constants.filesystems;
@@ -209,8 +148,8 @@ impl<'o> OperationProbes<'o> {
             limits.push(NO_REQUESTS.to_owned());
         }
         let skel = match kernel::has_bpf_loop(&btf) {
-            true => looped::load(storage, &wanted)?,
-            false => loopless::load(storage, &wanted)?,
+            true => wanted.load(form::looped(storage)?)?,
+            false => wanted.load(form::loopless(storage, None)?)?,
         };
         Ok(OperationProbes { skel, limits })
     }
