@@ -17,6 +17,13 @@ struct block_device {
 	struct gendisk *bd_disk;
 	__u32 bd_dev;
 };
+/* Before 5.11 the first sector was in a structure of the partition's (0d02129e76ed). */
+struct hd_struct {
+	__u64 start_sect;
+};
+struct block_device___part {
+	struct hd_struct *bd_part;
+};
 struct bdev_inode {
 	struct block_device bdev;
 	struct inode vfs_inode;
@@ -100,12 +107,55 @@ struct buffer_head___end_io {
 
 #pragma clang attribute pop
 
+/* <linux/bpf.h>: only its name is used. */
+enum bpf_func_id {
+	BPF_FUNC_loop = 181,
+};
+
 /* Filled in by user space. */
 const volatile struct addresses symbols;
 
 const volatile __u32 page_shift = 12;
 /* First sector of the traced partition, for kernels whose bio no longer names it (5.10). */
 const volatile __u64 target_start;
+
+/*
+ * jbd2's structures have no BTF if jbd2 is a module of a kernel before 5.11. In kernels with a ring buffer (5.8) and without bpf_loop
+ * (5.17), the fields that are read here did not move: they are behind pointers and numbers, and behind a lock, the size of which
+ * depends on the kernel's configuration.
+ */
+struct spinlock {} __attribute__((preserve_access_index));
+
+#define LOCK_BYTES bpf_core_type_size(struct spinlock)
+#define HEAD_MODIFIED (16 + LOCK_BYTES)
+#define HEAD_TRANSACTION (((LOCK_BYTES + 27) & ~7ULL) + 16)
+#define TRANSACTION_TID 8
+#define TRANSACTION_UPDATES (96 + ((LOCK_BYTES + 7) & ~7ULL) + 48)
+#define TRANSACTION_HANDLES (TRANSACTION_UPDATES + 12)
+#define HANDLE_TRANSACTION 0
+
+static __always_inline bool is_jbd2_plain(void)
+{
+	return !bpf_core_type_exists(struct journal_head) &&
+	       !bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop);
+}
+
+static __always_inline bool knows_jbd2(void)
+{
+	return bpf_core_type_exists(struct journal_head) || is_jbd2_plain();
+}
+
+/* BPF_CORE_READ for one field of a structure of jbd2's, which is at `offset` where there is no BTF. */
+#define JBD2(object, field, offset)									\
+	({												\
+		typeof((object)->field) __field = 0;							\
+													\
+		if (is_jbd2_plain())									\
+			bpf_probe_read_kernel(&__field, sizeof(__field), (char *)(object) + (offset));	\
+		else											\
+			__field = BPF_CORE_READ(object, field);						\
+		__field;										\
+	})
 
 static __always_inline struct gendisk *bio_disk(struct bio *bio)
 {
@@ -136,6 +186,14 @@ static __always_inline __u64 bio_part_start(struct bio *bio)
 		return target_start;
 	bdev = BPF_CORE_READ((struct bio___bdev *)bio, bi_bdev);
 	return bdev ? BPF_CORE_READ(bdev, bd_start_sect) : 0;
+}
+
+/* Returns the disk's sector with which a partition begins. */
+static __always_inline __u64 first_sector(struct block_device *bdev)
+{
+	struct block_device___part *of = (void *)bdev;
+
+	return bpf_core_field_exists(bdev->bd_start_sect) ? LOAD(bdev, bd_start_sect) : BPF_CORE_READ(of, bd_part, start_sect);
 }
 
 static __always_inline struct kthread *task_kthread(struct task_struct *task)
@@ -392,7 +450,7 @@ static __always_inline void *page_address(__u64 page, struct block_device *bdev)
 	return has_linear_base ? (void *)(linear_base + linear_offset(page)) : 0;
 }
 
-/* Returns a journal_head's buffer. It is the first field, for kernels whose BTF lacks jbd2 (5.10). */
+/* Returns a journal_head's buffer, which is its first field on every kernel. */
 static __always_inline struct buffer_head *journal_buffer(struct journal_head *jh)
 {
 	struct buffer_head *bh = 0;
@@ -406,10 +464,12 @@ static __always_inline struct buffer_head *journal_buffer(struct journal_head *j
 /* Returns the transaction that a buffer is part of, or 0. */
 static __always_inline __u32 journal_tid(struct journal_head *jh)
 {
-	if (!bpf_core_type_exists(struct journal_head) ||
-	    !bpf_core_type_exists(struct transaction_s))
+	struct transaction_s *transaction;
+
+	if (!knows_jbd2())
 		return 0;
-	return BPF_CORE_READ(jh, b_transaction, t_tid);
+	transaction = JBD2(jh, b_transaction, HEAD_TRANSACTION);
+	return JBD2(transaction, t_tid, TRANSACTION_TID);
 }
 
 /* Returns true if a bio with a single buffer ends in jbd2's commit code. */

@@ -10,14 +10,6 @@
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
-struct task_struct___journal {
-	void *journal_info;
-};
-
-struct jbd2_journal_handle___freed {
-	struct transaction_s *h_transaction;
-};
-
 struct super_block___bits {
 	__u8 s_blocksize_bits;
 };
@@ -31,16 +23,17 @@ struct super_block___bits {
 /* Stores the transaction that the current task is part of, 0 without a journal. Returns false if it cannot be read. */
 static __always_inline bool current_tid(__u32 *tid)
 {
-	struct task_struct___journal *task = (void *)bpf_get_current_task();
-	struct jbd2_journal_handle___freed *handle = BPF_CORE_READ(task, journal_info);
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct jbd2_journal_handle *handle = BPF_CORE_READ(task, journal_info);
+	struct transaction_s *transaction;
 
 	*tid = 0;
 	if ((__u64)handle <= EXT4_NOJOURNAL_MAX_REF_COUNT)
 		return true;
-	if (!bpf_core_type_exists(struct jbd2_journal_handle___freed) ||
-	    !bpf_core_type_exists(struct transaction_s))
+	if (!knows_jbd2())
 		return false;
-	*tid = BPF_CORE_READ(handle, h_transaction, t_tid);
+	transaction = JBD2(handle, h_transaction, HANDLE_TRANSACTION);
+	*tid = JBD2(transaction, t_tid, TRANSACTION_TID);
 	return true;
 }
 
@@ -72,10 +65,8 @@ int mostrace_ext4_free_blocks(__u64 *ctx)
 		if (!has_disk(&above, disk) && !is_traced_filesystem(BPF_CORE_READ(sb, s_dev)))
 			return 0;
 		freed.home = MOSTRACE_HOME_FILESYSTEM;
-	} else if (bpf_core_field_exists(struct block_device, bd_start_sect)) {
-		freed.head.sector += BPF_CORE_READ(bdev, bd_start_sect);
 	} else {
-		freed.head.sector += target_start;
+		freed.head.sector += first_sector(bdev);
 	}
 	freed.ino = inode_ino(inode);
 	freed.generation = BPF_CORE_READ(inode, i_generation);

@@ -47,9 +47,8 @@ static __always_inline void find_home(struct work *w, struct buffer_head *bh,
 			p->home_sector += part_start;
 		return;
 	}
-	if (bpf_core_field_exists(struct block_device, bd_start_sect) &&
-	    disk_number(LOAD(bdev, bd_disk)) == target.disk_dev)
-		p->home_sector += LOAD(bdev, bd_start_sect);
+	if (disk_number(LOAD(bdev, bd_disk)) == target.disk_dev)
+		p->home_sector += first_sector(bdev);
 	else
 		p->home = MOSTRACE_HOME_FILESYSTEM;
 }
