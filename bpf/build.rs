@@ -12,10 +12,10 @@ use flate2::write::ZlibEncoder;
 use libbpf_cargo::SkeletonBuilder;
 
 /// The sources of the probes: for entries, block events, causes and operations, each loaded without the others. The probes for
-/// entries and events come in two forms, one of which does without the types of the kernel's own BTF; those for operations also
-/// come in a form without what 5.17 brought. The last sources show whether the kernel runs probes at all times, and where its functions
+/// entries and events come in two forms, one of which does without the types of the kernel's own BTF; those for causes and operations
+/// also come in a form without what 5.17 brought. The last sources show whether the kernel runs probes at all times, and where its functions
 /// are.
-const SOURCES: [(&str, &str, &str); 10] = [
+const SOURCES: [(&str, &str, &str); 11] = [
     ("mostrace.bpf.c", "mostrace.skel.rs", "-DMOSTRACE_TYPED"),
     (
         "mostrace.bpf.c",
@@ -29,6 +29,11 @@ const SOURCES: [(&str, &str, &str); 10] = [
         "-DMOSTRACE_UNTYPED",
     ),
     ("causes.bpf.c", "causes.skel.rs", "-DMOSTRACE_TYPED"),
+    (
+        "causes.bpf.c",
+        "causes_loopless.skel.rs",
+        "-DMOSTRACE_LOOPLESS",
+    ),
     ("fentry.bpf.c", "fentry.skel.rs", "-DMOSTRACE_TYPED"),
     ("operations.bpf.c", "operations.skel.rs", "-DMOSTRACE_TYPED"),
     (

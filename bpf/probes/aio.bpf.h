@@ -72,20 +72,20 @@ struct {
 
 /* One io_submit. */
 struct submission {
-	struct task_struct *task;
 	__u64 context;
 	__u64 *list;
 	__u64 count;
 };
 
-static long submit_iocb(__u32 nth, struct submission *of)
+/* Remembers the request whose address is at `at`, if it is of interest. Returns 1 if it cannot be read. */
+static __always_inline long remember_iocb(__u64 context, __u64 at)
 {
 	struct user_iocb iocb;
-	struct aio_request request = { .context = of->context };
+	struct aio_request request = { .context = context };
 	struct call call = { .entry.offset = MOSTRACE_NONE };
 	struct file *file;
 
-	if (nth >= of->count || bpf_probe_read_user(&request.iocb, sizeof(request.iocb), of->list + nth) ||
+	if (bpf_probe_read_user(&request.iocb, sizeof(request.iocb), (void *)at) ||
 	    bpf_probe_read_user(&iocb, sizeof(iocb), (void *)request.iocb))
 		return 1;
 	switch (iocb.opcode) {
@@ -102,7 +102,7 @@ static long submit_iocb(__u32 nth, struct submission *of)
 	default:
 		return 0;
 	}
-	file = open_file(of->task, iocb.fildes);
+	file = open_file(this_task(), iocb.fildes);
 	if (!file || !is_traced_filesystem(BPF_CORE_READ(file, f_inode, i_sb, s_dev)))
 		return 0;
 	call.entry.start_ns = bpf_ktime_get_ns();
@@ -111,6 +111,32 @@ static long submit_iocb(__u32 nth, struct submission *of)
 		lose_cause(LOSS_CAUSES_TASKS);
 	return 0;
 }
+
+#ifdef MOSTRACE_LOOPLESS
+/* Each step is a function of its own, which the verifier walks once. */
+__noinline int submit_iocb(__u64 context, __u64 at)
+{
+	return remember_iocb(context, at);
+}
+
+static __always_inline void submit_all(struct submission *of)
+{
+#pragma clang loop unroll(disable)
+	for (__u32 i = 0; i < AIO_MAX && i < of->count; i++)
+		if (submit_iocb(of->context, (__u64)(of->list + i)))
+			break;
+}
+#else
+static long submit_iocb(__u32 nth, struct submission *of)
+{
+	return nth >= of->count || remember_iocb(of->context, (__u64)(of->list + nth));
+}
+
+static __always_inline void submit_all(struct submission *of)
+{
+	bpf_loop(AIO_MAX, submit_iocb, of, 0);
+}
+#endif
 
 /* The most contexts of a process among which that of an io_submit is looked for. */
 #define AIO_CONTEXTS 64
@@ -136,7 +162,6 @@ static __always_inline __u64 aio_context(struct task_struct *task, unsigned long
 static __always_inline int submit_aio(struct pt_regs *regs, struct task_struct *task)
 {
 	struct submission of = {
-		.task = task,
 		.list = (__u64 *)call_argument(regs, 2),
 		.count = call_argument(regs, 1),
 	};
@@ -145,7 +170,7 @@ static __always_inline int submit_aio(struct pt_regs *regs, struct task_struct *
 		return 0;
 	of.context = aio_context(task, call_argument(regs, 0));
 	if (of.context)
-		bpf_loop(AIO_MAX, submit_iocb, &of, 0);
+		submit_all(&of);
 	return 0;
 }
 

@@ -38,7 +38,7 @@ struct trace_event_raw_jbd2_handle_stats {
 SEC("kprobe.multi")
 int cause_atomic_fork(struct pt_regs *regs)
 {
-	return put_fork((void *)bpf_get_current_task_btf(), (struct task_struct *)first_argument(regs));
+	return put_fork(this_task(), (struct task_struct *)first_argument(regs));
 }
 
 /* __ext4_journal_start_sb(inode, sb, line, type, ...): from 6.2 on */
@@ -90,7 +90,7 @@ int cause_atomic_restart(struct pt_regs *regs)
 SEC("kprobe.multi")
 int cause_atomic_aio_fsync(struct pt_regs *regs)
 {
-	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct task_struct *task = this_task();
 	struct pt_regs *call = (void *)bpf_task_pt_regs((void *)task);
 
 	return begin_call(call, call_number(call));

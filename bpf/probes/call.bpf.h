@@ -8,6 +8,7 @@
 #define MOSTRACE_CALL_BPF_H
 
 #include "aio.bpf.h"
+#include "area.bpf.h"
 #include "current.bpf.h"
 #include "firstbytes.bpf.h"
 #include "stack.bpf.h"
@@ -204,9 +205,10 @@ static __always_inline struct call *remember_call(struct pt_regs *regs, __u16 ho
 
 static __always_inline int begin_call(struct pt_regs *regs, long number)
 {
-	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct task_struct *task = this_task();
 	__u16 how = kind_of_number(number);
 
+	learn_registers(regs);
 	if ((!is_recorded(how) && !(how & CALL_AIO)) || is_compat(task))
 		return 0;
 	if (how & CALL_AIO)
@@ -298,26 +300,21 @@ static __always_inline void tell_durable(struct call *call)
 		entry->head.flags |= MOSTRACE_CALL_THROUGH;
 }
 
-/* The file behind a mapping; an overlay maps the file below it. */
-struct vm_area_struct___backed {
-	struct file *vm_file;
-} __attribute__((preserve_access_index));
-
-static long find_backing(struct task_struct *task, struct vm_area_struct___backed *vma, struct inode **inode)
-{
-	*inode = BPF_CORE_READ(vma, vm_file, f_inode);
-	return 0;
-}
-
-/* Finds the file that an mmap of a stacked filesystem's file has mapped at `address`. */
+/* Finds the file that an mmap of a stacked filesystem's file has mapped at `address`: an overlay maps the file below it. */
 static __always_inline void tell_mapped(struct call *call, __u64 address)
 {
-	struct inode *inode = 0;
+	struct area area = { .address = address };
+	bool is_found = find_area(this_task(), &area);
+	struct file *file = area.file;
+	struct inode *inode;
 
 	/* Another task may be changing the mappings. */
-	if (bpf_find_vma(bpf_get_current_task_btf(), address, find_backing, &inode, 0))
+	if (!is_found || !file) {
 		lose_cause(LOSS_CAUSES_TASKS);
-	else if (inode && is_traced_filesystem(BPF_CORE_READ(inode, i_sb, s_dev)))
+		return;
+	}
+	inode = BPF_CORE_READ(file, f_inode);
+	if (is_traced_filesystem(BPF_CORE_READ(inode, i_sb, s_dev)))
 		tell_below(call, inode);
 }
 
@@ -379,14 +376,14 @@ static __always_inline int end_call(struct pt_regs *regs, long result)
 /* Returns the kind of the system call that the task is in, whether it is recorded or not. */
 static __always_inline __u8 running_kind(void)
 {
-	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct task_struct *task = this_task();
 	struct call *call = current_call();
 
 	if (call)
 		return call->entry.kind;
-	if (task->flags & PF_NO_CALL || is_compat(task))
+	if (OF_TASK(task, flags) & PF_NO_CALL || is_compat(task))
 		return MOSTRACE_CALL_OTHER;
-	return kind_of_number(call_number((void *)bpf_task_pt_regs((void *)task))) & CALL_KIND;
+	return kind_of_number(running_number(task)) & CALL_KIND;
 }
 
 #endif

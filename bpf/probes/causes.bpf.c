@@ -3,11 +3,9 @@
  * The probes for causes: the handles of a journal, the blocks that each dirtied, and the system calls behind them.
  * Probes of a filesystem use raw tracepoints, which exist once the filesystem's module is loaded.
  */
-#include "atomic.bpf.h"
 #include "bio.bpf.h"
 #include "emptied.bpf.h"
 #include "fork.bpf.h"
-#include "function.bpf.h"
 #include "fuse.bpf.h"
 #include "handle.bpf.h"
 #include "marked.bpf.h"
@@ -15,6 +13,10 @@
 #include "synced.bpf.h"
 #include "uring.bpf.h"
 #include "written.bpf.h"
+#ifndef MOSTRACE_LOOPLESS
+#include "atomic.bpf.h"
+#include "function.bpf.h"
+#endif
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -25,7 +27,6 @@ _Static_assert(sizeof(struct mostrace_f2fs) == 72, "f2fs");
 _Static_assert(sizeof(struct mostrace_fork) == 40, "fork");
 _Static_assert(sizeof(struct mostrace_served) == 88, "served");
 _Static_assert(sizeof(struct mostrace_stack) == 48, "stack");
-_Static_assert(sizeof(struct raw_stack) == 2992, "raw stack");
 
 /* (parent, child) */
 SEC("tp_btf/sched_process_fork")
@@ -34,6 +35,7 @@ int cause_fork(__u64 *ctx)
 	return put_fork((struct task_struct *)ctx[0], (struct task_struct *)ctx[1]);
 }
 
+#ifndef MOSTRACE_LOOPLESS
 /*
  * System calls by their functions; user space says which. If these programs cannot be attached, all calls of the machine
  * pass the two after them.
@@ -74,27 +76,6 @@ int cause_session_function(struct pt_regs *regs)
 	return pass_function(regs);
 }
 
-/* (regs, number) */
-SEC("tp_btf/sys_enter")
-int cause_call_enter(__u64 *ctx)
-{
-	return begin_call((struct pt_regs *)ctx[0], ctx[1]);
-}
-
-/* (regs, result) */
-SEC("tp_btf/sys_exit")
-int cause_call_exit(__u64 *ctx)
-{
-	return end_call((struct pt_regs *)ctx[0], ctx[1]);
-}
-
-/* (regs, number): a daemon of FUSE uses its device, where its functions cannot be probed */
-SEC("tp_btf/sys_enter")
-int cause_fuse_call(__u64 *ctx)
-{
-	return look_for_device((struct pt_regs *)ctx[0], ctx[1]);
-}
-
 /* fuse_dev_read */
 SEC("kprobe.multi")
 int cause_atomic_fuse_read(struct pt_regs *regs)
@@ -128,6 +109,28 @@ SEC("kprobe.multi")
 int cause_atomic_fuse_answer(struct pt_regs *regs)
 {
 	return begin_device();
+}
+#endif
+
+/* (regs, number) */
+SEC("tp_btf/sys_enter")
+int cause_call_enter(__u64 *ctx)
+{
+	return begin_call((struct pt_regs *)ctx[0], ctx[1]);
+}
+
+/* (regs, result) */
+SEC("tp_btf/sys_exit")
+int cause_call_exit(__u64 *ctx)
+{
+	return end_call((struct pt_regs *)ctx[0], ctx[1]);
+}
+
+/* (regs, number): a daemon of FUSE uses its device, where its functions cannot be probed */
+SEC("tp_btf/sys_enter")
+int cause_fuse_call(__u64 *ctx)
+{
+	return look_for_device((struct pt_regs *)ctx[0], ctx[1]);
 }
 
 /* (sb, blocks, rsv_blocks, revoke_creds, ip): to 6.1 */

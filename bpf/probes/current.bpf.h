@@ -8,6 +8,7 @@
 
 #include "called.bpf.h"
 #include "ringrequest.bpf.h"
+#include "task.bpf.h"
 
 struct call {
 	struct mostrace_call entry;
@@ -47,10 +48,15 @@ struct {
 /* Returns the request that a worker executes, or NULL; the thread that polls for submissions is no worker. */
 static __always_inline struct call *worker_call(struct task_struct *task)
 {
-	struct io_worker *worker = BPF_CORE_READ((struct task_struct___worker *)task, worker_private);
-	struct io_wq_work *work = worker ? BPF_CORE_READ(worker, cur_work) : 0;
+	struct io_worker *worker;
+	struct io_wq_work *work;
 	__u64 request;
 
+	/* Before 5.17 requests are not followed. */
+	if (!bpf_core_field_exists(struct task_struct___worker, worker_private))
+		return 0;
+	worker = BPF_CORE_READ((struct task_struct___worker *)task, worker_private);
+	work = worker ? BPF_CORE_READ(worker, cur_work) : 0;
 	if (!work)
 		return 0;
 	request = (__u64)work - bpf_core_field_offset(struct io_kiocb, work);
@@ -59,11 +65,11 @@ static __always_inline struct call *worker_call(struct task_struct *task)
 
 static __always_inline struct call *current_call(void)
 {
-	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct task_struct *task = this_task();
 	__u32 thread = bpf_get_current_pid_tgid();
 	struct call *call;
 
-	if (task->flags & PF_IO_WORKER)
+	if (OF_TASK(task, flags) & PF_IO_WORKER)
 		return worker_call(task);
 	call = bpf_map_lookup_elem(&calls, &thread);
 	return call && call->entry.kind != MOSTRACE_CALL_OTHER ? call : 0;

@@ -30,7 +30,7 @@ static __always_inline void check_ended(void)
 
 static __always_inline int begin_function(void)
 {
-	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct task_struct *task = this_task();
 	struct pt_regs *regs = callers_registers(task);
 
 	check_ended();
@@ -39,7 +39,7 @@ static __always_inline int begin_function(void)
 
 static __always_inline int end_function(long result)
 {
-	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct task_struct *task = this_task();
 
 	return end_call(callers_registers(task), result);
 }
@@ -47,7 +47,7 @@ static __always_inline int end_function(long result)
 /* Returns true for the task's own call `how` if it writes; splice and the like have their own functions. */
 static __always_inline bool is_write_call(struct task_struct *task, __u16 how)
 {
-	return !(task->flags & PF_NO_CALL) && (how & CALL_KIND) == MOSTRACE_CALL_WRITE;
+	return !(OF_TASK(task, flags) & PF_NO_CALL) && (how & CALL_KIND) == MOSTRACE_CALL_WRITE;
 }
 
 /*
@@ -57,7 +57,7 @@ static __always_inline bool is_write_call(struct task_struct *task, __u16 how)
  */
 static __always_inline bool begin_write(struct kiocb *iocb)
 {
-	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct task_struct *task = this_task();
 	struct pt_regs *regs = callers_registers(task);
 	__u16 how = kind_of_number(call_number(regs));
 	bool was_open = false;
@@ -88,7 +88,7 @@ static __always_inline bool begin_write(struct kiocb *iocb)
 /* With O_APPEND, and of a write at the file's position, only the filesystem knows where it wrote. */
 static __always_inline int end_write(long result)
 {
-	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct task_struct *task = this_task();
 	struct kiocb *iocb;
 	struct call *call;
 
@@ -124,7 +124,7 @@ static __always_inline bool is_return(void *context)
  */
 static __always_inline int pass_function(struct pt_regs *regs)
 {
-	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct task_struct *task = this_task();
 	bool returns = is_return(regs);
 
 	if (is_write_call(task, kind_of_number(call_number(callers_registers(task)))))

@@ -237,7 +237,7 @@ static __always_inline bool is_device(struct task_struct *task, __u32 fd)
 /* Any task begins any call. */
 static __always_inline int look_for_device(struct pt_regs *regs, long number)
 {
-	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct task_struct *task = this_task();
 	__u16 kind = kind_of_number(number) & CALL_KIND;
 
 	if (kind != MOSTRACE_CALL_READ && kind != MOSTRACE_CALL_WRITE && kind != MOSTRACE_CALL_SPLICE)
@@ -252,9 +252,9 @@ static __always_inline int look_for_device(struct pt_regs *regs, long number)
 /* A function of the device begins; a task reads and writes only by its own calls. */
 static __always_inline int begin_device(void)
 {
-	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct task_struct *task = this_task();
 
-	if (task->flags & PF_NO_CALL || is_compat(task))
+	if (OF_TASK(task, flags) & PF_NO_CALL || is_compat(task))
 		return 0;
 	return use_device(task, (void *)bpf_task_pt_regs((void *)task));
 }
@@ -262,10 +262,10 @@ static __always_inline int begin_device(void)
 /* A function that reads from a pipe begins. */
 static __always_inline int begin_pipe(void)
 {
-	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct task_struct *task = this_task();
 	struct pt_regs *regs = (void *)bpf_task_pt_regs((void *)task);
 
-	if (task->flags & PF_NO_CALL || call_number(regs) != read_number)
+	if (OF_TASK(task, flags) & PF_NO_CALL || call_number(regs) != read_number)
 		return 0;
 	return read_pipe((void *)call_argument(regs, 1));
 }

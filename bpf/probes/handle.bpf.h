@@ -7,7 +7,7 @@
 #define MOSTRACE_HANDLE_BPF_H
 
 #include "call.bpf.h"
-#include "dirtied.bpf.h"
+#include "first.bpf.h"
 
 #define EEXIST 17
 
@@ -48,13 +48,26 @@ struct {
 	__type(value, __u64);
 } handle_numbers SEC(".maps");
 
+#ifdef MOSTRACE_LOOPLESS
+/* Before 5.12 no instruction does both at once, and no task is preempted within a program. */
+static __always_inline __u64 next_of(__u64 *number)
+{
+	return ++*number;
+}
+#else
+static __always_inline __u64 next_of(__u64 *number)
+{
+	return __sync_fetch_and_add(number, 1) + 1;
+}
+#endif
+
 /* Returns a new id with the CPU in the upper 16 bits; never 0. */
 static __always_inline __u64 new_handle_id(void)
 {
 	__u32 zero = 0;
 	__u64 *number = bpf_map_lookup_elem(&handle_numbers, &zero);
 
-	return number ? (__u64)bpf_get_smp_processor_id() << 48 | __sync_fetch_and_add(number, 1) + 1 : 0;
+	return number ? (__u64)bpf_get_smp_processor_id() << 48 | next_of(number) : 0;
 }
 
 static __always_inline struct handle *current_handle(void)
@@ -80,7 +93,7 @@ static __always_inline struct handle *room_for_handle(void)
 
 static __always_inline bool has_journal_info(void)
 {
-	return ((struct task_struct *)bpf_get_current_task_btf())->journal_info;
+	return OF_TASK(this_task(), journal_info);
 }
 
 static __always_inline void tell_handle_inode(struct mostrace_handle *entry, struct inode *inode)
@@ -125,10 +138,10 @@ static __always_inline int prepare_handle(struct super_block *sb, struct inode *
 
 static __always_inline struct transaction_s *current_transaction(void)
 {
-	struct task_struct *task = (void *)bpf_get_current_task_btf();
-	struct jbd2_journal_handle *handle = task->journal_info;
+	struct task_struct *task = this_task();
+	struct jbd2_journal_handle *handle = OF_TASK(task, journal_info);
 
-	return handle ? BPF_CORE_READ(handle, h_transaction) : 0;
+	return handle ? JBD2(handle, h_transaction, HANDLE_TRANSACTION) : 0;
 }
 
 /* Records that the handle has joined a transaction. */
@@ -139,11 +152,11 @@ static __always_inline void join(struct handle *h, __u32 tid)
 	h->entry.tid = tid;
 	h->entry.id = new_handle_id();
 	h->last_buffer = 0;
-	h->handles = BPF_CORE_READ(transaction, t_handle_count.counter);
+	h->handles = JBD2(transaction, t_handle_count.counter, TRANSACTION_HANDLES);
 	/* Of two handles that begin at once, each may see both; then neither is said to be the first. */
 	if (is_attached && h->handles == 1)
 		h->entry.head.flags |= MOSTRACE_HANDLE_OPENS;
-	if (BPF_CORE_READ(transaction, t_updates.counter) > 1)
+	if (JBD2(transaction, t_updates.counter, TRANSACTION_UPDATES) > 1)
 		h->entry.head.flags |= MOSTRACE_HANDLE_OVERLAP;
 }
 
@@ -250,16 +263,15 @@ static __always_inline int modify_buffer(struct buffer_head *bh, struct journal_
 	if (is_known_modifier(purpose, &claim) && !is_first)
 		return 0;
 	entry.head = cause_head(MOSTRACE_DIRTIED, sizeof(entry), bpf_ktime_get_ns());
-	entry.head.flags = BPF_CORE_READ(jh, b_transaction) == current_transaction() ?
+	entry.head.flags = JBD2(jh, b_transaction, HEAD_TRANSACTION) == current_transaction() ?
 		MOSTRACE_DIRTIED_NEW : MOSTRACE_DIRTIED_KEPT;
 	entry.head.flags |= MOSTRACE_DIRTIED_EACH;
 	h->told = true;
 	if (is_first) {
-		tell_modified(&entry, bh);
+		claim_modified(&claim, entry.handle);
 		h->entry.named++;
-	} else {
-		put_dirtied(&entry, bh, &claim);
 	}
+	put_dirtied(&entry, bh, &claim);
 	return 0;
 }
 
@@ -268,7 +280,7 @@ static __always_inline int modify(struct buffer_head *bh)
 {
 	struct journal_head *jh = LOAD(bh, b_private);
 
-	return jh ? modify_buffer(bh, jh, !BPF_CORE_READ(jh, b_modified)) : 0;
+	return jh ? modify_buffer(bh, jh, !JBD2(jh, b_modified, HEAD_MODIFIED)) : 0;
 }
 
 /* Makes the head of an entry that is to be put; the stack stays. */
@@ -298,10 +310,9 @@ static __always_inline void name_task(struct mostrace_handle *entry)
  */
 static __always_inline void leave(struct handle *h)
 {
-	struct journal_tid left = { .s_dev = h->entry.s_dev, .tid = h->entry.tid };
 	__u8 flags;
 
-	tear(&left);
+	tear(h->entry.s_dev, h->entry.tid);
 	flags = h->entry.head.flags | MOSTRACE_HANDLE_RESTARTED | MOSTRACE_HANDLE_EACH_CAUSE;
 	end_handle_entry(&h->entry, flags);
 	name_task(&h->entry);
@@ -318,10 +329,10 @@ static __always_inline void leave(struct handle *h)
  */
 static __always_inline int begin_restart(struct jbd2_journal_handle *handle)
 {
-	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct task_struct *task = this_task();
 	struct handle *h = current_handle();
 
-	if (h && h->state == HANDLE_OPEN && !h->left && handle == task->journal_info)
+	if (h && h->state == HANDLE_OPEN && !h->left && handle == OF_TASK(task, journal_info))
 		leave(h);
 	return 0;
 }
@@ -367,12 +378,12 @@ static __always_inline void put_asking(const struct mostrace_handle *of)
 /* A call with a path involves the filesystem if it joined the journal. It asks for durability if its handle does (`sync`). */
 static __always_inline void tell_call(const struct mostrace_handle *entry, bool sync)
 {
-	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct task_struct *task = this_task();
 	struct call *call = current_call();
 	bool is_told;
 
 	if (!call) {
-		if (sync && !(task->flags & PF_KTHREAD))
+		if (sync && !(OF_TASK(task, flags) & PF_KTHREAD))
 			put_asking(entry);
 		return;
 	}
@@ -447,17 +458,13 @@ static __always_inline bool says_something(const struct handle *h, const struct 
 static __always_inline __u8 name_rest(struct handle *h, __u32 s_dev, struct transaction_s *transaction)
 {
 	struct mostrace_handle *entry = &h->entry;
-	struct dirtied_walk walk = { .transaction = transaction };
 	__u8 flags = entry->head.flags;
 
 	if (entry->named >= entry->dirtied)
 		return flags & ~MOSTRACE_HANDLE_OVERLAP;
-	walk.entry.head = cause_head(MOSTRACE_DIRTIED, sizeof(walk.entry), bpf_ktime_get_ns());
-	walk.entry.handle = entry->id;
-	walk.entry.tid = entry->tid;
-	if (BPF_CORE_READ(transaction, t_handle_count.counter) != h->handles)
+	if (JBD2(transaction, t_handle_count.counter, TRANSACTION_HANDLES) != h->handles)
 		flags |= MOSTRACE_HANDLE_OVERLAP;
-	entry->named += name_dirtied(&walk, s_dev, entry->dirtied - entry->named);
+	entry->named += name_dirtied(entry, s_dev, transaction);
 	return flags;
 }
 
@@ -469,7 +476,7 @@ static __always_inline void put_handle(struct handle *h, const struct handle_end
 
 	entry->dirtied = (__s32)end->dirtied > 0 ? end->dirtied : 0;
 	flags = name_rest(h, end->s_dev, transaction);
-	if (((struct task_struct *)bpf_get_current_task_btf())->flags & PF_KTHREAD)
+	if (OF_TASK(this_task(), flags) & PF_KTHREAD)
 		flags |= MOSTRACE_HANDLE_KERNEL;
 	if (end->sync)
 		flags |= MOSTRACE_HANDLE_SYNC;

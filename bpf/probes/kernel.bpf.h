@@ -111,6 +111,7 @@ struct mm_struct {
 };
 
 struct task_struct {
+	void *stack;
 	unsigned int flags;
 	int pid;
 	int tgid;

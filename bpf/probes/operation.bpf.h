@@ -6,6 +6,7 @@
 #ifndef MOSTRACE_OPERATION_BPF_H
 #define MOSTRACE_OPERATION_BPF_H
 
+#include "area.bpf.h"
 #include "descriptors.bpf.h"
 #include "filesystems.bpf.h"
 #include "path.bpf.h"
@@ -122,22 +123,6 @@ struct files_struct___shared {
 	struct fdtable___closing *fdt;
 };
 
-struct rb_node___area {
-	struct rb_node___area *rb_right;
-	struct rb_node___area *rb_left;
-};
-
-/* Before 6.1 the mappings of a process are in a tree; before 5.17 there is no bpf_find_vma. */
-struct mm_struct___tree {
-	struct {
-		struct rb_node___area *rb_node;
-	} mm_rb;
-};
-
-struct task_struct___tree {
-	struct mm_struct___tree *mm;
-};
-
 struct inode___sized {
 	__s64 i_size;
 };
@@ -173,7 +158,6 @@ static __always_inline void lose_operation(__u32 what)
 }
 
 /* <uapi/asm-generic/errno-base.h> */
-#define EBUSY 16
 
 /* A call that has not returned. An entry stays as long as there is room; its number is then 0. */
 struct begun {
@@ -216,19 +200,6 @@ struct {
 	__type(value, struct raw_call);
 } raw_calls SEC(".maps");
 
-/*
- * Kernels before 5.17 have neither bpf_loop nor bpf_find_vma, and before 5.11 not the typed current task. Their verifiers
- * reject a callback even in dead code, so the probes are compiled twice (MOSTRACE_LOOPLESS).
- */
-static __always_inline struct task_struct *this_task(void)
-{
-#ifdef MOSTRACE_LOOPLESS
-	return (struct task_struct *)bpf_get_current_task();
-#else
-	return (struct task_struct *)bpf_get_current_task_btf();
-#endif
-}
-
 static __always_inline struct file *file_of(struct task_struct *task, __u32 fd)
 {
 	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
@@ -260,60 +231,6 @@ static __always_inline __u32 shape_of(long number)
 	return call_shapes[number & (CALLS_MAX - 1)];
 }
 
-struct vm_area_struct___placed {
-	unsigned long vm_start;
-	unsigned long vm_end;
-	unsigned long vm_pgoff;
-	struct file *vm_file;
-	struct rb_node___area vm_rb;
-} __attribute__((preserve_access_index));
-
-/* Finds the file at an address, which is the call's first argument. */
-static long mapped_file(struct task_struct *task, struct vm_area_struct___placed *vma, struct begun *begun)
-{
-	struct vm_area_struct___placed *area = (void *)vma;
-
-	begun->file = (__u64)BPF_CORE_READ(area, vm_file);
-	begun->offset = begun->first - BPF_CORE_READ(area, vm_start) + (BPF_CORE_READ(area, vm_pgoff) << page_shift);
-	return 0;
-}
-
-#ifdef MOSTRACE_LOOPLESS
-/* As many mappings as a process may have fit into a tree of this height. */
-#define AREAS_HEIGHT 32
-
-/* Nothing is locked: a mapping that another task moves meanwhile may not be found. */
-static __always_inline bool find_mapped_file(struct task_struct *task, struct begun *begun)
-{
-	struct mm_struct___tree *mm = BPF_CORE_READ((struct task_struct___tree *)task, mm);
-	struct vm_area_struct___placed *area = 0;
-	struct rb_node___area *node;
-
-	if (!bpf_core_field_exists(mm->mm_rb) || !bpf_core_field_exists(area->vm_rb))
-		return false;
-	node = BPF_CORE_READ(mm, mm_rb.rb_node);
-	for (int i = 0; i < AREAS_HEIGHT && node; i++) {
-		area = (void *)node - bpf_core_field_offset(area->vm_rb);
-		if (begun->first >= BPF_CORE_READ(area, vm_end)) {
-			node = BPF_CORE_READ(node, rb_right);
-		} else if (begun->first < BPF_CORE_READ(area, vm_start)) {
-			node = BPF_CORE_READ(node, rb_left);
-		} else {
-			mapped_file(task, area, begun);
-			return true;
-		}
-	}
-	/* There is nothing at the address, which is an error of the caller. */
-	return true;
-}
-#else
-/* Returns false if it is refused, because another task changes the mappings. */
-static __always_inline bool find_mapped_file(struct task_struct *task, struct begun *begun)
-{
-	return bpf_find_vma(task, begun->first, mapped_file, begun, 0) != -EBUSY;
-}
-#endif
-
 static __always_inline __u64 tell_closed_by_exec(void);
 static __always_inline void tell_closed_range(__u32 first, __u32 last);
 
@@ -325,6 +242,7 @@ static __always_inline int begin_operation(struct pt_regs *regs, long number)
 	struct task_struct *task = this_task();
 	__u32 thread = bpf_get_current_pid_tgid(), shape = shape_of(number);
 	struct begun begun = { .number = number + 1 };
+	struct area area = {};
 	struct file *file = 0;
 
 	if (!shape || is_of_32_bits(task))
@@ -340,11 +258,13 @@ static __always_inline int begin_operation(struct pt_regs *regs, long number)
 		if (!is_ours(file))
 			begun.number = 0;
 	}
-	begun.first = call_argument(regs, 0);
+	area.address = begun.first = call_argument(regs, 0);
 	if (shape & SHAPE_MAPPED) {
-		if (!find_mapped_file(task, &begun))
+		if (!find_area(task, &area))
 			lose_operation(LOSS_OPERATIONS_STORES);
-		if (!is_ours((struct file *)begun.file))
+		begun.file = (__u64)area.file;
+		begun.offset = area.offset;
+		if (!is_ours(area.file))
 			begun.number = 0;
 	}
 	if (shape & SHAPE_EXECUTES) {

@@ -3,7 +3,7 @@
 #ifndef MOSTRACE_REGISTERS_BPF_H
 #define MOSTRACE_REGISTERS_BPF_H
 
-#include "kernel.bpf.h"
+#include "task.bpf.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -109,6 +109,42 @@ static __always_inline long call_number(struct pt_regs *regs)
 	return ((struct pt_regs___arm64 *)regs)->syscallno;
 }
 
+/* Begins with the call's registers: from then on, running_number() knows where they are. */
+#ifdef MOSTRACE_LOOPLESS
+/* The distance from the beginning of any task's stack to its registers; 0 before the first call is seen. */
+static __u64 registers_at;
+
+static __always_inline void learn_registers(struct pt_regs *regs)
+{
+	__u64 at = 0;
+
+	if (registers_at)
+		return;
+	/* The verifier allows no arithmetic with what a tracepoint passes, but with a copy of it. */
+	bpf_probe_read_kernel(&at, sizeof(at), &regs);
+	registers_at = at - (__u64)OF_TASK(this_task(), stack);
+}
+
+static __always_inline long running_number(struct task_struct *task)
+{
+	char *regs = (char *)OF_TASK(task, stack) + registers_at;
+
+	if (!registers_at)
+		return -1;
+	if (bpf_core_field_exists(((struct pt_regs___x86 *)regs)->orig_ax))
+		return BPF_CORE_READ((struct pt_regs___x86 *)regs, orig_ax);
+	return BPF_CORE_READ((struct pt_regs___arm64 *)regs, syscallno);
+}
+#else
+static __always_inline void learn_registers(struct pt_regs *regs) {}
+
+/* Returns the number of the system call that the current task is in. */
+static __always_inline long running_number(struct task_struct *task)
+{
+	return call_number((void *)bpf_task_pt_regs((void *)task));
+}
+#endif
+
 /* Returns true if the task's calls have the numbers of another architecture. */
 static __always_inline bool is_compat(struct task_struct *task)
 {
@@ -117,8 +153,8 @@ static __always_inline bool is_compat(struct task_struct *task)
 
 	if (bpf_core_field_exists(((struct pt_regs___x86 *)0)->di))
 		return bpf_core_field_exists(x86->thread_info.status) &&
-		       x86->thread_info.status & TS_COMPAT;
-	return arm64->thread_info.flags & 1UL << TIF_32BIT;
+		       OF_TASK(x86, thread_info.status) & TS_COMPAT;
+	return OF_TASK(arm64, thread_info.flags) & 1UL << TIF_32BIT;
 }
 
 #endif

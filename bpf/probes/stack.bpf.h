@@ -7,14 +7,13 @@
 #define MOSTRACE_STACK_BPF_H
 
 #include "causes.bpf.h"
+#include "task.bpf.h"
 
 /* <linux/bpf.h> */
 enum { BPF_F_USER_STACK = 1 << 8, BPF_F_USER_BUILD_ID = 1 << 11 };
 
 /* <linux/mm.h> */
 #define VM_EXEC 4
-
-#define EBUSY 16
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -28,11 +27,18 @@ struct vm_area_struct___flags {
 
 #pragma clang attribute pop
 
-/* It is told again after this time, so that a lost entry is not missed for long. */
-#define STACK_AGAIN_NS 10000000000ULL
-
 /* Without `record --stacks` this is false, and the tables below have room for a few entries only. */
 const volatile bool tells_stacks;
+
+#ifdef MOSTRACE_LOOPLESS
+/* Which addresses are code is not known without bpf_find_vma: user space asks for no stacks. */
+static __always_inline __u64 current_stack(bool of_handle)
+{
+	return MOSTRACE_NONE;
+}
+#else
+/* It is told again after this time, so that a lost entry is not missed for long. */
+#define STACK_AGAIN_NS 10000000000ULL
 
 /* The most frames of each kind that are recorded: the innermost ones. */
 #define STACK_KERNEL 48
@@ -51,6 +57,8 @@ struct raw_stack {
 	__u64 addresses[STACK_KERNEL + STACK_USER];
 	struct user_place places[STACK_USER];
 };
+
+_Static_assert(sizeof(struct raw_stack) == 2992, "raw stack");
 
 struct stack_place {
 	struct raw_stack raw;
@@ -97,7 +105,7 @@ static long check_code(struct task_struct *task, struct vm_area_struct___flags *
  */
 static long check_frame(__u32 nth, void *context)
 {
-	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct task_struct *task = this_task();
 	struct code_page at = {};
 	__u32 zero = 0;
 	struct stack_place *p = bpf_map_lookup_elem(&stack_places, &zero);
@@ -159,7 +167,7 @@ static __always_inline __u64 hash_of(const struct raw_stack *raw)
  */
 __noinline __u64 tell_stack(__u32 of_handle)
 {
-	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct task_struct *task = this_task();
 	__u64 thread = bpf_get_current_pid_tgid();
 	struct stack_place *p;
 	struct raw_stack *raw;
@@ -181,7 +189,7 @@ __noinline __u64 tell_stack(__u32 of_handle)
 		raw->stack.kernel = frames_of(bpf_get_task_stack((void *)task, raw->addresses, size, 0));
 	}
 	/* A worker of io_uring has no program behind it. */
-	if (!(task->flags & PF_NO_CALL)) {
+	if (!(OF_TASK(task, flags) & PF_NO_CALL)) {
 		size = STACK_USER * sizeof(__u64);
 		raw->stack.user = frames_of(bpf_get_task_stack((void *)task, raw->addresses + STACK_KERNEL, size,
 							       BPF_F_USER_STACK));
@@ -215,5 +223,6 @@ static __always_inline __u64 current_stack(bool of_handle)
 {
 	return tells_stacks ? tell_stack(of_handle) : MOSTRACE_NONE;
 }
+#endif
 
 #endif

@@ -23,7 +23,7 @@ static __always_inline int put_f2fs(__u32 s_dev, __u16 step, __u16 reason)
 	};
 
 	entry.head = cause_head(MOSTRACE_F2FS, sizeof(entry), bpf_ktime_get_ns());
-	if (((struct task_struct *)bpf_get_current_task_btf())->flags & PF_KTHREAD)
+	if (OF_TASK(this_task(), flags) & PF_KTHREAD)
 		entry.head.flags = MOSTRACE_KERNEL_THREAD;
 	current_comm(entry.comm);
 	put_cause(&entry, sizeof(entry));

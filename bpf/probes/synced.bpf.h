@@ -11,13 +11,13 @@
 /* Returns the kiocb for which a worker syncs a file, or NULL. What the worker executes is recognised by the file that it has. */
 static __always_inline struct kiocb *worked_kiocb(struct inode *inode)
 {
-	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct task_struct *task = this_task();
 	struct worker *worker;
 	struct fsync_iocb *fsync;
 	struct iomap_dio *dio;
 	void *work;
 
-	if (!(task->flags & PF_WQ_WORKER))
+	if (!(OF_TASK(task, flags) & PF_WQ_WORKER))
 		return 0;
 	worker = BPF_CORE_READ(task_kthread(task), data);
 	work = BPF_CORE_READ(worker, current_work);
@@ -34,15 +34,19 @@ static __always_inline struct kiocb *worked_kiocb(struct inode *inode)
 	return 0;
 }
 
-/* Returns true if the sync is part of a request to io_uring, which has an entry of its own. */
+/* Returns true if the sync is part of a request to io_uring, which has an entry of its own from 5.17 on. */
 static __always_inline bool is_of_ring(struct kiocb *kiocb)
 {
-	struct task_struct *task = (void *)bpf_get_current_task_btf();
+#ifdef MOSTRACE_LOOPLESS
+	return false;
+#else
+	struct task_struct *task = this_task();
 	__u64 request = (__u64)kiocb;
 
 	if (kiocb)
 		return bpf_map_lookup_elem(&uring_calls, &request);
-	return task->flags & PF_IO_WORKER || running_kind() == MOSTRACE_CALL_URING;
+	return OF_TASK(task, flags) & PF_IO_WORKER || running_kind() == MOSTRACE_CALL_URING;
+#endif
 }
 
 /* Records the file of an msync, which has only an address as argument, and the one that a stacked filesystem's fsync leads to. */

@@ -30,11 +30,11 @@
 
 static __always_inline struct file *open_file(struct task_struct *task, __u32 fd)
 {
-	struct fdtable *table = task->files->fdt;
+	struct fdtable *table = OF_TASK(task, files, fdt);
 	struct file *file = 0;
 
-	if (fd < table->max_fds)
-		bpf_probe_read_kernel(&file, sizeof(file), table->fd + fd);
+	if (fd < OF_TASK(table, max_fds))
+		bpf_probe_read_kernel(&file, sizeof(file), OF_TASK(table, fd) + fd);
 	return file;
 }
 

@@ -54,7 +54,7 @@ static __always_inline struct file *submitted_file(struct io_kiocb *req)
 	fd = BPF_CORE_READ(req, cqe.fd);
 	if (BPF_CORE_READ(req, flags) & RING_FIXED_FILE)
 		return registered_file(BPF_CORE_READ(req, ctx), fd);
-	return open_file((void *)bpf_get_current_task_btf(), fd);
+	return open_file(this_task(), fd);
 }
 
 static __always_inline bool has_file(__u16 kind)

@@ -49,12 +49,12 @@ static __always_inline struct mostrace_call part_of(__u16 kind, struct inode *in
 /* Returns the kind of a write that is part of no recorded call. What is copied up was passed to no call. */
 static __always_inline __u16 kind_of_part(void)
 {
-	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct task_struct *task = this_task();
 	__u16 how;
 
-	if (task->flags & PF_NO_CALL || is_compat(task))
+	if (OF_TASK(task, flags) & PF_NO_CALL || is_compat(task))
 		return MOSTRACE_CALL_WRITE;
-	how = kind_of_number(call_number((void *)bpf_task_pt_regs((void *)task)));
+	how = kind_of_number(running_number(task));
 	if (how & CALL_IOCTL)
 		return MOSTRACE_CALL_COPY_UP;
 	switch (how & CALL_KIND) {

@@ -2,16 +2,19 @@
 //! The probes of causes (`causes.bpf.c`).
 
 use std::ffi::OsString;
+use std::iter;
 use std::mem::MaybeUninit;
 
 use libbpf_rs::btf::Btf;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{Link, Object, OpenObject, PrintLevel, ProgramMut};
+use libbpf_rs::{Link, Object, OpenObject, PrintLevel};
 
 use super::calls;
+use super::form::causes as form;
 use super::in_progress;
 use super::object::{
-    ATOMIC, FUNCTION, SESSION, attach, log_libbpf, map_to_open, per_cpu_sum, recursion_misses,
+    ATOMIC, FUNCTION, MODIFIES, SESSION, attach, log_libbpf, map_of, map_to_open, per_cpu_sum,
+    recursion_misses,
 };
 use super::programs::Programs;
 use super::ring_size::{RingSize, table_entries};
@@ -27,35 +30,50 @@ use crate::machine::memory;
 use crate::machine::mountinfo::{self, Mounted};
 use crate::source::Losses;
 
-mod skel {
-    #![allow(missing_docs, unsafe_code, clippy::all)]
-    include!(concat!(env!("OUT_DIR"), "/causes.skel.rs"));
-}
-
 mod fentry {
     #![allow(missing_docs, unsafe_code, clippy::all)]
     include!(concat!(env!("OUT_DIR"), "/fentry.skel.rs"));
 }
 
 use fentry::FentrySkelBuilder;
-use skel::{CausesProgs, CausesSkel, CausesSkelBuilder, OpenCausesSkel};
+
+/// Loaded probes of either form.
+trait Loaded<'o>: Skel<'o> {
+    /// The variable that says whether all programs are attached.
+    fn is_attached(&mut self) -> Option<&mut bool>;
+}
+
+macro_rules! loaded {
+    ($($form:ident),*) => {
+        $(impl<'o> Loaded<'o> for form::$form::CausesSkel<'o> {
+            fn is_attached(&mut self) -> Option<&mut bool> {
+                let variables = self.maps.bss_data.as_deref_mut()?;
+                Some(&mut variables.is_attached)
+            }
+        })*
+    };
+}
+
+loaded!(looped, loopless);
 
 /// `enum causes_loss` of causes.bpf.h, in its order, with the manifest's names.
 const LOSSES: [&str; 2] = ["causes_ring", "causes_tasks"];
 
 /// The tables whose size depends on the machine's memory, with the most and the fewest entries of each. What `called` and `modifiers`
 /// forget is recorded once more; the fewest `claims` are the blocks of two transactions of a journal of 128 MiB.
-const TABLES: [(&str, u32, u32); 7] = [
+const TABLES: [(&str, u32, u32); 6] = [
     ("calls", 1 << 14, 1 << 12),
     ("uring_calls", 1 << 14, 1 << 11),
     ("aio_calls", 1 << 12, 1 << 10),
     ("handles", 1 << 14, 1 << 11),
     ("called", 1 << 14, 1 << 11),
-    ("claims", 1 << 16, 1 << 14),
     ("modifiers", 1 << 15, 1 << 12),
 ];
 
-/// The tables of stacks: their most and least entries where stacks are recorded.
+/// The table of those that only kernels with bpf_loop have.
+const CLAIMS: (&str, u32, u32) = ("claims", 1 << 16, 1 << 14);
+
+/// The tables of stacks: their most and least entries where stacks are recorded. Only kernels with bpf_loop have them.
 const STACKS: [(&str, u32, u32); 2] = [
     ("stacks_told", 1 << 14, 1 << 12),
     ("code_pages", 1 << 14, 1 << 12),
@@ -74,8 +92,10 @@ pub(crate) struct Parts {
 
 /// The loaded probes of causes.
 pub(crate) struct CauseProbes<'o> {
-    skel: CausesSkel<'o>,
+    skel: Box<dyn Loaded<'o> + 'o>,
     functions: Option<Functions>,
+    /// True if blocks that no program reported are found when a handle ends.
+    finds_rest: bool,
 }
 
 /// The kernel's functions in which calls can be seen, if that is enough.
@@ -115,15 +135,20 @@ impl Functions {
     ///
     /// # Errors
     /// Returns an error if the kernel has no such probes, or if it lacks one of the functions; none is attached then.
-    fn attach(&self, programs: &CausesProgs<'_>) -> Result<Vec<(OsString, Link)>> {
+    fn attach(&self, object: &Object) -> Result<Vec<(OsString, Link)>> {
+        let program = |name: &str| {
+            let found = object.progs_mut().find(|program| program.name() == name);
+            found.ok_or_else(|| Error::bpf(format!("probes without {name}")))
+        };
         if self.has_sessions {
-            let program = &programs.cause_session_function;
+            let program = program("cause_session_function")?;
             let calls = self.calls.iter().map(|function| (&**function, CALLS));
             let writes = self.writes.iter().map(|function| (&**function, WRITES));
-            let link = session::attach(program, calls.chain(writes))?;
+            let link = session::attach(&program, calls.chain(writes))?;
             return Ok(vec![(program.name().to_owned(), link)]);
         }
-        let attach = |program: &ProgramMut<'_>, is_exit, functions: &[String]| {
+        let attach = |name, is_exit, functions: &[String]| {
+            let program = program(name)?;
             let link = program.attach_kprobe_multi(is_exit, functions.to_vec());
             Ok::<_, Error>((program.name().to_owned(), link.map_err(Error::bpf)?))
         };
@@ -131,10 +156,10 @@ impl Functions {
         // at once would lose calls. The program does nothing when the other functions end.
         let all = [&self.writes[..], &self.calls].concat();
         Ok(vec![
-            attach(&programs.cause_function_exit, true, &self.calls)?,
-            attach(&programs.cause_function_written, true, &all)?,
-            attach(&programs.cause_function_enter, false, &self.calls)?,
-            attach(&programs.cause_function_write, false, &self.writes)?,
+            attach("cause_function_exit", true, &self.calls)?,
+            attach("cause_function_written", true, &all)?,
+            attach("cause_function_enter", false, &self.calls)?,
+            attach("cause_function_write", false, &self.writes)?,
         ])
     }
 }
@@ -209,33 +234,43 @@ impl<'o> CauseProbes<'o> {
         ring: RingSize,
     ) -> Result<CauseProbes<'o>> {
         let btf = kernel::btf()?;
-        if !kernel::has_bpf_loop(&btf) {
-            return Err(Error::bpf("this kernel has no bpf_loop (5.17)"));
+        match kernel::has_bpf_loop(&btf) {
+            true => CauseProbes::of(form::looped(storage)?, device, parts, ring, btf, true),
+            // Stacks take more than a loop that the verifier can follow.
+            false if parts.stacks => Err(Error::bpf("this kernel has no bpf_loop (5.17)")),
+            false => {
+                let open = form::loopless(storage, None)?;
+                CauseProbes::of(open, device, parts, ring, btf, false)
+            }
         }
-        let mut open = CausesSkelBuilder::default()
-            .open(storage)
-            .map_err(Error::bpf)?;
-        fill_constants(&mut open, device, parts)?;
-        open.maps
-            .causes
-            .set_max_entries(ring.bytes())
-            .map_err(Error::bpf)?;
-        for (table, most, least) in TABLES {
-            map_to_open(&mut open, table)?
-                .set_max_entries(table_entries(most, least))
-                .map_err(Error::bpf)?;
-        }
-        for (table, most, least) in STACKS {
-            let entries = match parts.stacks {
-                true => table_entries(most, least),
-                false => NO_STACKS,
-            };
+    }
+
+    fn of(
+        mut open: impl form::Form<'o, Output: Loaded<'o> + 'o>,
+        device: &Device,
+        parts: Parts,
+        ring: RingSize,
+        btf: Btf<'_>,
+        is_looped: bool,
+    ) -> Result<CauseProbes<'o>> {
+        fill_constants(open.constants()?, device, parts);
+        let stacks = STACKS.map(|(table, most, least)| match parts.stacks {
+            true => (table, table_entries(most, least)),
+            false => (table, NO_STACKS),
+        });
+        let sized = |&(table, most, least): &_| (table, table_entries(most, least));
+        let tables = TABLES.iter().map(sized);
+        let looped = iter::once(sized(&CLAIMS)).chain(stacks);
+        let looped = looped.filter(|_| is_looped);
+        let ring = iter::once(("causes", ring.bytes()));
+        for (table, entries) in ring.chain(tables).chain(looped) {
             map_to_open(&mut open, table)?
                 .set_max_entries(entries)
                 .map_err(Error::bpf)?;
         }
-        let uring = fill_uring(&mut open, &btf)?;
-        let functions = Functions::of(device, &btf);
+        let uring = fill_uring(open.constants()?, &btf);
+        // Before 5.18 there are no such programs.
+        let functions = is_looped.then(|| Functions::of(device, &btf)).flatten();
         // One that is mounted later is not followed.
         let has_fuse = mountinfo::all().iter().any(Mounted::is_fuse);
         drop(btf);
@@ -266,7 +301,11 @@ impl<'o> CauseProbes<'o> {
         }
         let skel = open.load().map_err(Error::bpf)?;
         memory::give_back();
-        Ok(CauseProbes { skel, functions })
+        Ok(CauseProbes {
+            skel: Box::new(skel),
+            functions,
+            finds_rest: is_looped,
+        })
     }
 
     /// Attaches the probes.
@@ -275,9 +314,13 @@ impl<'o> CauseProbes<'o> {
     /// Returns an error if the kernel refuses them.
     pub fn attach(&mut self) -> Result<Stream> {
         self.tell_attached(false)?;
-        let mut stream = Stream::new(&self.skel.maps.causes)?;
+        let mut stream = Stream::new(&map_of(&*self.skel, "causes")?)?;
         let attached = &mut stream.programs;
-        match self.functions.as_ref().map(|f| f.attach(&self.skel.progs)) {
+        match self
+            .functions
+            .as_ref()
+            .map(|f| f.attach(self.skel.object()))
+        {
             Some(Ok(links)) => links
                 .into_iter()
                 .for_each(|(name, link)| attached.keep(&name, link)),
@@ -286,15 +329,18 @@ impl<'o> CauseProbes<'o> {
         }
         attach_atomic(self.skel.object(), attached);
         attach(self.skel.object(), attached)?;
+        let sees_all = MODIFIES.iter().any(|of| attached.has(of));
+        if !self.finds_rest && !sees_all && attached.has(b"cause_jbd2_") {
+            return Err(Error::bpf(NOT_FOUND));
+        }
         self.tell_attached(true)?;
         Ok(stream)
     }
 
     /// Tells the probes whether all of them are attached.
     fn tell_attached(&mut self, is_attached: bool) -> Result<()> {
-        let state = self.skel.maps.bss_data.as_deref_mut();
-        let state = state.ok_or_else(|| Error::bpf("skeleton without bss"))?;
-        state.is_attached = is_attached;
+        let variable = self.skel.is_attached();
+        *variable.ok_or_else(|| Error::bpf("skeleton without bss"))? = is_attached;
         Ok(())
     }
 
@@ -303,8 +349,8 @@ impl<'o> CauseProbes<'o> {
     /// # Errors
     /// Returns an error if the kernel does not give the calls.
     pub(super) fn calls_in_progress(&self) -> Result<Vec<Vec<u8>>> {
-        let of_threads = in_progress::entries(&self.skel.maps.calls)?;
-        let requests = in_progress::entries(&self.skel.maps.uring_calls)?;
+        let of_threads = in_progress::entries(&map_of(&*self.skel, "calls")?)?;
+        let requests = in_progress::entries(&map_of(&*self.skel, "uring_calls")?)?;
         Ok([of_threads, requests].concat())
     }
 
@@ -314,8 +360,9 @@ impl<'o> CauseProbes<'o> {
     /// Returns an error if the kernel does not give the counters.
     pub(super) fn losses(&self) -> Result<Losses> {
         let mut losses = Losses::new();
+        let counters = map_of(&*self.skel, "causes_lost")?;
         for (index, name) in (0u32..).zip(LOSSES) {
-            let lost = per_cpu_sum(&self.skel.maps.causes_lost, index)?;
+            let lost = per_cpu_sum(&counters, index)?;
             losses.insert(name.to_owned(), lost);
         }
         let misses = recursion_misses(self.skel.object());
@@ -323,6 +370,9 @@ impl<'o> CauseProbes<'o> {
         Ok(losses)
     }
 }
+
+const NOT_FOUND: &str =
+    "this kernel has no bpf_loop (5.17), and accepts no program at jbd2_journal_dirty_metadata";
 
 /// Returns true if the kernel loads a program of this kind; it may not know the function's type, or be locked down.
 pub(crate) fn has_fentry() -> bool {
@@ -334,7 +384,7 @@ pub(crate) fn has_fentry() -> bool {
 }
 
 /// Tells the probes where this kernel's io_uring passes its request. Returns the programs that have something to do.
-fn fill_uring(open: &mut OpenCausesSkel<'_>, btf: &Btf<'_>) -> Result<Vec<&'static str>> {
+fn fill_uring(constants: &mut form::Constants, btf: &Btf<'_>) -> Vec<&'static str> {
     const SUBMITS: [(&str, &str); 2] = [
         ("io_uring_submit_req", "cause_uring_submit_req"),
         ("io_uring_submit_sqe", "cause_uring_submit_sqe"),
@@ -344,27 +394,22 @@ fn fill_uring(open: &mut OpenCausesSkel<'_>, btf: &Btf<'_>) -> Result<Vec<&'stat
         .iter()
         .filter_map(|(t, program)| Some((at(t)?, *program)));
     let Some((index, program)) = submits.next() else {
-        return Ok(Vec::new());
+        return Vec::new();
     };
-    let rodata = open.maps.rodata_data.as_deref_mut();
-    let rodata = rodata.ok_or_else(|| Error::bpf("skeleton without rodata"))?;
-    rodata.uring_submit_at = index;
-    rodata.uring_has_cqe = kernel::passes(btf, "io_uring_complete", "io_uring_cqe");
-    Ok(vec![program, "cause_uring_complete"])
+    constants.uring_submit_at = index;
+    constants.uring_has_cqe = kernel::passes(btf, "io_uring_complete", "io_uring_cqe");
+    vec![program, "cause_uring_complete"]
 }
 
-fn fill_constants(open: &mut OpenCausesSkel<'_>, device: &Device, parts: Parts) -> Result<()> {
-    let rodata = open.maps.rodata_data.as_deref_mut();
-    let rodata = rodata.ok_or_else(|| Error::bpf("skeleton without rodata"))?;
-    rodata.target.disk_dev = device.disk_dev;
-    rodata.target.dev = device.dev;
+fn fill_constants(constants: &mut form::Constants, device: &Device, parts: Parts) {
+    constants.target.disk_dev = device.disk_dev;
+    constants.target.dev = device.dev;
     let filesystems = members::filesystems(device);
-    let room = &mut rodata.filesystems;
+    let room = &mut constants.filesystems;
     let kept = filesystems.len().min(room.devs.len());
     room.devs[..kept].copy_from_slice(&filesystems[..kept]);
     room.count = u32::try_from(kept).unwrap_or(0);
-    rodata.call_kinds = calls::kinds();
-    rodata.read_number = calls::read_number();
-    rodata.tells_stacks = parts.stacks;
-    Ok(())
+    constants.call_kinds = calls::kinds();
+    constants.read_number = calls::read_number();
+    constants.tells_stacks = parts.stacks;
 }

@@ -5,7 +5,7 @@
 //! directly; libbpf loads this form only if the kernel has BTF. The other form copies what it reads and can use any BTF of the
 //! kernel, such as a file's (`--btf`) if the kernel was built without.
 //!
-//! Of the probes for operations, the second form is for kernels before 5.17, which reject a program with a callback
+//! Of the probes for causes and for operations, the second form is for kernels before 5.17, which reject a program with a callback
 //! even if it is not called.
 
 /// Makes a module with both forms of a source: their names and skeletons, and the fields of their constants.
@@ -132,6 +132,26 @@ forms!(
     EventsSkelBuilder,
     OpenEventsSkel,
     [target, args, complete_has_errno, has_requests]
+);
+
+forms!(
+    causes,
+    [looped: "causes.skel.rs", loopless: "causes_loopless.skel.rs"],
+    CausesSkelBuilder,
+    OpenCausesSkel,
+    [
+        target,
+        filesystems,
+        symbols,
+        args,
+        target_start,
+        page_shift,
+        call_kinds,
+        read_number,
+        tells_stacks,
+        uring_submit_at,
+        uring_has_cqe
+    ]
 );
 
 forms!(

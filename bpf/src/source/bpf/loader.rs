@@ -123,7 +123,7 @@ impl<'o> ProbeLoader<'o> {
     /// Returns the probes of causes, with the parts that are wanted.
     ///
     /// # Errors
-    /// Returns an error in the same cases as [`ProbeLoader::entries`], or if the kernel has no bpf_loop.
+    /// Returns an error in the same cases as [`ProbeLoader::entries`], or if the kernel has no bpf_loop and stacks are wanted.
     pub fn causes(&mut self, device: &Device, parts: Parts) -> Result<&mut CauseProbes<'o>> {
         let ring = self.ring_size;
         self.causes
