@@ -282,9 +282,9 @@ fn btf() -> Result<String, String> {
 /// record causes.
 fn causes() -> Result<String, String> {
     let btf = kernel::btf().map_err(|e| e.to_string());
-    let refused = match btf.map(|btf| kernel::has_bpf_loop(&btf)) {
+    let refused = match btf.map(|btf| kernel::has_bpf_loop(&btf) || has_kprobes()) {
         Ok(true) => return Ok("our own probes: a journal's handles, system calls".into()),
-        Ok(false) => "the kernel has no bpf_loop (5.17)".to_owned(),
+        Ok(false) => "the kernel has neither bpf_loop (5.17) nor kprobes".to_owned(),
         Err(why) => why,
     };
     match recorder::has_causes(&KernelPaths::default()) {
@@ -297,7 +297,7 @@ fn causes() -> Result<String, String> {
 fn stacks() -> Result<String, String> {
     let btf = kernel::btf().map_err(|e| e.to_string())?;
     match (kernel::has_bpf_loop(&btf), kallsyms::are_hidden()) {
-        (false, _) => Err("they come with causes of our own probes".into()),
+        (false, _) => Err("the kernel has no bpf_loop (5.17)".into()),
         (true, false) => Ok("of programs that have frame pointers, and of the kernel".into()),
         (true, true) => {
             Ok("of programs that have frame pointers; the kernel's functions are hidden".into())
@@ -305,15 +305,19 @@ fn stacks() -> Result<String, String> {
     }
 }
 
+/// Returns true if a program can be attached to a function by a kprobe.
+fn has_kprobes() -> bool {
+    Path::new("/sys/bus/event_source/devices/kprobe").exists()
+}
+
 /// Returns how every modification of a journalled block is seen: through a tracepoint, or through a program at
 /// `jbd2_journal_dirty_metadata`.
 fn modifications(told: Told) -> Result<String, String> {
-    let kprobes = Path::new("/sys/bus/event_source/devices/kprobe");
     if told.modifications {
         Ok("of journalled blocks, by the tracepoint jbd2_dirty_metadata".into())
     } else if crate::source::bpf::has_fentry() {
         Ok("of journalled blocks, by fentry".into())
-    } else if kprobes.exists() {
+    } else if has_kprobes() {
         Ok("of journalled blocks, by a kprobe".into())
     } else {
         Err("the kernel accepts neither fentry nor kprobes".into())
