@@ -108,6 +108,21 @@ static __always_inline void tell_below(struct call *call, struct inode *inode)
 	tell_inode(&call->entry, inode);
 }
 
+/* Stores the current task's name or, of a worker of io_uring that has no request, its program's. */
+static __always_inline void causer_comm(char *comm)
+{
+#ifdef MOSTRACE_LOOPLESS
+	struct task_struct *task = this_task();
+
+	if (OF_TASK(task, flags) & PF_IO_WORKER) {
+		__builtin_memset(comm, 0, MOSTRACE_COMM_LEN);
+		BPF_CORE_READ_STR_INTO((char(*)[MOSTRACE_COMM_LEN])comm, task, group_leader, comm);
+		return;
+	}
+#endif
+	current_comm(comm);
+}
+
 static __always_inline void tell_task(struct mostrace_call *call)
 {
 	__u64 id = bpf_get_current_pid_tgid();
@@ -115,7 +130,7 @@ static __always_inline void tell_task(struct mostrace_call *call)
 	call->pid = id;
 	call->tgid = id >> 32;
 	call->uid = bpf_get_current_uid_gid();
-	current_comm(call->comm);
+	causer_comm(call->comm);
 	tell_cgroup(call->start_ns);
 }
 

@@ -300,7 +300,7 @@ static __always_inline void name_task(struct mostrace_handle *entry)
 	entry->pid = id;
 	entry->tgid = id >> 32;
 	entry->uid = bpf_get_current_uid_gid();
-	current_comm(entry->comm);
+	causer_comm(entry->comm);
 	tell_cgroup(entry->head.time_ns);
 }
 

@@ -115,6 +115,7 @@ struct task_struct {
 	unsigned int flags;
 	int pid;
 	int tgid;
+	struct task_struct *group_leader;
 	struct mm_struct *mm;
 	const struct cred *cred;
 	char comm[16];
