@@ -85,7 +85,7 @@ if [ -e call32-calls.most ]; then
 	[ "$(sort -u writers.csv | tr '\n' ' ')" = "comm sh " ] || fail "call32-calls.most: writes by: $(sort writers.csv | uniq -c)"
 fi
 
-# With data=journal each copy of contents has its file, and its writer as its cause where causes are told (from 5.17 on).
+# With data=journal each copy of contents has its file, and its writer as its cause where causes are told.
 for bundle in journal-*.most; do
 	[ -e "$bundle" ] || continue
 	check_rows "$bundle"

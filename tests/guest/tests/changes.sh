@@ -2,10 +2,6 @@
 # Every way to change a file (docs/CHANGES.md), on ext4, on f2fs and on overlays over both: what a recording says of a block agrees
 # with whose bytes are in it.
 
-if [ ! -e /sys/kernel/btf/vmlinux ] || ! grep -q ' bpf_loop$' /proc/kallsyms; then
-	info "no causes on this kernel"
-	exit 0
-fi
 [ "$(uname -m)" = x86_64 ] || { info "ways.pl has the system calls of x86-64"; exit 0; }
 
 rows="SELECT path, e.sector, e.bytes AS row_bytes, c.cause_comm, c.cause_known, c.bytes AS share, e.completion FROM events e

@@ -3,11 +3,6 @@
 # its own that asks a known number of times; the kernel's own tracepoint counts the checkpoints.
 
 fresh_f2fs 256 -- background_gc=off
-if [ ! -e /sys/kernel/btf/vmlinux ] || ! grep -q ' bpf_loop$' /proc/kallsyms; then
-	info "no causes on this kernel"
-	remove
-	exit 0
-fi
 # This keeps f2fs from writing checkpoints of its own during the test.
 echo 100000 >"/sys/fs/f2fs/$(basename "$loop")/cp_interval"
 tracing=/sys/kernel/tracing
@@ -173,9 +168,12 @@ perl $PWD/atomic.pl $mnt/w3/app.db 3
 /usr/local/bin/dd if=/dev/zero of=$mnt/w3/app.db bs=4k count=1 seek=20 conv=notrunc,fsync 2>/dev/null
 END
 record atomic /usr/local/bin/setpriv --clear-groups --reuid 1003 sh commits.sh
-ask atomic cause_uid,cause_op,cause_known,path "kind = 'regular' AND op = 'write'" "sum(bytes)" | sort >got
+ask atomic cause_uid,cause_op,cause_known,path "kind = 'regular' AND op = 'write'" "sum(bytes)" >got
+# Before 5.19 pages wait in memory for the commit: of some, only the task that made them dirty is known.
+if grep -q ' f2fs_register_inmem_page' /proc/kallsyms; then sed -i 's/^1003,atomic_write,first,/1003,atomic_write,exact,/' got; fi
+awk -F, -v OFS=, '{ sum[$1 OFS $2 OFS $3 OFS $4] += $5 } END { for (of in sum) print of, sum[of] }' got | sort >sums
 printf '%s\n' 1003,atomic_write,exact,/w3/app.db,98304 1003,write,exact,/w3/app.db,8192 >wanted
-cmp -s got wanted || fail "$(cat got)"
+cmp -s sums wanted || fail "$(cat got)"
 mostrace analyze atomic.most | grep -q "3 SQLite transactions" || fail "$(mostrace analyze atomic.most | head -n 1)"
 remove
 

@@ -15,7 +15,7 @@ bytes() {
 fresh_ext4 64
 step "record"
 if ! mostrace record -d "$loop" -o run.most --entries bpf --sync --stacks -- two-ways "$mnt/letter" "$mnt/picture" "$mnt/diary" >told 2>err; then
-	# Before 5.17 there are no causes, and no stacks then.
+	# Before 5.17 there are no stacks.
 	grep -q "^mostrace: --stacks: .*bpf_loop" err || fail "$(cat err)"
 	info "no stacks"
 	remove

@@ -50,13 +50,6 @@ echo 16384 >$probe/buffer_size_kb
 # The trace uses the recording's clock.
 echo mono >$probe/trace_clock
 
-# Without BPF the kernel's recorder has the causes.
-causes=
-if [ -e /lib/mostrace.ko ]; then
-	insmod /lib/mostrace.ko
-	causes="--entries kernel --causes kernel"
-fi
-
 # begin: starts the trace.
 begin() {
 	echo >$probe/trace
@@ -77,8 +70,8 @@ with_truth() {
 	step "$name"
 	snapshot=
 	[ "$devices" = "$loop" ] || snapshot=--no-snapshot
-	# shellcheck disable=SC2086 # one word per option
-	mostrace -vv record -d "$loop" -o "/tmp/out/$name.most" --source blktrace --sync $snapshot $causes -- "$@" 2>record.err || fail "$(cat record.err)"
+	# shellcheck disable=SC2086 # no word, or one
+	mostrace -vv record -d "$loop" -o "/tmp/out/$name.most" --source blktrace --sync $snapshot -- "$@" 2>record.err || fail "$(cat record.err)"
 	echo 0 >$probe/events/kprobes/enable
 	grep -v '^#' $probe/trace >"/tmp/out/$name.truth"
 	grep overrun $probe/per_cpu/cpu*/stats | grep -v 'overrun: 0' && fail "the truth was overrun"

@@ -43,9 +43,6 @@ run() {
 	[ "$(told "$name.most" "bytes > 0")" = "$size" ] || fail "$name: $(told "$name.most" "bytes > 0") bytes, the disk counted $size"
 }
 
-# has_causes BUNDLE: succeeds unless the probes cannot tell causes here (before 5.17).
-has_causes() { ! grep -q '"causes": "none"' "$1/manifest.json"; }
-
 run journal "$journal" true
 grep -q "lies on $(basename "$loop") (the first device) too" record.err || fail "no note: $(cat record.err)"
 [ "$(told journal.most "class = 'journal'")" = "$size" ] || fail "not all is journal: $(mostrace analyze journal.most --by kind)"
@@ -58,9 +55,7 @@ unknown=$(told journal.most "cause_known = 'unknown'")
 info "journal: $size bytes, $copies of them copies; of $unknown bytes the cause is unknown"
 # A kernel thread allocates and converts blocks for whoever wrote the pages, and these are written to the other disk.
 of_workers="kind = 'metadata_copy' AND home_kind IN ('inode_table', 'block_bitmap', 'group_desc')"
-! has_causes journal.most || {
-	[ "$(told journal.most "cause_known = 'unknown' AND $of_workers")" = "$unknown" ] && [ $((unknown * 4)) -lt "$size" ]
-} || fail "causes: $(mostrace analyze journal.most --by kind,home_kind,cause_known,cause_comm)"
+{ [ "$(told journal.most "cause_known = 'unknown' AND $of_workers")" = "$unknown" ] && [ $((unknown * 4)) -lt "$size" ]; } || fail "causes: $(mostrace analyze journal.most --by kind,home_kind,cause_known,cause_comm)"
 mostrace analyze journal.most --by cause_comm --where "cause_known != 'unknown'" --format csv | sed 1d | cut -d, -f1 | sort >comms
 ! grep -vx 'mostrace\|sh\|mkdir\|rm\|sync\|' comms || fail "causers: $(cat comms)"
 
@@ -75,10 +70,8 @@ info "filesystem: $size bytes, $metadata of them metadata, of which the cause of
 # The remount itself writes the superblock and an inode table.
 known="kind IN ('directory', 'block_bitmap', 'inode_bitmap', 'group_desc')"
 [ "$metadata" -gt 80000 ] || fail "$metadata bytes of metadata: $(mostrace analyze filesystem.most --by kind)"
-! has_causes filesystem.most || {
-	[ "$(told filesystem.most "$known")" -gt 20000 ] && [ "$(told filesystem.most "$known AND cause_known = 'unknown'")" = 0 ] &&
-		[ $((unknown * 6)) -lt "$metadata" ]
-} || fail "causes: $(mostrace analyze filesystem.most --by kind,cause_known,cause_comm)"
+{ [ "$(told filesystem.most "$known")" -gt 20000 ] && [ "$(told filesystem.most "$known AND cause_known = 'unknown'")" = 0 ] &&
+	[ $((unknown * 6)) -lt "$metadata" ]; } || fail "causes: $(mostrace analyze filesystem.most --by kind,cause_known,cause_comm)"
 
 step "the mount point as the subject"
 mount -o remount,rw "$mnt"
