@@ -34,10 +34,10 @@ for kernel in "$@"; do
 	"$here/generate.sh" "$kernel" "$work/$kernel"
 	checkpatch "$EVENT" "$work/$kernel"/000[12]-*.patch
 	checkpatch "$RECORDER$([ "$kernel" != 5.10 ] || echo ,LINE_SPACING)" "$work/$kernel"/000[34]-*.patch
-	checkpatch "$JBD2" "$work/$kernel"/0005-*.patch
+	checkpatch "$JBD2" "$work/$kernel"/000[56]-*.patch
 	[ -d "$upstream/jbd2/$kernel" ] || continue
-	checkpatch "$EVENT" "$upstream"/iomap/"$kernel"/0001-*.patch
-	checkpatch "$JBD2" "$upstream"/jbd2/"$kernel"/0001-*.patch
+	checkpatch "$EVENT" "$upstream"/iomap/"$kernel"/*.patch
+	checkpatch "$JBD2" "$upstream"/jbd2/"$kernel"/*.patch
 done
 [ $failed -ne 0 ] || echo "checkpatch: $*: nothing else is found"
 exit $failed

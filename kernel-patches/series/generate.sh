@@ -87,7 +87,7 @@ for_tree() {
 	git -C "$work/part" config user.name mostrace
 	git -C "$work/part" config user.email mostrace@localhost
 	git -C "$work/part" commit -q --allow-empty -m begin
-	for number in 0001 0002 0005; do
+	for number in 0001 0002 0005 0006; do
 		taken=
 		for kernel in $(echo "$kernels" | sort -uV); do
 			one=$(find -L "$here/$kernel" -name "$number-*.patch" 2>/dev/null)
@@ -127,7 +127,7 @@ check_module() {
 
 # check KERNEL: fails unless each of its patches exists once, except the one that is made here.
 check() {
-	for number in 0001 0002 0004 0005; do
+	for number in 0001 0002 0004 0005 0006; do
 		if [ "$(find -L "$here/$1" -type f -name "$number-*.patch" 2>/dev/null | wc -l)" -ne 1 ]; then
 			echo "series/$1: not one patch $number-*.patch" >&2
 			return 1

@@ -12,9 +12,9 @@ series() {
 	mkdir -p "$to"
 	case ${2:-series} in
 	series) "$here/generate.sh" "$1" "$to" ;;
-	upstream) cp "$upstream"/*/"$1"/0001-*.patch "$to/" ;;
+	upstream) cp "$upstream"/*/"$1"/*.patch "$to/" ;;
 	none) ;;
-	*) cp "$upstream/$2/$1"/0001-*.patch "$to/" ;;
+	*) cp "$upstream/$2/$1"/*.patch "$to/" ;;
 	esac
 }
 
