@@ -139,8 +139,7 @@ def sectors(entry):
 
 def wrong_dirtiers(module, path):
     """Returns the numbers of sectors of the known files written by the page cache, by their dirtier: wrong, right, unknown, and jbd2
-    (which under data=journal dirties pages once the journal has them, on 6.1 and before); and how many of the right ones another
-    process submitted."""
+    (which is nobody's dirtier); and how many of the right ones another process submitted."""
     with open(path) as f:
         writers = {name.encode(): int(pid) for name, pid in map(str.split, f)}
     dirtiers, submitters = {}, {}
@@ -199,10 +198,25 @@ def differences(probes, module):
     return tuple(sum(part.values()) for part in (theirs & ours, missing, extra, alone))
 
 
+def version(name):
+    """Returns the version of the kernel."""
+    with open(f"{name}.most/manifest.json") as f:
+        return tuple(map(int, json.load(f)["kernel"]["release"].split(".")[:2]))
+
+
+def tells_positions(name):
+    """Returns true if the filesystem's direct IO goes through iomap, whose bios alone have a position: FAT's never does."""
+    return not name.endswith("vfat") and not (name.endswith("f2fs") and version(name) < (5, 17))
+
+
+def tells_dirtiers(name):
+    """Returns true if a writer dirties its file's pages. Under data=journal, before 6.4, jbd2 does once the journal has them."""
+    return not name.endswith("data-journal") or version(name) >= (6, 4)
+
+
 def probes_tell_dirtiers(name):
     """Returns true if the probes look for dirtiers, which they do not from 7.0 on."""
-    with open(f"{name}.most/manifest.json") as f:
-        return int(json.load(f)["kernel"]["release"].split(".")[0]) < 7
+    return version(name) < (7, 0)
 
 
 def main(name):
@@ -218,13 +232,11 @@ def main(name):
         f" sectors by their dirtier: {dirty['right']} right ({dirty['late']} submitted by another), {dirty['wrong']} wrong,"
         f" {dirty['jbd2']} by jbd2, {dirty['none']} not known"
     )
-    # The position of FAT's direct IO is never known.
-    bad = missing or extra or tids or wrong or (none and not name.endswith("vfat")) or dirty["wrong"]
-    bad = bad or (dirty["jbd2"] and not name.endswith("data-journal"))
+    bad = missing or extra or tids or wrong or (none and tells_positions(name)) or dirty["wrong"] or dirty["jbd2"]
     # This may happen to a page now and then, but not to all.
     bad = bad or (probes_tell_dirtiers(name) and alone * 20 > same)
     # `late` is written back by another task than its writer.
-    return 1 if bad or not (dirty["late"] or dirty["jbd2"]) else 0
+    return 1 if bad or (tells_dirtiers(name) and not dirty["late"]) else 0
 
 
 if __name__ == "__main__":
