@@ -188,6 +188,25 @@ static inline bool mostrace_bdev_range(struct block_device *bdev, u64 *start,
 }
 
 /*
+ * Finds the device whose node is at this path. Android's kernels export kern_path() to filesystems
+ * alone. 5.11 (4e7b5671c6a8): only the number is returned.
+ */
+static inline int mostrace_lookup_bdev(const char *path, dev_t *dev)
+{
+#ifdef MOSTRACE_LOOKUP_DEV
+	return lookup_bdev(path, dev);
+#else
+	struct block_device *bdev = lookup_bdev(path);
+
+	if (IS_ERR(bdev))
+		return PTR_ERR(bdev);
+	*dev = bdev->bd_dev;
+	bdput(bdev);
+	return 0;
+#endif
+}
+
+/*
  * Opens a device to look at it. 6.5 (0718afd47f70): holder operations were added; 6.9
  * (f3a608827d1f): a file represents the open device.
  */

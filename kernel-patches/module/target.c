@@ -2,7 +2,6 @@
 /* The disks and partitions that are recorded. */
 #include <linux/kernel.h>
 #include <linux/module.h>
-#include <linux/namei.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include "claim.h"
@@ -81,22 +80,12 @@ bool mostrace_inode_wanted(const struct inode *inode)
 static int find_path(const char *directory, const char *name, dev_t *dev)
 {
 	char *at = kasprintf(GFP_KERNEL, "%s%s", directory, name);
-	struct inode *inode;
-	struct path path;
 	int err;
 
 	if (!at)
 		return -ENOMEM;
-	err = kern_path(at, LOOKUP_FOLLOW, &path);
+	err = mostrace_lookup_bdev(at, dev);
 	kfree(at);
-	if (err)
-		return err;
-	inode = d_backing_inode(path.dentry);
-	if (S_ISBLK(inode->i_mode))
-		*dev = inode->i_rdev;
-	else
-		err = -ENOTBLK;
-	path_put(&path);
 	return err;
 }
 
