@@ -203,18 +203,24 @@ static __always_inline struct kthread *task_kthread(struct task_struct *task)
 	return BPF_CORE_READ(task, set_child_tid);
 }
 
-/* Stores the task's name, MOSTRACE_COMM_LEN bytes. From 6.2 on at the latest, the kernel keeps it padded with NULs. */
+/*
+ * Stores the task's name, MOSTRACE_COMM_LEN bytes with NULs behind it. From 6.2 on at the latest, the kernel keeps it so. The helper of
+ * 6.1 writes up to the first NUL, and leaves what was there behind it.
+ */
 static __always_inline void current_comm(char *comm)
 {
+	__u64 *words = (__u64 *)comm;
 	struct task_struct *task;
 
 	if (!HAS_TYPES) {
+		words[0] = 0;
+		words[1] = 0;
 		bpf_get_current_comm(comm, sizeof(task->comm));
 		return;
 	}
 	task = bpf_get_current_task_btf();
-	((__u64 *)comm)[0] = *(__u64 *)task->comm;
-	((__u64 *)comm)[1] = *(__u64 *)(task->comm + 8);
+	words[0] = *(__u64 *)task->comm;
+	words[1] = *(__u64 *)(task->comm + 8);
 }
 
 /* Returns the function that the current task executes if it is a workqueue's worker; otherwise 0. */
