@@ -178,16 +178,6 @@ static __always_inline __u32 bio_dev(struct bio *bio)
 	return bdev ? BPF_CORE_READ(bdev, bd_dev) : 0;
 }
 
-static __always_inline __u64 bio_part_start(struct bio *bio)
-{
-	struct block_device *bdev;
-
-	if (!bpf_core_field_exists(struct bio___bdev, bi_bdev))
-		return target_start;
-	bdev = BPF_CORE_READ((struct bio___bdev *)bio, bi_bdev);
-	return bdev ? BPF_CORE_READ(bdev, bd_start_sect) : 0;
-}
-
 /* Returns the disk's sector with which a partition begins. */
 static __always_inline __u64 first_sector(struct block_device *bdev)
 {

@@ -14,6 +14,16 @@ struct jbd2_header {
 	__be32 h_sequence;
 };
 
+/* Returns the first sector of the bio's partition. Before 5.12 a bio does not name it, but a buffer does. */
+static __always_inline __u64 buffer_start(const struct work *w, const struct bio_device *device)
+{
+	struct buffer_head *bh = w->ascent.root.private;
+
+	if (bpf_core_field_exists(struct bio___bdev, bi_bdev))
+		return device->start;
+	return first_sector(LOAD(bh, b_bdev));
+}
+
 /* Returns the buffer_head of a bio with a single buffer (submit_bh), or NULL. */
 static __always_inline struct buffer_head *bio_buffer(const struct work *w, __u64 part_start)
 {

@@ -20,13 +20,15 @@ static __noinline bool is_of_journal(struct work *w, __u32 slot)
 {
 	struct bio_device device;
 	struct buffer_head *bh;
+	__u64 start;
 
 	find_device(&w->ascent.window, &device, &w->ascent.root);
-	w->buffer = bh = bio_buffer(w, device.start);
+	start = buffer_start(w, &device);
+	w->buffer = bh = bio_buffer(w, start);
 	if (!bh)
 		return false;
 	find_contents(w, bh);
-	return journal_copy(w, slot, bh, device.start) || journal_header(w, bh);
+	return journal_copy(w, slot, bh, start) || journal_header(w, bh);
 }
 
 /* Fills in the process entry's fields on the owner, and makes the file and dirtier entries. */
