@@ -145,6 +145,11 @@ impl Source for TracefsEntries {
         self.push(&records, sink)
     }
 
+    fn finish(&mut self, _sink: &mut Sink) -> Result<()> {
+        self.instance.remove();
+        Ok(())
+    }
+
     fn losses(&self) -> Result<Losses> {
         let losses = self.instance.lost().map(|lost| {
             let losses = [

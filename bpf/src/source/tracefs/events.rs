@@ -179,6 +179,11 @@ impl Source for TracefsEvents {
         self.push(records, sink)
     }
 
+    fn finish(&mut self, _sink: &mut Sink) -> Result<()> {
+        self.instance.remove();
+        Ok(())
+    }
+
     fn losses(&self) -> Result<Losses> {
         let lost = self.instance.lost();
         Ok(lost

@@ -168,7 +168,7 @@ impl Instance {
         Ok(())
     }
 
-    /// Stops the events, takes what is left, and removes the instance.
+    /// Stops the events, and takes what is left.
     ///
     /// # Errors
     /// Returns an error if a buffer cannot be read.
@@ -179,11 +179,20 @@ impl Instance {
         }
         self.read()?;
         self.account()?;
+        self.close();
+        Ok(std::mem::take(&mut self.waiting))
+    }
+
+    fn close(&mut self) {
         for buffer in &mut self.buffers {
             buffer.pipe = None;
         }
+    }
+
+    /// Removes the instance. Up to 5.8, the kernel refuses that as long as a pipe of any instance is open, so all are stopped before.
+    pub fn remove(&mut self) {
+        self.close();
         self.notes.extend(self.guard.take().and_then(Guard::end));
-        Ok(std::mem::take(&mut self.waiting))
     }
 
     fn account(&mut self) -> Result<()> {
@@ -203,7 +212,7 @@ impl Instance {
         self.lost
     }
 
-    /// Returns the instance's remarks; complete after [`Instance::stop`].
+    /// Returns the instance's remarks; complete after [`Instance::remove`].
     pub fn remarks(&self) -> Vec<Remark> {
         let interference = remarks(&self.interference, Remark::Interference);
         remarks(&self.notes, Remark::Note)

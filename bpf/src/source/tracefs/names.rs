@@ -94,6 +94,11 @@ impl Source for ProcessNames {
         self.push(&records, sink)
     }
 
+    fn finish(&mut self, _sink: &mut Sink) -> Result<()> {
+        self.instance.remove();
+        Ok(())
+    }
+
     fn losses(&self) -> Result<Losses> {
         let lost = self.instance.lost();
         Ok(lost
