@@ -269,7 +269,7 @@ static void find_in_modules(void)
 }
 #endif
 
-#if defined(CONFIG_KPROBES) && defined(mostrace_argument)
+#if defined(CONFIG_KPROBES) && defined(MOSTRACE_ARGUMENT)
 /* (handle, bh): a buffer that is modified already has its journal_head. */
 static int before_modify(struct kprobe *probe, struct pt_regs *regs)
 {

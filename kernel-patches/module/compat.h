@@ -93,12 +93,18 @@ static inline void mostrace_syscall_arguments(struct pt_regs *regs, unsigned lon
  * Returns an argument of the kernel's function that a kprobe has stopped at, one of the first two.
  * regs_get_kernel_argument() came to x86 with 4.20 and to arm64 with 5.5.
  */
+#if defined(CONFIG_HAVE_FUNCTION_ARG_ACCESS_API) || defined(CONFIG_ARM64) || defined(CONFIG_X86_64)
+#define MOSTRACE_ARGUMENT
+static inline unsigned long mostrace_argument(struct pt_regs *regs, unsigned int n)
+{
 #if defined(CONFIG_HAVE_FUNCTION_ARG_ACCESS_API)
-#define mostrace_argument(regs, n) regs_get_kernel_argument(regs, n)
+	return regs_get_kernel_argument(regs, n);
 #elif defined(CONFIG_ARM64)
-#define mostrace_argument(regs, n) ((regs)->regs[n])
-#elif defined(CONFIG_X86_64)
-#define mostrace_argument(regs, n) ((n) ? (regs)->si : (regs)->di)
+	return regs->regs[n];
+#else
+	return n ? regs->si : regs->di;
+#endif
+}
 #endif
 
 /* Reads a structure of other code, whose address may be anything; false if it cannot be read. */

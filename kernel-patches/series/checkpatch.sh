@@ -19,8 +19,8 @@ EVENT=PARENTHESIS_ALIGNMENT,OPEN_ENDED_LINE
 JBD2=$EVENT,SPACING,SPLIT_STRING
 # Whether MAINTAINERS needs the new folder is for who takes it. Its lines may be longer than 100 columns, a comment may end on its
 # last line, one list of arguments begins on a line of its own, and types of fs/ext4/ext4.h, which a header of tracepoints needs,
-# are declared again. 5.10's checkpatch takes ____cacheline_aligned_in_smp for a statement.
-RECORDER=FILE_PATH_CHANGES,LONG_LINE,LONG_LINE_COMMENT,BLOCK_COMMENT_STYLE,PARENTHESIS_ALIGNMENT,NEW_TYPEDEFS
+# are declared again. C's _Static_assert is taken for a name. 5.10's checkpatch takes ____cacheline_aligned_in_smp for a statement.
+RECORDER=FILE_PATH_CHANGES,LONG_LINE,LONG_LINE_COMMENT,BLOCK_COMMENT_STYLE,PARENTHESIS_ALIGNMENT,NEW_TYPEDEFS,CAMELCASE
 
 failed=0
 # checkpatch KINDS PATCH…: checks the patches for all kinds of complaints but these. The sign-off line is left to who sends them.
