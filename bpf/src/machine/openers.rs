@@ -12,6 +12,12 @@ pub(crate) struct Opener {
     comm: String,
 }
 
+impl Opener {
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+}
+
 impl fmt::Display for Opener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "pid {} ({})", self.pid, self.comm)

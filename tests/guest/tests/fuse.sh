@@ -17,6 +17,8 @@ check() {
 check_causes() {
 	check "path = '/lower/one' AND kind = 'regular' AND cause_uid = 10001 AND cause_comm = 'dd' AND cause_known = 'exact'" 1966080
 	check "path = '/lower/two' AND kind = 'regular' AND cause_uid = 10002 AND cause_comm = 'dd' AND cause_known = 'exact'" 786432
+	# The daemon waited for the first of these writes since before the recording.
+	check "path = '/lower/early' AND kind = 'regular' AND cause_uid = 10004 AND cause_comm = 'dd' AND cause_known = 'exact'" 16384
 	check "path = '/lower/beside' AND kind = 'regular' AND cause_uid = 10003" 262144
 	check "path IN ('/lower/one', '/lower/two') AND kind = 'regular' AND dirty_comm = 'through'" 2752512
 	[ "$(wrote "class = 'journal' AND cause_uid IN (10001, 10002)")" -gt 0 ] || fail "the journal is nobody's"
@@ -25,6 +27,8 @@ check_causes() {
 }
 
 cat >work.sh <<END
+touch go
+cat done
 as() { /usr/local/bin/setpriv --reuid=\$1 --clear-groups sh -c "\$2"; }
 as 10001 'dd if=/dev/zero of=through/one bs=64k count=30 conv=fsync 2>/dev/null' &
 as 10002 'dd if=/dev/zero of=through/two bs=64k count=12 conv=fsync 2>/dev/null' &
@@ -47,9 +51,14 @@ record() {
 	through "$mnt/lower" through "$@" &
 	daemon=$!
 	until grep -q " $PWD/through fuse " /proc/mounts; do sleep 0.1; done
-	rm -rf fuse.most
+	rm -rf fuse.most go done
+	mkfifo -m 666 done
+	/usr/local/bin/setpriv --reuid=10004 --clear-groups sh -c 'exec 3>through/early; until [ -e go ]; do sleep 0.1; done
+		dd if=/dev/zero bs=4k count=4 conv=fsync >&3 2>/dev/null; echo >done' &
+	early=$!
 	bundle=fuse.most
 	unmissed mostrace record -d "$loop" -o fuse.most --entries bpf --sync -- sh work.sh
+	wait $early
 	umount through
 	wait $daemon
 	remove

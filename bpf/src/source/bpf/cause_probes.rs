@@ -11,6 +11,7 @@ use libbpf_rs::{Link, Object, OpenObject, PrintLevel};
 
 use super::calls;
 use super::form::causes as form;
+use super::fuse_daemons;
 use super::in_progress;
 use super::object::{
     ATOMIC, FUNCTION, MODIFIES, SESSION, attach, log_libbpf, map_of, map_to_open, per_cpu_sum,
@@ -96,6 +97,8 @@ pub(crate) struct CauseProbes<'o> {
     functions: Option<Functions>,
     /// True if blocks that no program reported are found when a handle ends.
     finds_rest: bool,
+    /// True if a filesystem of FUSE is mounted.
+    has_fuse: bool,
 }
 
 /// The kernel's functions in which calls can be seen, if that is enough.
@@ -305,6 +308,7 @@ impl<'o> CauseProbes<'o> {
             skel: Box::new(skel),
             functions,
             finds_rest: is_looped,
+            has_fuse,
         })
     }
 
@@ -332,6 +336,9 @@ impl<'o> CauseProbes<'o> {
         let sees_all = MODIFIES.iter().any(|of| attached.has(of));
         if !self.finds_rest && !sees_all && attached.has(b"cause_jbd2_") {
             return Err(Error::bpf(NOT_FOUND));
+        }
+        if self.has_fuse {
+            fuse_daemons::tell_waiting(&map_of(&*self.skel, "served_threads")?);
         }
         self.tell_attached(true)?;
         Ok(stream)

@@ -31,6 +31,7 @@ mod event_probes;
 mod forgotten;
 mod form;
 mod forwarder;
+mod fuse_daemons;
 mod in_progress;
 mod loader;
 mod object;
