@@ -148,12 +148,12 @@ fn figures(bundle: &Path) -> Figures {
 
 /// Returns when requests were completed, in ns since the first one, and how long after their D.
 fn times(bundle: &Path) -> Vec<[i64; 2]> {
-    let sql =
-        "SELECT DISTINCT time_ns, d2c_ns FROM events WHERE bytes > 0 ORDER BY time_ns, d2c_ns";
+    // In whole microseconds, two requests may have the same times.
+    let sql = "SELECT DISTINCT time_ns, d2c_ns, completion FROM events WHERE bytes > 0 ORDER BY time_ns, d2c_ns";
     let table = mostrace(&["query", bundle.to_str().unwrap(), sql, "--format", "csv"]);
     let rows = table.lines().skip(1).map(|line| {
-        let (time, latency) = line.split_once(',').unwrap();
-        [time, latency].map(|ns| ns.parse::<i64>().unwrap())
+        let mut words = line.split(',');
+        [words.next(), words.next()].map(|ns| ns.unwrap().parse::<i64>().unwrap())
     });
     let rows: Vec<_> = rows.collect();
     let first = rows[0][0];
