@@ -59,6 +59,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         &["analyze", "speed"],
         &["analyze", "speed.most", "--by", "role"],
         &["analyze", "speed.most"],
+        &["analyze", "speed.most", "--full"],
     ];
     if map.is_ok() {
         ours.push(&[
