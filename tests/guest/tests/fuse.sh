@@ -53,9 +53,10 @@ record() {
 	until grep -q " $PWD/through fuse " /proc/mounts; do sleep 0.1; done
 	rm -rf fuse.most go done
 	mkfifo -m 666 done
-	/usr/local/bin/setpriv --reuid=10004 --clear-groups sh -c 'exec 3>through/early; until [ -e go ]; do sleep 0.1; done
+	/usr/local/bin/setpriv --reuid=10004 --clear-groups sh -c 'exec 3>through/early; dd if=/dev/zero bs=4k count=1 >&3 2>/dev/null; until [ -e go ]; do sleep 0.1; done
 		dd if=/dev/zero bs=4k count=4 conv=fsync >&3 2>/dev/null; echo >done' &
 	early=$!
+	until [ -s "$mnt/lower/early" ]; do sleep 0.1; done
 	bundle=fuse.most
 	unmissed mostrace record -d "$loop" -o fuse.most --entries bpf --sync -- sh work.sh
 	wait $early
