@@ -14,6 +14,7 @@ use mostrace_bundle::blk_io_trace::BlkIoTrace;
 use mostrace_bundle::entry::TYPE_CGROUP;
 use mostrace_bundle::operation::TYPE_OPERATION;
 use mostrace_bundle::{Folder, Packages, layout};
+use rustix::time::ClockId;
 use zerocopy::LE;
 
 use crate::error::Result;
@@ -235,11 +236,11 @@ impl Sink {
         Ok(true)
     }
 
-    /// Writes the requests that waited for the names of their processes; all of them if there is no later time for it.
-    fn put_served(&mut self, are_all: bool) -> Result<()> {
+    /// Writes the requests that waited for the names of their processes until `now_ns`; all of them if that is None.
+    fn put_served(&mut self, now_ns: Option<u64>) -> Result<()> {
         let entries = self.entries.as_ref();
         let name_at = |tgid, time_ns| entries?.name_at(tgid, time_ns);
-        for entry in self.makers.settled(are_all, name_at) {
+        for entry in self.makers.settled(now_ns, name_at) {
             self.put_cause(&entry)?;
         }
         Ok(())
@@ -250,7 +251,7 @@ impl Sink {
     /// # Errors
     /// Returns an error if the bundle cannot be written.
     pub fn settle(&mut self) -> Result<()> {
-        self.put_served(true)?;
+        self.put_served(None)?;
         self.flush()
     }
 
@@ -350,7 +351,7 @@ impl Sink {
     /// # Errors
     /// Returns an error if the bundle cannot be written.
     pub fn flush(&mut self) -> Result<()> {
-        self.put_served(false)?;
+        self.put_served(Some(owner::now_ns(ClockId::Monotonic)))?;
         self.events.flush()?;
         if let Some(entries) = &mut self.entries {
             entries.flush()?;

@@ -61,11 +61,15 @@ fn began_ns(stat: &[u8]) -> Option<u64> {
 /// Returns a recent time of CLOCK_MONOTONIC as one of CLOCK_BOOTTIME.
 fn boot_ns(mono_ns: u64) -> u64 {
     // In this order, so that the difference is not negative.
-    let [mono, boot] = [ClockId::Monotonic, ClockId::Boottime].map(|clock| {
-        let time = clock_gettime(clock);
-        i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
-    });
-    u64::try_from(i128::from(mono_ns) + boot - mono).unwrap_or(u64::MAX)
+    let [mono, boot] = [ClockId::Monotonic, ClockId::Boottime].map(now_ns);
+    mono_ns.saturating_add(boot.saturating_sub(mono))
+}
+
+/// Returns the time of a clock that began with the system, ns.
+pub(super) fn now_ns(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000
+        + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use mostrace_bundle::entry::{RawServed, TYPE_SERVED};
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::owner::{self, RunningThread};
-use super::tables::kind_of;
+use super::tables::{kind_of, time_of};
 use crate::error::{Error, Result};
 
 /// The size of an entry in bytes.
@@ -18,14 +18,16 @@ pub(super) const SERVED: usize = size_of::<RawServed>();
 /// comes again so soon.
 const KNOWN_NS: u64 = 2_000_000_000;
 /// The most threads that are remembered, and entries that wait; beyond it, all are forgotten, or written.
-const MOST: usize = 1 << 10;
+const MOST: usize = 1 << 14;
+/// Names come by another ring, up to so much later than the requests that were made after them, ns.
+const LATE_NS: u64 = 1_000_000_000;
 
 /// The threads that made requests lately, and the requests of unknown ones.
 #[derive(Default)]
 pub(super) struct Makers {
     /// Each with the time of the request after which it was found.
     found: HashMap<u32, (RunningThread, u64), RandomState>,
-    /// The names of short processes may come after their requests: by another ring.
+    /// The names of short processes may come after their requests.
     waiting: Vec<Record>,
 }
 
@@ -59,18 +61,21 @@ impl Makers {
         Ok(entry_of(&raw))
     }
 
-    /// Returns the waiting entries whose threads are known by their names now; if `are_all` or if they are many, all of them.
+    /// Returns the waiting entries whose threads are known by their names at `now_ns`; if that is None or if they are many, all of them.
     /// `name_at` returns the name of a process at a time, and since when it has it.
     pub fn settled(
         &mut self,
-        are_all: bool,
+        now_ns: Option<u64>,
         name_at: impl Fn(u32, u64) -> Option<(u64, [u8; 16])>,
     ) -> Vec<Record> {
-        let are_all = are_all || self.waiting.len() >= MOST;
+        let now_ns = now_ns.filter(|_| self.waiting.len() < MOST);
+        let are_told =
+            |record: &Record, now_ns: u64| time_of(record).saturating_add(LATE_NS) <= now_ns;
         let mut settled = Vec::new();
         self.waiting.retain(|record| {
             let named = named(record, &name_at);
-            let is_settled = are_all || named.is_some();
+            let is_settled =
+                now_ns.is_none_or(|now_ns| named.is_some() && are_told(record, now_ns));
             settled.extend(is_settled.then_some(named.unwrap_or(*record)));
             !is_settled
         });
@@ -114,7 +119,7 @@ mod tests {
         RawServed {
             head: RawHead {
                 kind: TYPE_SERVED.into(),
-                time_ns: u64::MAX.into(),
+                time_ns: (u64::MAX / 2).into(),
                 ..RawHead::default()
             },
             for_pid: pid.into(),
@@ -141,9 +146,12 @@ mod tests {
         assert!(makers.take(&[0; 8]).is_err());
         // A name that comes later, and of a process that began shortly before.
         let name = |pid, time_ns| (pid == 1 << 30).then_some((time_ns - 5, [b'a'; 16]));
-        let settled = makers.settled(false, name);
+        let at = u64::MAX / 2;
+        // Another name may still come.
+        assert!(makers.settled(Some(at), name).is_empty());
+        let settled = makers.settled(Some(at + LATE_NS), name);
         assert_eq!(settled.iter().map(tgid).collect::<Vec<_>>(), [1 << 30]);
-        let settled = makers.settled(true, |_, time_ns| Some((time_ns - KNOWN_NS, [b'a'; 16])));
+        let settled = makers.settled(None, |_, time_ns| Some((time_ns - KNOWN_NS, [b'a'; 16])));
         assert_eq!(settled.iter().map(tgid).collect::<Vec<_>>(), [UNKNOWN_ID]);
     }
 
