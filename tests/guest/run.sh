@@ -143,14 +143,6 @@ boot() {
 }
 
 tests=${GUEST_TESTS:-$(cd "$scripts" && printf '%s\n' *.sh | sed 's/\.sh$//')}
-# chosen: prints the wanted lines of `kernels`.
-chosen() {
-	while read -r kernel suite target arch; do
-		case $kernel in '' | '#'*) continue ;; esac
-		case " $wish " in *" $kernel "* | *" $target "*) echo "$kernel $suite ${arch:-amd64}" ;; esac
-	done <"$here/kernels"
-}
-count=$(chosen | wc -l)
 
 # share NUMBER: prints the tests of the kernel with this number, from 0 on.
 share() {
@@ -180,10 +172,17 @@ mkdir -p "$cache/guest"
 exec 9>"$cache/guest/lock"
 flock 9
 
+# The wanted lines of `kernels`.
+chosen=$cache/guest/chosen
+while read -r kernel suite target arch; do
+	case $kernel in '' | '#'*) continue ;; esac
+	case " $wish " in *" $kernel "* | *" $target "*) echo "$kernel $suite ${arch:-amd64}" ;; esac
+done <"$here/kernels" >"$chosen"
+count=$(wc -l <"$chosen")
+
 # A test keeps one CPU busy, seldom two, so one guest for each CPU is fastest.
 kernels=
 under_way=0
-chosen >"$cache/guest/chosen"
 while read -r kernel suite arch; do
 	dir=$cache/guest/$kernel/$set
 	mine=$(share $under_way)
@@ -194,7 +193,7 @@ while read -r kernel suite arch; do
 	kernels="$kernels $kernel"
 	under_way=$((under_way + 1))
 	[ $((under_way % jobs)) -ne 0 ] || wait
-done <"$cache/guest/chosen"
+done <"$chosen"
 wait
 
 failed=0
