@@ -48,7 +48,7 @@ static long see_area(struct task_struct *task, struct vm_area_struct___placed *v
 }
 
 #ifdef MOSTRACE_LOOPLESS
-/* As many mappings as a process may have fit into a tree of this height. */
+/* A tree of this height has room for as many mappings as a process may have. */
 #define AREAS_HEIGHT 32
 
 /* Nothing is locked: a mapping that another task moves meanwhile may not be found. */

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The two forms of probes, which are compiled from one source.
 //!
-//! Of the probes for entries and for events, pointers have in one form the types of the kernel's own BTF, so that fields can be loaded
-//! directly; libbpf loads this form only if the kernel has BTF. The other form copies what it reads and can use any BTF of the
-//! kernel, such as a file's (`--btf`) if the kernel was built without.
+//! In the first form of the probes for entries and for events, pointers have the types of the kernel's own BTF, so that fields can be
+//! loaded directly; libbpf loads this form only if the kernel has BTF. The second form copies what it reads and can use any BTF of
+//! the kernel, such as a file's (`--btf`) if the kernel was built without.
 //!
-//! Of the probes for causes and for operations, the second form is for kernels before 5.17, which reject a program with a callback
-//! even if it is not called.
+//! The probes for causes and for operations have a second form for kernels before 5.17, which reject a program with a callback even
+//! if it is not called.
 
 /// Makes a module with both forms of a source: their names and skeletons, and the fields of their constants.
 macro_rules! forms {
