@@ -71,7 +71,7 @@ impl Flash {
             false => Some(Vec::new()),
         };
         let Some(free) = free else {
-            usage!(
+            anyhow::bail!(
                 "{path}: it has no snapshot that says what is free, which --discard always and --fstrim-every need"
             );
         };
@@ -81,7 +81,7 @@ impl Flash {
             anyhow::bail!("{path}: nothing was written");
         }
         let model = Model::of(drive, &load);
-        let model = model.map_err(|what| UsageError(format!("{path}: {what}")))?;
+        let model = model.map_err(|what| anyhow::anyhow!("{path}: {what}"))?;
         let (headline, measured) = (headline(&model, &reading), measured(manifest));
         let mut out = Output::create(self.output.as_deref())?;
         if self.json {
