@@ -41,6 +41,29 @@ mostrace record -d "$loop" -o both.most --source tracefs --entries tracefs --syn
 mostrace query both.most "SELECT DISTINCT path FROM events WHERE path IS NOT NULL" --format csv >paths.csv
 ! grep their paths.csv || fail "the other filesystem's names: $(cat paths.csv)"
 grep -q our paths.csv || fail "no names: $(cat paths.csv)"
+umount other
+
+# ext4's events tell no paths, and a file of f2fs has the same number as one of ext4.
+truncate -s 64M other.img
+/usr/local/bin/mke2fs -q -F -t ext4 other.img
+losetup -c "$second"
+mount "$second" other
+for n in $(seq 20); do : >"$mnt/their-$n"; done
+for n in $(seq 300); do : >"other/our-$n"; done
+stat -c '%i %n' "$mnt"/their-* other/our-* | sort -n | awk '$1 == number { print file, $2 } { number = $1; file = $2 }' >same.txt
+[ -s same.txt ] || fail "no numbers are the same"
+cat >work.sh <<'END'
+while read -r one other; do
+	echo x >>"$one"
+	echo x >>"$other"
+done <same.txt
+sync
+rm other/our-*
+END
+mostrace record -d "$second" -o ext4.most --source tracefs --entries tracefs --sync -- sh work.sh
+mostrace query ext4.most "SELECT DISTINCT path FROM events WHERE path IS NOT NULL" --format csv >paths.csv
+! grep their paths.csv || fail "f2fs's names on ext4: $(cat paths.csv)"
+grep -q 'no event tells names' ext4.most/manifest.json || fail "it does not say that names are missing"
 umount bound bound other
 losetup -d "$second"
 remove

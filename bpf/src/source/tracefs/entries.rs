@@ -37,7 +37,7 @@ impl TracefsEntries {
         sink: &mut Sink,
     ) -> Result<TracefsEntries> {
         let root = instance::root()?;
-        let found = find(root, volume.is_some())?;
+        let found = find(root, volume.as_ref())?;
         let listened: Vec<(&str, String)> = found
             .iter()
             .map(|(name, event)| {

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use mostrace_bundle::tracepoints::{EVENTS, FOLLOWING, Fields, PATHS, Tells};
+use mostrace_bundle::tracepoints::{EVENTS, FOLLOWING, Fields, PATHS, Tells, Volume};
 
 use super::format::Format;
 use crate::error::Result;
@@ -49,11 +49,11 @@ impl Fields for Told<'_> {
 ///
 /// # Errors
 /// Returns an error if the kernel has no tracepoint of bios.
-pub(super) fn find(root: &Path, has_volume: bool) -> Result<Vec<(&'static str, Event)>> {
+pub(super) fn find(root: &Path, volume: Option<&Volume>) -> Result<Vec<(&'static str, Event)>> {
     let mut found = Vec::new();
     let of_bios = |tells| matches!(tells, Tells::Queue);
     for (name, tells) in EVENTS {
-        if !has_volume && !of_bios(tells) {
+        if volume.is_none() && !of_bios(tells) {
             continue;
         }
         match Format::read(root, name) {
@@ -62,14 +62,19 @@ pub(super) fn find(root: &Path, has_volume: bool) -> Result<Vec<(&'static str, E
             Err(_) => {}
         }
     }
-    if has_volume {
-        found.extend(of_paths(root, &mountinfo::all()));
+    if let Some(volume) = volume {
+        let (major, minor) = (volume.dev >> 20, volume.dev & 0xf_ffff);
+        let dev = format!("{major}:{minor}");
+        found.extend(of_paths(root, &mountinfo::all(), &dev));
     }
     Ok(found)
 }
 
-/// Finds the tracepoints that tell a path, and those that then show whose it is.
-fn of_paths(root: &Path, mounts: &[Mounted]) -> Vec<(&'static str, Event)> {
+/// Finds the tracepoints that tell a path of the filesystem on the device `dev`, and those that then show whose it is: another
+/// filesystem has the same inodes' numbers.
+fn of_paths(root: &Path, mounts: &[Mounted], dev: &str) -> Vec<(&'static str, Event)> {
+    let ours = mounts.iter().find(|mount| mount.dev == dev);
+    let kind = ours.map_or("", |mount| mount.kind.as_str());
     let event = |name, tells| {
         Some((
             name,
@@ -81,8 +86,9 @@ fn of_paths(root: &Path, mounts: &[Mounted]) -> Vec<(&'static str, Event)> {
     };
     let mut found: Vec<_> = PATHS
         .iter()
+        .filter(|(_, kinds)| kinds.contains(&kind))
         .filter_map(|(name, kinds)| match filesystems(mounts, kinds) {
-            0 | 1 => event(*name, Tells::Path),
+            1 => event(*name, Tells::Path),
             _ => event(*name, Tells::PathOfSome),
         })
         .collect();
@@ -161,7 +167,7 @@ mod tests {
             ..Mounted::default()
         };
         let tells = |mounts: &[Mounted]| -> Vec<Tells> {
-            let found = of_paths(tracefs.path(), mounts);
+            let found = of_paths(tracefs.path(), mounts, "253:1");
             found.iter().map(|(_, event)| event.tells).collect()
         };
         let data = [mount("253:1", "f2fs"), mount("253:1", "f2fs")];
@@ -169,7 +175,10 @@ mod tests {
         let several = [mount("253:1", "f2fs"), mount("259:2", "ext4")];
         assert_eq!(tells(&several), [Tells::PathOfSome, Tells::Regular]);
 
-        let found = of_paths(tracefs.path(), &several);
+        // Another filesystem tells these paths.
+        assert_eq!(tells(&[mount("253:1", "xfs"), mount("259:2", "f2fs")]), []);
+
+        let found = of_paths(tracefs.path(), &several, "253:1");
         let (told, begun) = (&found[0].1, &found[1].1);
         let mut record = vec![0; 40];
         record[4..8].copy_from_slice(&9u32.to_le_bytes());
