@@ -63,3 +63,29 @@ impl<R: Read> Read for Limited<R> {
         Ok(read)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_little_that_is_packed_well_has_room() {
+        for allowance in [Allowance::ARCHIVE, Allowance::SNAPSHOT] {
+            let megabytes = vec![0; 8 << 20];
+            let packed = zstd::encode_all(&megabytes[..], 3).unwrap();
+            let limit = allowance.of(as_u64(packed.len()));
+            let unpacked = zstd::Decoder::new(&packed[..]).unwrap();
+            let read = io::copy(&mut Limited::new(unpacked, limit), &mut io::sink());
+            assert_eq!(read.unwrap(), 8 << 20);
+            assert!(limit < 1 << 30);
+        }
+    }
+
+    #[test]
+    fn what_is_beyond_the_limit_is_an_error() {
+        for (limit, is_read) in [(9, false), (10, true)] {
+            let read = io::copy(&mut Limited::new(&[1; 10][..], limit), &mut io::sink());
+            assert_eq!(read.is_ok(), is_read);
+        }
+    }
+}

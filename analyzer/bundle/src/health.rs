@@ -191,6 +191,19 @@ mod tests {
         );
     }
 
+    /// JEDEC's JESD84-B51 and JESD220 tell the life used in tenths: 1 is up to 10 %, 11 is beyond the life.
+    #[test]
+    fn the_life_of_emmc_and_ufs_is_told_in_tenths() {
+        for (n, says) in [
+            (1, "0 to 10 %"),
+            (10, "90 to 100 %"),
+            (11, "more than 100 %"),
+        ] {
+            let words: Vec<String> = wear(|of| (of == LIFE_TIME_A).then_some(n)).collect();
+            assert_eq!(words, [format!("{says} of its life used (type A)")]);
+        }
+    }
+
     #[test]
     fn hostile_counters_do_no_harm() {
         let all = |n| ALL.map(|gauge| (gauge.name.to_owned(), n)).into();

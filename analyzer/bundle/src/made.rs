@@ -125,11 +125,14 @@ mod tests {
         )
         .unwrap();
         fs::write(at("x.most.tar.zst"), b"\x28\xb5\x2f\xfd").unwrap();
-        for name in ["any", "packed", "page"] {
+        fs::write(at("day"), "PAR1 command write_bytes watched_ms PAR1").unwrap();
+        fs::write(at("table"), "PAR1 command write_bytes PAR1").unwrap();
+        for name in ["any", "packed", "page", "day"] {
             assert!(is(&at(name)), "{name}");
         }
         for name in [
             "other.html",
+            "table",
             "x.most",
             "x.most.tar.zst",
             "any/manifest.json",

@@ -218,5 +218,8 @@ mod tests {
         fs::remove_file(at("hard")).unwrap();
         extend(&at("link")).unwrap().write_all(b"!").unwrap();
         assert_eq!(fs::read_to_string(&victim).unwrap(), "precious!");
+        // Now everybody can put another link there.
+        fs::set_permissions(&folder, Permissions::from_mode(0o777)).unwrap();
+        assert!(extend(&at("link")).is_err());
     }
 }

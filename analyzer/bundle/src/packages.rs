@@ -167,6 +167,15 @@ mod tests {
         }
         assert_eq!(packages.app(1_099_002), None);
         assert_eq!(Packages::parse(&learned.text()), learned);
+        let apps: Vec<_> = learned.apps().collect();
+        assert_eq!(
+            apps,
+            [
+                (10_001, &b"org.a"[..]),
+                (10_001, b"org.b"),
+                (1_099_002, b"org.b")
+            ]
+        );
     }
 
     #[test]

@@ -217,6 +217,9 @@ mod tests {
         };
         (manifest.clock.start_mono_ns, manifest.clock.stop_mono_ns) = (start, stop);
         manifest.losses.insert("events_ring".into(), number.into());
+        manifest
+            .counts
+            .insert("events".into(), u64::from(number) * 10);
         let counter = Counter {
             traced: 7,
             failed: 1,
@@ -253,6 +256,7 @@ mod tests {
         let all = together(&[&one, &two]).unwrap();
         assert_eq!((all.clock.start_mono_ns, all.clock.stop_mono_ns), (5, 12));
         assert_eq!(all.losses["events_ring"], 3);
+        assert_eq!(all.counts["events"], 30);
         assert_eq!(all.notes, ["a note"]);
         let Some(Counters::Compared(counters)) = all.counters else {
             panic!("no counters");

@@ -267,18 +267,42 @@ mod tests {
         assert!(e.to_string().starts_with("snap: "), "{e}");
     }
 
-    /// Builds a snapshot with one run of `len` times this byte; the writer itself never makes a run of zeros.
-    fn one_run(byte: u8, len: u64) -> Vec<u8> {
+    /// Builds a snapshot of a device with runs of this byte, each at an offset and of a length; the writer itself never makes a run
+    /// of zeros.
+    fn runs(device: u64, runs: &[(u64, u64)], byte: u8) -> Vec<u8> {
         let mut out = zstd::Encoder::new(Vec::new(), 3).unwrap();
-        out.write_all(MAGIC).unwrap();
-        for number in [len, 0, len] {
+        let mut put = |number: u64, len| {
             out.write_all(&number.to_le_bytes()).unwrap();
+            io::copy(&mut io::repeat(byte).take(len), &mut out).unwrap();
+        };
+        put(u64::from_le_bytes(*MAGIC), 0);
+        put(device, 0);
+        for &(offset, len) in runs {
+            put(offset, 0);
+            put(len, len);
         }
-        io::copy(&mut io::repeat(byte).take(len), &mut out).unwrap();
-        for number in [END, 0] {
-            out.write_all(&number.to_le_bytes()).unwrap();
-        }
+        put(END, 0);
+        put(0, 0);
         out.finish().unwrap()
+    }
+
+    fn one_run(byte: u8, len: u64) -> Vec<u8> {
+        runs(len, &[(0, len)], byte)
+    }
+
+    #[test]
+    fn runs_lie_one_behind_the_other_on_the_device() {
+        for (of, says) in [
+            (&[(0, 4), (4, 4)][..], None),
+            (&[(0, 4), (3, 1)], Some("run 3+1 of a 8-byte device")),
+            (&[(0, 9)], Some("run 0+9 of a 8-byte device")),
+            (&[(4, 0)], Some("run 4+0 of a 8-byte device")),
+        ] {
+            let file = tempfile::tempfile().unwrap();
+            let restored = restore(Cursor::new(runs(8, of, 1)), Path::new("x"), &file, LIMITS);
+            let said = restored.err().map(|e| e.to_string());
+            assert_eq!(said, says.map(|what| format!("x: {what}")));
+        }
     }
 
     #[test]

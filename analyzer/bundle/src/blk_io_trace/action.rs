@@ -103,3 +103,81 @@ pub fn letter(action: u64) -> Option<&'static str> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kernel's own header, which comes with the C library's.
+    const HEADER: &str = "/usr/include/linux/blktrace_api.h";
+
+    #[test]
+    fn numbers_are_those_of_the_kernels_header() {
+        let header = std::fs::read_to_string(HEADER).unwrap();
+        let number = |name: &str| {
+            let line = |line: &&str| line.split_whitespace().next() == Some(name);
+            let line = header.lines().find(line).unwrap();
+            let bit = line.split("1 <<").nth(1).unwrap();
+            let digits = bit.trim().split(|c: char| !c.is_ascii_digit());
+            1u64 << digits.into_iter().next().unwrap().parse::<u32>().unwrap()
+        };
+        for (name, ours) in [
+            ("READ", BLK_TC_READ),
+            ("WRITE", BLK_TC_WRITE),
+            ("FLUSH", BLK_TC_FLUSH),
+            ("SYNC", BLK_TC_SYNC),
+            ("FS", BLK_TC_FS),
+            ("PC", BLK_TC_PC),
+            ("NOTIFY", BLK_TC_NOTIFY),
+            ("AHEAD", BLK_TC_AHEAD),
+            ("META", BLK_TC_META),
+            ("DISCARD", BLK_TC_DISCARD),
+            ("FUA", BLK_TC_FUA),
+        ] {
+            // BLK_TC_SHIFT there.
+            assert_eq!(number(&format!("BLK_TC_{name}")) << 16, ours, "{name}");
+        }
+        assert_eq!(number("__BLK_TA_CGROUP"), BLK_TA_CGROUP);
+        // The enum's names, in its order; the first is 1.
+        let names = header.lines().map(str::trim);
+        let names = names.filter_map(|line| line.strip_prefix("__BLK_TA_"));
+        let names = names.filter_map(|line| {
+            line.split(|c: char| c != '_' && !c.is_ascii_uppercase())
+                .next()
+        });
+        let names: Vec<&str> = names.take_while(|name| *name != "CGROUP").collect();
+        let place = |name| {
+            let found = (1..).zip(&names).find(|(_, other)| **other == name);
+            found.unwrap().0
+        };
+        for (name, act, its) in [
+            ("QUEUE", ta::QUEUE, Some("Q")),
+            ("BACKMERGE", ta::BACKMERGE, Some("M")),
+            ("FRONTMERGE", ta::FRONTMERGE, Some("F")),
+            ("GETRQ", ta::GETRQ, Some("G")),
+            ("SLEEPRQ", ta::SLEEPRQ, Some("S")),
+            ("REQUEUE", ta::REQUEUE, Some("R")),
+            ("ISSUE", ta::ISSUE, Some("D")),
+            ("COMPLETE", ta::COMPLETE, Some("C")),
+            ("PLUG", ta::PLUG, Some("P")),
+            ("UNPLUG_IO", ta::UNPLUG_IO, Some("U")),
+            ("UNPLUG_TIMER", ta::UNPLUG_TIMER, Some("UT")),
+            ("INSERT", ta::INSERT, Some("I")),
+            ("SPLIT", ta::SPLIT, Some("X")),
+            ("BOUNCE", ta::BOUNCE, Some("B")),
+            ("REMAP", ta::REMAP, Some("A")),
+            ("ABORT", ta::ABORT, None),
+            ("DRV_DATA", ta::DRV_DATA, None),
+        ] {
+            assert_eq!(place(name), act, "{name}");
+            // The letters are those of blkparse(1), "ACTION IDENTIFIERS".
+            assert_eq!(letter(act | BLK_TC_FS | BLK_TA_CGROUP), its, "{name}");
+        }
+    }
+
+    #[test]
+    fn of_notes_a_message_has_a_letter() {
+        assert_eq!(letter(tn::MESSAGE | BLK_TC_NOTIFY), Some("m"));
+        assert_eq!(letter(tn::PROCESS | BLK_TC_NOTIFY), None);
+    }
+}

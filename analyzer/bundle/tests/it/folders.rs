@@ -32,6 +32,11 @@ fn a_pipe_a_link_and_a_folder_are_no_files() {
     }
     assert_eq!(fs::read_to_string(at("aim")).unwrap(), "precious");
     assert!(!at("made").exists());
+    symlink(at("folder"), at("to-folder")).unwrap();
+    for name in ["pipe", "aim", "to-folder"] {
+        assert!(folder.open_folder(name.as_ref()).is_err(), "{name}");
+    }
+    assert!(folder.open_folder("folder".as_ref()).is_ok());
 }
 
 #[test]

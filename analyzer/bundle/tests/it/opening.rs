@@ -98,3 +98,38 @@ fn parts_may_be_missing_or_damaged() {
     fs::remove_file(folder.join(layout::SNAPSHOT)).unwrap();
     assert!(bundle.snapshot().unwrap().is_none());
 }
+
+#[test]
+fn a_bundle_is_known_before_it_is_opened() {
+    let tmp = tempfile::tempdir().unwrap();
+    let folder = common::bundle(tmp.path());
+    let archive = tmp.path().join("packed");
+    mostrace_bundle::archive::pack(&folder, &archive).unwrap();
+    let other = tmp.path().join("other");
+    fs::write(&other, "text").unwrap();
+    let damaged = tmp.path().join("cut.zst");
+    for (path, is) in [
+        (&folder, true),
+        (&archive, true),
+        (&damaged, true),
+        (&other, false),
+    ] {
+        assert_eq!(Bundle::is_bundle(path), is, "{}", path.display());
+    }
+}
+
+#[test]
+fn only_files_that_are_there_have_a_place() {
+    let tmp = tempfile::tempdir().unwrap();
+    let folder = common::bundle(tmp.path());
+    fs::write(folder.join(layout::PACKAGES), "org.a 10001\n").unwrap();
+    fs::write(folder.join("stranger"), "").unwrap();
+    let bundle = Bundle::open(&folder).unwrap();
+    let manifest = folder.join(layout::MANIFEST);
+    assert_eq!(bundle.place(layout::MANIFEST), Some((manifest, 0)));
+    assert_eq!(bundle.place(layout::OPERATION), None);
+    assert_eq!(bundle.place("stranger"), None);
+    let packages = bundle.packages().unwrap().unwrap();
+    let apps: Vec<_> = packages.apps().collect();
+    assert_eq!(apps, [(10_001, &b"org.a"[..])]);
+}
