@@ -14,6 +14,7 @@ for tool in fio setpriv e2fsck fsck.f2fs; do "$here/../../tests/guest/add.sh" "$
 for program in probe share count programs; do
 	cc -O1 -Wall -Werror -static -I"$here/../module" -o "$root/usr/local/bin/$program" "$here/$program.c"
 done
+cc -O1 -static -pthread -o "$root/usr/local/bin/through" "$here/../../tests/guest/through.c"
 cat "$here/lib.sh" >>"$root/lib/guest.sh"
 # OVERHEAD="repetitions=1 …" sets variables of overhead/overhead.sh.
 printf '%s\n' "${OVERHEAD:-}" >"$root/etc/overhead"

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Measures what recording costs: random writes of 4 KiB by fio and transactions of SQLite, on ext4 on a disk that takes
-# no time (null_blk), with each recorder and with none, in turns. The guest has one CPU and a clock that counts
+# Measures what recording costs: random writes of 4 KiB by fio, transactions of SQLite, and writes of 4 KiB through a daemon of
+# FUSE, on ext4 on a disk that takes no time (null_blk), with each recorder and with none, in turns. The guest has one CPU and a clock that counts
 # instructions (`make bench-overhead`): a second is 10^9 instructions, whoever executed them.
 repetitions=5
 fio_writes=50000
 transactions=1000
-workloads="fio-1 fio-16 sqlite"
+# Five times as many: what waits to be written must not be more than the table of dirty pages holds.
+fuse_writes=8000
+workloads="fio-1 fio-16 sqlite fuse"
 # If it is set, the kernel counts the programs' runs and instructions, which costs much itself; they are printed.
 programs=
 
@@ -23,6 +25,11 @@ make_disk() {
 	mkdir mnt
 	mount -o noatime "$dev" mnt
 	dd if=/dev/zero of=mnt/file bs=1M count=32 conv=fsync 2>/dev/null
+	mkdir mnt/lower through
+	dd if=/dev/zero of=mnt/lower/file bs=4k count=$fuse_writes conv=fsync 2>/dev/null
+	through mnt/lower through &
+	daemon=$!
+	wait_for "no FUSE" grep -q " $PWD/through fuse " /proc/mounts
 }
 
 # busy: prints the hundredths of a second in which the CPU was not idle between the two copies of /proc/uptime.
@@ -45,7 +52,18 @@ run_sqlite() {
 	cp /proc/uptime before
 	mostrace workload sqlite --transactions $transactions mnt/test.db >sqlite.log
 	cp /proc/uptime after
-	echo "$(sed -n 's/^transactions.*, \([0-9.]*\) a second/\1/p' sqlite.log) $(busy) -"
+	echo "$(sed -n 's/^transactions.*, \([0-9.]*\) a second/\1/p' sqlite.log) $(busy)"
+}
+
+# run_fuse: prints writes per second, and the CPU as above. Each is a request to the daemon, which writes to the page cache;
+# then the file is written to the disk.
+run_fuse() {
+	cp /proc/uptime before
+	for round in 1 2 3 4 5; do
+		dd if=/dev/zero of=through/file bs=4k count=$fuse_writes conv=notrunc,fsync 2>/dev/null
+	done
+	cp /proc/uptime after
+	echo "$(cat before after | awk -v n=$((round * fuse_writes)) '{ up = $1 - up } END { print n / up }') $(busy)"
 }
 
 # run WORKLOAD: runs it.
@@ -54,6 +72,7 @@ run() {
 	fio-1) run_fio psync 1 ;;
 	fio-16) run_fio libaio 16 ;;
 	sqlite) run_sqlite ;;
+	fuse) run_fuse ;;
 	esac
 }
 
@@ -68,7 +87,7 @@ recorder_ns() {
 under_record() {
 	workload=$1
 	shift
-	export fio_writes transactions programs
+	export fio_writes transactions fuse_writes programs
 	{
 		sed -n '/^busy()/,/^}/p; /^run.*()/,/^}/p; /^recorder_ns()/,/^}/p' "$0"
 		[ -z "$programs" ] || echo "recorder_ns before >programs.log"
@@ -105,7 +124,7 @@ under_blktrace() {
 	run "$1"
 	kill -INT $tracer
 	wait $tracer || true
-	[ "$(stat -c %s blk.blktrace.0)" -gt 1000000 ] || fail "$(cat blktrace.log)"
+	[ "$(stat -c %s blk.blktrace.0)" -gt 100000 ] || fail "$(cat blktrace.log)"
 	rm blk.blktrace.*
 }
 
@@ -156,23 +175,25 @@ median() {
 # table: prints a row for each mode, with each workload's medians as ratios to those of `nothing`: speed, CPU, and for
 # fio its own CPU.
 table() {
-	echo "| recorded by | fio, 1: IOPS | CPU | fio's | fio, 16: IOPS | CPU | fio's | SQLite: transactions | CPU |"
-	echo "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+	echo "| recorded by | fio, 1: IOPS | CPU | fio's | fio, 16: IOPS | CPU | fio's | SQLite: transactions | CPU | FUSE: writes | CPU |"
+	echo "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
 	for mode in $modes; do
-		for workload in fio-1 fio-16 sqlite; do
+		for workload in fio-1 fio-16 sqlite fuse; do
 			echo "$(median 3) $(median 4) $(median 5)"
 		done | tr '\n' ' '
-		name "$mode"
-	done | awk '
+		printf '\t%s\n' "$(name "$mode")"
+	done | awk -F'\t' '
+		{ split($1, figure, " ") }
 		NR == 1 {
-			for (i = 1; i <= 8; i++) base[i] = $i
-			printf "| nothing | %d/s | %.2f s | %.2f s | %d/s | %.2f s | %.2f s | %d/s | %.2f s |\n",
-				$1, $2 / 100, $3 / 100, $4, $5 / 100, $6 / 100, $7, $8 / 100
+			for (i = 1; i <= 10; i++) base[i] = figure[i]
+			format = "| nothing | %d/s | %.2f s | %.2f s | %d/s | %.2f s | %.2f s | %d/s | %.2f s | %d/s | %.2f s |\n"
+			printf format, base[1], base[2] / 100, base[3] / 100, base[4], base[5] / 100, base[6] / 100, base[7], base[8] / 100,
+				base[9], base[10] / 100
 			next
 		}
 		{
-			line = "| " substr($0, index($0, " - ") + 3)
-			for (i = 1; i <= 8; i++) line = line sprintf(" | %.2f", $i / base[i])
+			line = "| " $2
+			for (i = 1; i <= 10; i++) line = line " | " (base[i] ? sprintf("%.2f", figure[i] / base[i]) : "-")
 			print line " |"
 		}'
 }
@@ -195,6 +216,8 @@ for repetition in $(seq $repetitions); do
 done
 cp results.txt /tmp/out/
 table | while read -r line; do info "$line"; done
+umount through
+wait $daemon || true
 umount mnt
 unload
 [ ! -e /tmp/out/programs ] || cat /tmp/out/programs
