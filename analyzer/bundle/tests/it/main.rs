@@ -10,3 +10,4 @@ mod folders;
 mod opening;
 mod shortfalls;
 mod tables;
+mod tracepoints;
