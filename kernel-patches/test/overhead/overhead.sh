@@ -166,10 +166,10 @@ name() {
 	esac
 }
 
-# median COLUMN: prints the median of $workload in $mode, from results.txt (workload mode speed cpu fio's).
+# median COLUMN: prints the median of $workload in $mode, from results.txt (workload mode speed cpu fio's); 0 if there is none.
 median() {
 	awk -v w="$workload" -v m="$mode" -v c="$1" '$1 == w && $2 == m { print $c }' results.txt | sort -n |
-		sed -n "$((repetitions / 2 + 1))p"
+		sed -n "$((repetitions / 2 + 1))p" | grep . || echo 0
 }
 
 # table: prints a row for each mode, with each workload's medians as ratios to those of `nothing`: speed, CPU, and for
@@ -178,9 +178,8 @@ table() {
 	echo "| recorded by | fio, 1: IOPS | CPU | fio's | fio, 16: IOPS | CPU | fio's | SQLite: transactions | CPU | FUSE: writes | CPU |"
 	echo "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
 	for mode in $modes; do
-		for workload in fio-1 fio-16 sqlite fuse; do
-			echo "$(median 3) $(median 4) $(median 5)"
-		done | tr '\n' ' '
+		for workload in fio-1 fio-16; do echo "$(median 3) $(median 4) $(median 5)"; done | tr '\n' ' '
+		for workload in sqlite fuse; do echo "$(median 3) $(median 4)"; done | tr '\n' ' '
 		printf '\t%s\n' "$(name "$mode")"
 	done | awk -F'\t' '
 		{ split($1, figure, " ") }
