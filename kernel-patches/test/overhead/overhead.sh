@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Measures what recording costs: random writes of 4 KiB by fio, transactions of SQLite, and writes of 4 KiB through a daemon of
-# FUSE, on ext4 on a disk that takes no time (null_blk), with each recorder and with none, in turns. The guest has one CPU and a clock that counts
-# instructions (`make bench-overhead`): a second is 10^9 instructions, whoever executed them.
+# FUSE, on ext4 on a disk that takes no time (null_blk), with each recorder and with none, in turns. The guest has one CPU and
+# a clock that counts instructions (`make bench-overhead`): a second is 10^9 instructions, whoever executed them.
 repetitions=5
 fio_writes=50000
 transactions=1000
@@ -124,7 +124,9 @@ under_blktrace() {
 	run "$1"
 	kill -INT $tracer
 	wait $tracer || true
-	[ "$(stat -c %s blk.blktrace.0)" -gt 100000 ] || fail "$(cat blktrace.log)"
+	# Of FUSE's writes, only what is written back has events.
+	case $1 in fuse) least=100000 ;; *) least=1000000 ;; esac
+	[ "$(stat -c %s blk.blktrace.0)" -gt $least ] || fail "$(cat blktrace.log)"
 	rm blk.blktrace.*
 }
 
