@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a follower of the kernel's tracepoints says of a queued bio.
+//! These tests ask what a follower of the kernel's tracepoints says of a queued bio.
 
 use mostrace_bundle::entry::{Origin, RawFile, RawProcess, TYPE_FILE};
 use mostrace_bundle::tracepoints::{Bio, Fields, Follower, Moment, Tells, Thread, Volume, placed};
