@@ -76,16 +76,14 @@ int cause_session_function(struct pt_regs *regs)
 	return pass_function(regs);
 }
 
-/* fuse_dev_read */
+/*
+ * These five are attached in this order: an answer, or a read from a pipe, that was not seen would make a thread one that serves
+ * several requests at a time.
+ *
+ * fuse_dev_write
+ */
 SEC("kprobe.multi")
-int cause_atomic_fuse_read(struct pt_regs *regs)
-{
-	return begin_device();
-}
-
-/* fuse_dev_splice_read */
-SEC("kprobe.multi")
-int cause_atomic_fuse_splice(struct pt_regs *regs)
+int cause_atomic_fuse_answer(struct pt_regs *regs)
 {
 	return begin_device();
 }
@@ -104,9 +102,16 @@ int cause_atomic_fuse_anon_pipe(struct pt_regs *regs)
 	return begin_pipe();
 }
 
-/* fuse_dev_write */
+/* fuse_dev_splice_read */
 SEC("kprobe.multi")
-int cause_atomic_fuse_answer(struct pt_regs *regs)
+int cause_atomic_fuse_splice(struct pt_regs *regs)
+{
+	return begin_device();
+}
+
+/* fuse_dev_read */
+SEC("kprobe.multi")
+int cause_atomic_fuse_read(struct pt_regs *regs)
 {
 	return begin_device();
 }

@@ -8,6 +8,7 @@
 
 #include "symbols.bpf.h"
 #include "window.bpf.h"
+#include "xarray.bpf.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -390,8 +391,6 @@ static __always_inline void set_linear_base(__u64 bytes, __u64 page)
 static __always_inline __u64 first_page_of(struct block_device *bdev)
 {
 	struct address_space *mapping;
-	__u64 entry;
-	int height;
 
 	if (bpf_core_field_exists(struct block_device___mapping, bd_mapping))
 		mapping = BPF_CORE_READ((struct block_device___mapping *)bdev, bd_mapping);
@@ -399,11 +398,7 @@ static __always_inline __u64 first_page_of(struct block_device *bdev)
 		mapping = BPF_CORE_READ((struct block_device___inode *)bdev, bd_inode, i_mapping);
 	else
 		return 0;
-	entry = (__u64)BPF_CORE_READ(mapping, i_pages.xa_head);
-	/* The lowest bits of an entry are 2 for a node and 1 for a value. */
-	for (height = 0; height < XA_MAX_HEIGHT && (entry & 3) == 2; height++)
-		entry = (__u64)BPF_CORE_READ((struct xa_node *)(entry - 2), slots[0]);
-	return entry & 3 ? 0 : entry;
+	return xa_pointer((__u64)BPF_CORE_READ(mapping, i_pages.xa_head), 0);
 }
 
 /*

@@ -13,6 +13,7 @@
 #define MOSTRACE_FUSE_BPF_H
 
 #include "call.bpf.h"
+#include "numbered.bpf.h"
 
 /* <uapi/linux/fuse.h> */
 struct fuse_request {
@@ -84,6 +85,8 @@ struct served_thread {
 	__u64 answered;			/* the number of the request that it answered last */
 	struct fuse_request *request;	/* in the daemon's memory, NULL: none, or */
 	bool is_mixed;			/* it read a request before it answered another one */
+	bool is_told;			/* user space saw it wait; whether it answers that request is seen only from then on */
+	bool is_doubtful;		/* it may still serve the request of before, which it was told of */
 };
 
 /* in a pipe */
@@ -128,7 +131,8 @@ static __always_inline int await_request(struct task_struct *task, struct fuse_r
 
 	if (before) {
 		thread.answered = before->answered;
-		thread.is_mixed = before->is_mixed || is_unanswered(before);
+		thread.is_doubtful = is_unanswered(before);
+		thread.is_mixed = before->is_mixed || (thread.is_doubtful && !before->is_told);
 	}
 	if (!request || is_in_a_container(task))
 		bpf_map_delete_elem(&served_threads, &id);
@@ -158,6 +162,20 @@ static __always_inline void *first_buffer(struct pt_regs *regs, __u16 how)
 	/* struct iovec begins with its address. */
 	bpf_probe_read_user(&first, sizeof(first), address);
 	return first;
+}
+
+/*
+ * Tells the process of the thread that made a request, and its name. As a rule it waits for the answer; if it has ended, another user's
+ * thread may have its number.
+ */
+static __always_inline void tell_maker(struct mostrace_served *entry)
+{
+	struct task_struct *maker = numbered_task(entry->for_pid);
+
+	if (!maker || BPF_CORE_READ(maker, cred, fsuid.val) != entry->for_uid)
+		return;
+	entry->for_tgid = BPF_CORE_READ(maker, tgid);
+	BPF_CORE_READ_INTO(&entry->for_comm, maker, comm);
 }
 
 static __always_inline bool changes_files(const struct fuse_request *request)
@@ -193,7 +211,7 @@ static __always_inline int answer_request(struct pt_regs *regs, __u16 how)
 	if (answer.unique != request.unique)
 		return 0;
 	thread->request = 0;
-	if (thread->is_mixed || !request.pid || !changes_files(&request))
+	if (thread->is_mixed || thread->is_doubtful || !request.pid || !changes_files(&request))
 		return 0;
 	entry.unique = request.unique;
 	entry.pid = pid;
@@ -202,6 +220,7 @@ static __always_inline int answer_request(struct pt_regs *regs, __u16 how)
 	entry.for_tgid = ~0U;
 	entry.for_uid = request.uid;
 	entry.opcode = request.opcode;
+	tell_maker(&entry);
 	entry.head = cause_head(MOSTRACE_SERVED, sizeof(entry), bpf_ktime_get_ns());
 	put_cause(&entry, sizeof(entry));
 	return 0;

@@ -72,6 +72,7 @@ struct kuid {
 
 struct cred {
 	struct kuid uid;
+	struct kuid fsuid;
 };
 
 struct file;
@@ -151,6 +152,7 @@ struct xarray {
 };
 
 struct xa_node {
+	unsigned char shift;
 	void *slots[1];
 };
 
@@ -334,9 +336,6 @@ struct jbd2_journal_handle {
 };
 
 #pragma clang attribute pop
-
-/* With 64 slots per node this is enough for 2^48 pages, more than exist. */
-#define XA_MAX_HEIGHT 8
 
 /* Flag bits move between kernels; their names do not. */
 enum pageflags {

@@ -487,10 +487,10 @@ struct mostrace_served {
 	__u32 pid;		/* thread of the daemon */
 	__u32 tgid;		/* the daemon */
 	__u32 for_pid;		/* the thread that made the request */
-	__u32 for_tgid;		/* its process, or ~0; user space sets it */
+	__u32 for_tgid;		/* its process, or ~0 if it had ended */
 	__u32 for_uid;
 	__u32 opcode;		/* enum fuse_opcode */
-	char for_comm[MOSTRACE_COMM_LEN]; /* empty if its process is unknown; user space sets it */
+	char for_comm[MOSTRACE_COMM_LEN]; /* its name, empty if its process is unknown */
 };
 
 /* Flags of a stack's head. */

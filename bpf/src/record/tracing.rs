@@ -245,7 +245,7 @@ impl<'o> Tracing<'o> {
             }
         }
         late.note("records are missing", self.finish())?;
-        self.sink.settle()?;
+        self.sink.flush()?;
         self.keep_packages(&folder)?;
         manifest.counts.extend(self.sink.counts());
         if self.provides(Provides::CAUSES).is_some() {

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use mostrace_bundle::entry::stack::TYPE_STACK;
 use mostrace_bundle::entry::{
-    EntryRef, RawCall, RawDirtied, RawF2fs, TYPE_CALL, TYPE_DIRTIED, TYPE_F2FS, TYPE_FILE,
-    TYPE_FORK, TYPE_HANDLE, TYPE_SERVED,
+    EntryRef, RawCall, RawDirtied, RawF2fs, RawServed, TYPE_CALL, TYPE_DIRTIED, TYPE_F2FS,
+    TYPE_FILE, TYPE_FORK, TYPE_HANDLE, TYPE_SERVED,
 };
 use mostrace_bundle::{Folder, layout};
 
@@ -15,7 +15,6 @@ use super::file_names::FileNames;
 use super::functions::{Functions, HANDLE};
 use super::latest_causes::LatestCauses;
 use super::process_tree::{FORK, ProcessTree};
-use super::served::SERVED;
 use super::stacks::Stacks;
 use super::tables::{Counts, Spec, TableSet, entries, kind_of, tid_of};
 use super::{NameFilter, Retention};
@@ -24,6 +23,7 @@ use crate::error::{Error, Result};
 const DIRTIED: usize = size_of::<RawDirtied>();
 const CALL: usize = size_of::<RawCall>();
 const F2FS: usize = size_of::<RawF2fs>();
+const SERVED: usize = size_of::<RawServed>();
 
 const TABLES: [Spec; 8] = [
     (TYPE_HANDLE, layout::HANDLE),

@@ -108,11 +108,6 @@ impl EntryTables {
         Ok(true)
     }
 
-    /// Returns the name of a process as [`ProcessNames::at`] does.
-    pub fn name_at(&self, tgid: u32, time_ns: u64) -> Option<(u64, [u8; 16])> {
-        self.rows.processes.at(tgid, time_ns)
-    }
-
     /// Returns a file's entry in the table's form, for a [`Sample`]; None if it is malformed.
     pub fn made_of(&mut self, file: &[u8]) -> Option<&[u8]> {
         self.names.trim(file)

@@ -86,7 +86,7 @@ fn app_of(packages: &Packages, tgid: u32, uid: u32, time_ns: u64) -> Option<Box<
     let command = fs::read(format!("/proc/{tgid}/cmdline")).ok()?;
     let name = package_in(&command)?;
     let is_listed = packages.apps().any(|(_, listed)| listed == name);
-    let is_same = owner::of(tgid, time_ns)?.uid == uid;
+    let is_same = owner::uid_at(tgid, time_ns)? == uid;
     (is_listed && is_same).then(|| name.into())
 }
 

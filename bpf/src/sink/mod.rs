@@ -14,7 +14,6 @@ use mostrace_bundle::blk_io_trace::BlkIoTrace;
 use mostrace_bundle::entry::TYPE_CGROUP;
 use mostrace_bundle::operation::TYPE_OPERATION;
 use mostrace_bundle::{Folder, Packages, layout};
-use rustix::time::ClockId;
 use zerocopy::LE;
 
 use crate::error::Result;
@@ -36,7 +35,6 @@ mod owner;
 mod process_names;
 mod process_tree;
 mod recent;
-mod served;
 mod stacks;
 mod tables;
 pub(crate) mod unfinished;
@@ -47,7 +45,6 @@ use entry_tables::EntryTables;
 pub(crate) use event_files::EventFiles;
 pub(crate) use in_flight::Step;
 pub use name_filter::NameFilter;
-use served::{Makers, is_served};
 pub(crate) use tables::{Counts, Sample, kind_of, split_entry};
 use tables::{Spec, TableSet};
 
@@ -93,7 +90,6 @@ pub(crate) struct Sink {
     is_tool_writing: bool,
     entries: Option<EntryTables>,
     causes: Option<CauseTables>,
-    makers: Makers,
     operations: Option<TableSet>,
 }
 
@@ -112,7 +108,6 @@ impl Sink {
             is_tool_writing: false,
             entries: None,
             causes: None,
-            makers: Makers::default(),
             operations: None,
         }
     }
@@ -218,14 +213,6 @@ impl Sink {
         if kind_of(entry) == Some(TYPE_CGROUP) {
             return self.push_entry(entry);
         }
-        if is_served(entry) && self.causes.is_some() {
-            let served = self.makers.take(entry)?;
-            return served.map_or(Ok(true), |entry| self.put_cause(&entry));
-        }
-        self.put_cause(entry)
-    }
-
-    fn put_cause(&mut self, entry: &[u8]) -> Result<bool> {
         let Some(tables) = &mut self.causes else {
             return Ok(false);
         };
@@ -234,25 +221,6 @@ impl Sink {
             entries.name_process(entry)?;
         }
         Ok(true)
-    }
-
-    /// Writes the requests that waited for the names of their processes until `now_ns`; all of them if that is None.
-    fn put_served(&mut self, now_ns: Option<u64>) -> Result<()> {
-        let entries = self.entries.as_ref();
-        let name_at = |tgid, time_ns| entries?.name_at(tgid, time_ns);
-        for entry in self.makers.settled(now_ns, name_at) {
-            self.put_cause(&entry)?;
-        }
-        Ok(())
-    }
-
-    /// Writes everything that waits for something: the recording, or its segment, ends.
-    ///
-    /// # Errors
-    /// Returns an error if the bundle cannot be written.
-    pub fn settle(&mut self) -> Result<()> {
-        self.put_served(None)?;
-        self.flush()
     }
 
     /// Returns true if the stack of this number need not be told again.
@@ -321,7 +289,7 @@ impl Sink {
     /// # Errors
     /// Returns an error if the bundle cannot be written.
     pub fn begin_segment(&mut self, folder: &Folder) -> Result<SegmentEnd> {
-        self.settle()?;
+        self.flush()?;
         let mut end = SegmentEnd {
             counts: self.counts(),
             ..SegmentEnd::default()
@@ -351,7 +319,6 @@ impl Sink {
     /// # Errors
     /// Returns an error if the bundle cannot be written.
     pub fn flush(&mut self) -> Result<()> {
-        self.put_served(Some(owner::now_ns(ClockId::Monotonic)))?;
         self.events.flush()?;
         if let Some(entries) = &mut self.entries {
             entries.flush()?;

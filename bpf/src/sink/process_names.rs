@@ -75,13 +75,6 @@ impl ProcessNames {
         (!is_told).then_some(&names.latest)
     }
 
-    /// Returns the name that a process had at `time_ns`, and the time since when; None if it is not known.
-    pub fn at(&self, tgid: u32, time_ns: u64) -> Option<(u64, [u8; 16])> {
-        let mut names = self.known.get(&tgid)?.latest.iter();
-        let name = names.rfind(|name| name.head.time_ns.get() <= time_ns)?;
-        Some((name.head.time_ns.get(), name.comm))
-    }
-
     /// Returns the names that the next segment repeats.
     pub fn told(&self) -> impl Iterator<Item = &[u8]> {
         let told = self.known.values().filter(|names| names.is_told);
@@ -150,8 +143,6 @@ mod tests {
         assert!(names.learn(&name(7, b'd')) && !names.learn(&name(8, b'e')));
         let told: Vec<&[u8]> = names.told().collect();
         assert_eq!(told, [name(7, b'a'), name(7, b'b'), name(7, b'd')]);
-        assert_eq!(names.at(7, 0), Some((0, [b'd'; 16])));
-        assert_eq!(names.at(10, 0), None);
     }
 
     #[test]

@@ -189,14 +189,14 @@ const ATOMIC_FUNCTIONS: [(&str, &str); 13] = [
     ("cause_atomic_forget", "__ext4_forget"),
     ("cause_atomic_modify", "jbd2_journal_dirty_metadata"),
     ("cause_atomic_restart", "jbd2__journal_restart"),
-    ("cause_atomic_fuse_read", "fuse_dev_read"),
-    ("cause_atomic_fuse_splice", "fuse_dev_splice_read"),
+    ("cause_atomic_fuse_answer", "fuse_dev_write"),
     ("cause_atomic_fuse_pipe", "pipe_read"),
     ("cause_atomic_fuse_anon_pipe", "anon_pipe_read"),
-    ("cause_atomic_fuse_answer", "fuse_dev_write"),
+    ("cause_atomic_fuse_splice", "fuse_dev_splice_read"),
+    ("cause_atomic_fuse_read", "fuse_dev_read"),
 ];
 
-/// Attaches the programs that cannot be preempted. A program that the kernel refuses is not attached.
+/// Attaches the programs that cannot be preempted, in the order of the source. A program that the kernel refuses is not attached.
 fn attach_atomic(object: &Object, attached: &mut Programs) {
     let mut handles = Vec::new();
     for program in object.progs_mut().filter(|p| p.autoload()) {

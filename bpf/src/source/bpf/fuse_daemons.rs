@@ -27,7 +27,10 @@ struct ServedThread {
     start_ns: u64,
     answered: u64,
     request: u64,
-    is_mixed: u64,
+    is_mixed: u8,
+    is_told: u8,
+    is_doubtful: u8,
+    _padding: [u8; 5],
 }
 
 /// Tells the probes, which are attached, of the threads that wait for a request.
@@ -54,6 +57,9 @@ pub(super) fn tell_waiting(threads: &dyn MapCore) {
                 answered: 0,
                 request,
                 is_mixed: 0,
+                is_told: 1,
+                is_doubtful: 0,
+                _padding: [0; 5],
             };
             // This fails for a thread that has begun another read, which the probes saw.
             let key = tid.to_ne_bytes();

@@ -42,7 +42,7 @@ const INSTEAD: [(&[u8], &[u8]); 12] = [
     (b"cause_ext4_unlink_enter", b"cause_atomic_unlink"),
     (b"cause_ext4_forget", b"cause_atomic_forget"),
     (b"cause_jbd2_handle_", b"cause_atomic_handle_"),
-    (b"cause_fuse_", b"cause_atomic_fuse_answer"),
+    (b"cause_fuse_", b"cause_atomic_fuse_read"),
     (b"cause_call_", FUNCTION),
     (b"cause_call_", SESSION),
     (b"mostrace_drop_folio", b"mostrace_ext4_invalidate"),
