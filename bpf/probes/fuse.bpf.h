@@ -136,6 +136,8 @@ static __always_inline int await_request(struct task_struct *task, struct fuse_r
 	}
 	if (!request || is_in_a_container(task))
 		bpf_map_delete_elem(&served_threads, &id);
+	else if (before)
+		*before = thread;
 	else if (bpf_map_update_elem(&served_threads, &id, &thread, BPF_ANY))
 		lose_cause(LOSS_CAUSES_TASKS);
 	return 0;
