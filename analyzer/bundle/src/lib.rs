@@ -88,6 +88,7 @@ mod allowance;
 pub mod archive;
 pub mod blk_io_trace;
 pub mod counters;
+mod device_number;
 pub mod entry;
 mod error;
 pub mod folder;
@@ -111,6 +112,7 @@ mod writer;
 mod zones;
 
 pub use counters::{Counter, Counters, Total, Totals};
+pub use device_number::DeviceNumber;
 pub use entry::{Entry, operation};
 pub use error::Error;
 pub use folder::Folder;

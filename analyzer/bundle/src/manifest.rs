@@ -7,6 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::counters::{Counters, Totals};
+use crate::device_number::DeviceNumber;
 use crate::health::Health;
 
 /// The version that this crate writes, and the newest that it reads.
@@ -101,9 +102,7 @@ impl Manifest {
     pub fn filesystem_dev(&self) -> Option<u32> {
         self.snapshot.as_ref()?;
         let mapped = self.filesystem.as_ref().and_then(|f| f.dev.as_ref());
-        let (major, minor) = mapped.unwrap_or(&self.device.dev).split_once(':')?;
-        let (major, minor): (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);
-        (major < 1 << 12 && minor < 1 << 20).then_some(major << 20 | minor)
+        DeviceNumber::parse(mapped.unwrap_or(&self.device.dev)).map(DeviceNumber::dev)
     }
 }
 

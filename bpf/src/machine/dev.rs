@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The number of a device.
+//! Device numbers in the form in which the kernel and blktrace keep them, major << 20 | minor.
 
-/// Returns major << 20 | minor, the form in which the kernel and blktrace keep a device number.
-pub(super) fn kernel_dev(major: u32, minor: u32) -> u32 {
-    major << 20 | minor
-}
+use mostrace_bundle::DeviceNumber;
 
 /// Parses sysfs' `major:minor`.
-pub(super) fn parse_dev(text: &str) -> Option<u32> {
-    let (major, minor) = text.split_once(':')?;
-    Some(kernel_dev(major.parse().ok()?, minor.parse().ok()?))
+pub(crate) fn parse_dev(text: &str) -> Option<u32> {
+    DeviceNumber::parse(text).map(DeviceNumber::dev)
 }
 
-/// Converts a device number from `stat` to the kernel's form.
+/// Splits a device number from `stat`.
+pub(crate) fn number_of_stat(dev: u64) -> DeviceNumber {
+    DeviceNumber {
+        major: rustix::fs::major(dev),
+        minor: rustix::fs::minor(dev),
+    }
+}
+
+/// Converts a device number from `stat`.
 pub(crate) fn dev_of_stat(dev: u64) -> u32 {
-    kernel_dev(rustix::fs::major(dev), rustix::fs::minor(dev))
+    number_of_stat(dev).dev()
 }

@@ -5,10 +5,10 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use mostrace_bundle::manifest;
+use mostrace_bundle::{DeviceNumber, manifest};
 
 use crate::error::{At, Error, Result, read_line};
-use crate::machine::dev::{dev_of_stat, kernel_dev, parse_dev};
+use crate::machine::dev::{dev_of_stat, number_of_stat, parse_dev};
 use crate::machine::mountinfo::{self, Mounted};
 use crate::machine::paths::{self, HiddenDisk};
 
@@ -62,8 +62,7 @@ impl Device {
         let mounted = mountinfo::of(path);
         if let Some(mounted) = &mounted {
             if let Some(source) = source(mounted) {
-                let (major, minor) = (source >> 20, source & 0xf_ffff);
-                return Device::look_up(rustix::fs::makedev(major, minor), None);
+                return Device::look_up(stat_number(DeviceNumber::of(source)), None);
             }
             // That folder is not on an overlay itself: the kernel refuses to write to such a folder.
             if let Some(upper) = mounted.upper().filter(|upper| upper.exists())
@@ -84,14 +83,13 @@ impl Device {
     /// Returns an error if there is no such device.
     pub fn by_number(number: &str) -> Result<Device> {
         let malformed = || Error::malformed(number, "bad device number");
-        let (major, minor) = number.split_once(':').ok_or_else(malformed)?;
-        let number = |text: &str| text.parse().map_err(|_| malformed());
-        Device::look_up(rustix::fs::makedev(number(major)?, number(minor)?), None)
+        let number = DeviceNumber::parse(number).ok_or_else(malformed)?;
+        Device::look_up(stat_number(number), None)
     }
 
     /// Looks up a device by its number in the form of `stat`, and by its node if that is known.
     fn look_up(rdev: u64, node: Option<&Path>) -> Result<Device> {
-        let (major, minor) = (rustix::fs::major(rdev), rustix::fs::minor(rdev));
+        let dev = number_of_stat(rdev);
         let link = sysfs_link(rdev);
         let sysfs = fs::canonicalize(&link).at(&link)?;
         let partition = sysfs.join("partition").exists();
@@ -121,7 +119,7 @@ impl Device {
                 None => node_of(&sysfs, rdev)?.display().to_string(),
             },
             name: name_of(&sysfs),
-            dev: format!("{major}:{minor}"),
+            dev: dev.to_string(),
             disk: name_of(&disk),
             disk_dev: disk_dev_text,
             start_sector: sectors(&start)?,
@@ -146,7 +144,7 @@ impl Device {
         Ok(Device {
             info,
             sysfs,
-            dev: kernel_dev(major, minor),
+            dev: dev.dev(),
             disk_dev,
             paths: paths::of(&name_of(&disk)),
         })
@@ -174,11 +172,6 @@ impl Device {
     /// Returns the device node, which is opened for reading.
     pub fn node(&self) -> &Path {
         Path::new(&self.info.path)
-    }
-
-    /// Returns the major and minor number.
-    pub fn number(&self) -> (u32, u32) {
-        (self.dev >> 20, self.dev & 0xf_ffff)
     }
 
     /// Returns the nodes of the device's partitions.
@@ -282,8 +275,12 @@ pub(super) fn source(mounted: &Mounted) -> Option<u32> {
 
 /// Returns the folder in sysfs of the device with this number.
 fn sysfs_link(rdev: u64) -> PathBuf {
-    let (major, minor) = (rustix::fs::major(rdev), rustix::fs::minor(rdev));
-    PathBuf::from(format!("/sys/dev/block/{major}:{minor}"))
+    PathBuf::from(format!("/sys/dev/block/{}", number_of_stat(rdev)))
+}
+
+/// Returns a device's number in the form of `stat`.
+fn stat_number(number: DeviceNumber) -> u64 {
+    rustix::fs::makedev(number.major, number.minor)
 }
 
 /// Returns the node of a device, which Linux and Android keep in different places.

@@ -8,8 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use mostrace_bundle::manifest::Loop;
-use rustix::fs::{major, minor};
 
+use crate::machine::dev::number_of_stat;
 use crate::machine::mountinfo::{self, Mounted};
 
 /// Returns the loop devices on the filesystem with this `major:minor`. A loop device is left out if its backing file cannot be
@@ -34,6 +34,6 @@ fn inode_of(device: &Path, dev: &str, mounts: &[Mounted]) -> Option<u64> {
     let path = Path::new(OsStr::from_bytes(path.strip_suffix(b"\n")?));
     mountinfo::holding(mounts, path).filter(|mounted| mounted.dev == dev)?;
     let file = fs::metadata(path).ok()?;
-    let lies_on = format!("{}:{}", major(file.st_dev()), minor(file.st_dev()));
-    (lies_on == dev).then(|| file.st_ino())
+    let lies_on = number_of_stat(file.st_dev());
+    (lies_on.to_string() == dev).then(|| file.st_ino())
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The devices of a filesystem that lies on several: an f2fs with a list of them, or an ext4 whose journal has one of its own.
 
+use mostrace_bundle::DeviceNumber;
 use std::fs::File;
 
 use mostrace_bundle::manifest::Mapping;
@@ -68,7 +69,7 @@ fn image_of(device: &Device) -> Result<Image> {
 /// Finds the device of a journal: the one with the number that it had at the last mount, if that is still made for it.
 fn journal_of(journal: &ExternalJournal) -> Result<Device> {
     let (major, minor) = journal.dev;
-    let number = format!("{major}:{minor}");
+    let number = DeviceNumber { major, minor }.to_string();
     let device = Device::by_number(&number)?;
     match ext4::journal_uuid(&image_of(&device)?) == Some(journal.uuid) {
         true => Ok(device),

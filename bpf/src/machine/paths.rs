@@ -7,7 +7,7 @@
 
 use std::fs;
 
-use super::dev::kernel_dev;
+use mostrace_bundle::DeviceNumber;
 
 /// The hidden disk of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +68,8 @@ fn of_namespace(namespace: Namespace<'_>, disks: &str) -> Vec<HiddenDisk> {
         let mut fields = line.split_ascii_whitespace();
         let (major, minor, name) = (fields.next()?, fields.next()?, fields.next()?);
         let is_path = Namespace::of_path(name) == Some(namespace);
-        let dev = kernel_dev(major.parse().ok()?, minor.parse().ok()?);
+        let (major, minor) = (major.parse().ok()?, minor.parse().ok()?);
+        let dev = DeviceNumber { major, minor }.dev();
         let name = name.to_owned();
         is_path.then_some(HiddenDisk { name, dev })
     };

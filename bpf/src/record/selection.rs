@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Chooses the sources that record.
 
-use mostrace_bundle::Manifest;
+use mostrace_bundle::{DeviceNumber, Manifest};
 
 use super::Options;
 use super::subject::Subject;
@@ -181,7 +181,7 @@ impl Selection<'_, '_> {
                 let filesystems = match with_causes {
                     true => members::filesystems(device)
                         .into_iter()
-                        .map(dev_name)
+                        .map(|dev| DeviceNumber::of(dev).to_string())
                         .collect(),
                     false => Vec::new(),
                 };
@@ -292,9 +292,4 @@ fn order_of_entries() -> ([Entries; 3], Option<Refused>) {
             (Entries::PROBES_LAST, Some(Refused { option, name, why }))
         }
     }
-}
-
-/// Returns a device number as MAJ:MIN.
-fn dev_name(dev: u32) -> String {
-    format!("{}:{}", dev >> 20, dev & 0xf_ffff)
 }

@@ -8,6 +8,7 @@
 //!
 //! Times are relative to the first event. A pid has the first name that was noted for it, because blkparse keeps no other.
 
+use mostrace_bundle::DeviceNumber;
 use std::collections::HashMap;
 use std::fmt::{self, Display};
 use std::io::{self, BufWriter, Write};
@@ -133,7 +134,7 @@ fn head(
     since_ns: u64,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let (major, minor) = (device >> 20, device & 0xf_ffff);
+    let DeviceNumber { major, minor } = DeviceNumber::of(device);
     let (seconds, ns) = (since_ns / 1_000_000_000, since_ns % 1_000_000_000);
     let (cpu, pid) = (event.cpu, event.pid);
     write!(
@@ -186,7 +187,7 @@ fn block_event(
         ta::PLUG => writeln!(out, "[{comm}]"),
         _ => match (remap, event.split_at(), event.unplugged()) {
             (Some(remap), ..) => {
-                let (major, minor) = (remap.device_from >> 20, remap.device_from & 0xf_ffff);
+                let DeviceNumber { major, minor } = DeviceNumber::of(remap.device_from);
                 let from = remap.sector_from;
                 writeln!(out, "{sector} + {sectors} <- ({major},{minor}) {from}")
             }

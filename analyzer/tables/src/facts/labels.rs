@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Labels of processes and files, and words for the kernel's and the bundle's codes.
 
+use mostrace_bundle::DeviceNumber;
 use std::sync::Arc;
 
 use mostrace_bundle::entry::{Origin, Stage};
@@ -266,13 +267,8 @@ pub(super) fn devices(facts: &Facts) -> Text {
     let devices = facts
         .devices
         .iter()
-        .map(|&device| Some(device_name(device)));
+        .map(|&device| Some(DeviceNumber::of(device).to_string()));
     Text::new([at::device], devices, |[code]| code)
-}
-
-/// Formats a device number as `major:minor`.
-pub(crate) fn device_name(device: u32) -> String {
-    format!("{}:{}", device >> 20, device & 0xf_ffff)
 }
 
 /// Returns roles, which only regular files and their flushes have.

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Temporal locality: how much of what is written goes to sectors that the trace wrote before.
 
+use mostrace_bundle::DeviceNumber;
 use polars::prelude::{DataType, IntoLazy, PolarsError, UnionArgs, col, concat, lit};
 
 use super::groups::{Keys, columns, labels};
 use super::{Result, Table, numbers, percent, reals, texts};
 use crate::facts::{
-    Column, Facts, Filter, Hot, Part, Rows, bits,
-    labels::{device_name, file_label},
-    row::flag,
+    Column, Facts, Filter, Hot, Part, Rows, bits, labels::file_label, row::flag,
     stored_column as at,
 };
 use mostrace_trace::attribute::Op;
@@ -123,7 +122,7 @@ pub fn hottest(facts: &Facts) -> Result<Table> {
     let number = |name, of: fn(&Hot) -> u64| numbers(name, hottest().map(|hot| Some(of(hot))));
     let kinds = hottest().map(|hot| hot.kind.map(|kind| kind.to_string()));
     let files = hottest().map(|hot| file_label(facts.names().file(hot.file)?));
-    let devices = hottest().map(|hot| Some(device_name(hot.device)));
+    let devices = hottest().map(|hot| Some(DeviceNumber::of(hot.device).to_string()));
     Table::new(vec![
         texts("device", devices),
         number("sector", |hot| hot.sector),

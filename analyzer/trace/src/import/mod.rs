@@ -47,7 +47,7 @@ use std::path::{Path, PathBuf};
 
 use mostrace_bundle::blk_io_trace::action::ta;
 use mostrace_bundle::manifest::{Clock, Device, SCHEMA, Sources, State};
-use mostrace_bundle::{Counters, Manifest, Writer, layout};
+use mostrace_bundle::{Counters, DeviceNumber, Manifest, Writer, layout};
 
 pub use blkformat::Format;
 pub use kind::Kind;
@@ -238,7 +238,7 @@ fn manifest(kind: Kind, target: &Target, made: &Made) -> Manifest {
         let since = i128::from(start_ns).saturating_sub(time_ns.into());
         u64::try_from(since.saturating_add(unix_ns.into())).unwrap_or(0)
     });
-    let dev = format!("{}:{}", target.device >> 20, target.device & 0xf_ffff);
+    let dev = DeviceNumber::of(target.device).to_string();
     let counts = [
         ("events".to_owned(), made.events),
         (layout::count_of(layout::PROCESS), made.entries),

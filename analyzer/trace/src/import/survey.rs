@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The first look at a foreign trace: the devices in it, and what it tells of each.
 
+use mostrace_bundle::DeviceNumber;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use foldhash::fast::RandomState;
@@ -185,7 +186,7 @@ impl Survey {
     fn name(&self, device: u32) -> String {
         match self.names.get(&device) {
             Some(name) => name.clone(),
-            None => format!("{}:{}", device >> 20, device & 0xf_ffff),
+            None => DeviceNumber::of(device).to_string(),
         }
     }
 

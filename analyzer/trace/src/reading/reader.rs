@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use mostrace_bundle::{Bundle, layout};
+use mostrace_bundle::{Bundle, DeviceNumber, layout};
 use mostrace_map::Map;
 use mostrace_map::fs::jbd2::Journal;
 use mostrace_map::fs::{self, How, Image, State, Wanted};
@@ -375,8 +375,8 @@ impl Reader<'_> {
 
 /// Says that a trace has several disks, whose rows are added up.
 fn several_disks(disks: &BTreeSet<u32>) -> String {
-    let name = |disk: &u32| format!("{}:{}", disk >> 20, disk & 0xf_ffff);
-    let names: Vec<String> = disks.iter().map(name).collect();
+    let numbers = disks.iter().map(|&disk| DeviceNumber::of(disk).to_string());
+    let names: Vec<String> = numbers.collect();
     let names = names.join(", ");
     format!(
         "the trace has several disks, which are added up ({names}): --by device tells them apart"

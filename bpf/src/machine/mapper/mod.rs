@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Mapped devices (dm: LVM, LUKS, Android's default-key): the places of their sectors on the disks below.
 
+use mostrace_bundle::DeviceNumber;
 use std::path::Path;
 
 use mostrace_bundle::manifest::Mapping;
@@ -46,7 +47,7 @@ pub fn mapping(device: &Device) -> Result<Vec<Mapping>> {
 /// Returns the runs below `start..end` of a device.
 fn down(device: &Device, start: u64, end: u64, depth: usize) -> Result<Vec<Mapping>> {
     let mut runs = Vec::new();
-    let (major, minor) = device.number();
+    let DeviceNumber { major, minor } = DeviceNumber::of(device.dev);
     for target in ioctl::table(major, minor)? {
         let from = target.start.max(start);
         let to = target.start.saturating_add(target.sectors).min(end);

@@ -14,6 +14,7 @@ use mostrace_bundle::operation::{
 use super::call_shapes::{Does, does};
 use super::raw_call::{Named, RawCall, RawFile, RawName, Stage as CallStage};
 use crate::error::{Error, Result};
+use crate::machine::dev::parse_dev;
 use crate::machine::device::Device;
 use crate::machine::members;
 use crate::machine::mountinfo::{self, Mounted};
@@ -216,7 +217,7 @@ impl Operations {
         let whole = Path::new(OsStr::from_bytes(&whole));
         let mounted = mountinfo::holding(&self.mounts, whole)?;
         let rest = whole.strip_prefix(&mounted.point).ok()?;
-        let ours = self.filesystems.contains(&device_number(&mounted.dev)?);
+        let ours = self.filesystems.contains(&parse_dev(&mounted.dev)?);
         let path = mounted.root.join(rest);
         ours.then(|| normal_path(path.as_os_str().as_bytes()))?
     }
@@ -303,13 +304,6 @@ fn path_of(name: Option<&RawName>, operations: &Operations) -> Option<Vec<u8>> {
         Place::Ours(path) => Some(path),
         _ => None,
     }
-}
-
-/// Converts `major:minor` to `major << 20 | minor`.
-fn device_number(text: &str) -> Option<u32> {
-    let (major, minor) = text.split_once(':')?;
-    let (major, minor): (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);
-    Some(major << 20 | minor)
 }
 
 /// Converts `O_…` flags to the values of asm-generic/fcntl.h.
@@ -598,10 +592,5 @@ mod tests {
         for elsewhere in ["/mnt/other/x", "/etc/passwd", "/mntx", "/home/application"] {
             assert_eq!(path(elsewhere), None, "{elsewhere}");
         }
-    }
-
-    #[test]
-    fn a_device_number_is_the_kernels() {
-        assert_eq!(device_number("7:1"), Some(7 << 20 | 1));
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The tracepoints from which entries come, as this kernel has them.
 
+use mostrace_bundle::DeviceNumber;
 use std::collections::HashSet;
 use std::path::Path;
 
@@ -63,8 +64,7 @@ pub(super) fn find(root: &Path, volume: Option<&Volume>) -> Result<Vec<(&'static
         }
     }
     if let Some(volume) = volume {
-        let (major, minor) = (volume.dev >> 20, volume.dev & 0xf_ffff);
-        let dev = format!("{major}:{minor}");
+        let dev = DeviceNumber::of(volume.dev).to_string();
         found.extend(of_paths(root, &mountinfo::all(), &dev));
     }
     Ok(found)

@@ -21,6 +21,7 @@ mod span;
 mod split;
 mod view;
 
+use mostrace_bundle::DeviceNumber;
 use std::cell::Cell;
 use std::io::Read;
 
@@ -267,8 +268,7 @@ impl<'f, R: Read> Waits<'f, R> {
 
     /// Adds the flushes by which a thread of f2fs's flushes the cache for several callers at once.
     fn flush_by_thread(&self, ask: &Ask, written_ns: u64, intervals: &mut Vec<Interval>) {
-        let (major, minor) = (ask.s_dev >> 20, ask.s_dev & 0xf_ffff);
-        let thread = self.comm(&format!("f2fs_flush-{major}:{minor}"));
+        let thread = self.comm(&format!("f2fs_flush-{}", DeviceNumber::of(ask.s_dev)));
         for span in self.completed(written_ns, ask.end_ns) {
             if span.what == What::Flush && span.queued != NONE && self.is_named(span, &thread) {
                 let from = span.queued.max(written_ns);
