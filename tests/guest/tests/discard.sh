@@ -30,14 +30,8 @@ check_bundle remove.most
 sums remove.most discard discard_bytes >sums.csv
 info "ext4 at the commit: $(tr '\n' ' ' <sums.csv), the kernel counts $theirs"
 { [ "$(all)" = "$theirs" ] && [ "$theirs" -ge $((12 << 20)) ]; } || fail "the kernel counts $theirs: $(cat sums.csv by.csv)"
-case $(uname -r) in
-# Here our probes do not tell the journal's handles.
-5.*) [ "$(bytes_of ,,unknown)" = "$theirs" ] || fail "$(cat sums.csv)" ;;
-*)
-	{ [ "$(bytes_of rm,unlink,proportional)" -gt 0 ] && [ "$(bytes_of dd,truncate,proportional)" -gt 0 ]; } || fail "$(cat sums.csv)"
-	[ $(($(bytes_of rm,unlink,proportional) + $(bytes_of dd,truncate,proportional))) = "$theirs" ] || fail "$(cat sums.csv)"
-	;;
-esac
+{ [ "$(bytes_of rm,unlink,proportional)" -gt 0 ] && [ "$(bytes_of dd,truncate,proportional)" -gt 0 ]; } || fail "$(cat sums.csv)"
+[ $(($(bytes_of rm,unlink,proportional) + $(bytes_of dd,truncate,proportional))) = "$theirs" ] || fail "$(cat sums.csv)"
 
 step "ext4, fstrim"
 before=$(kernels 14)
