@@ -55,7 +55,7 @@ impl Ended {
         manifest.state = State::Complete;
         bundle.put_manifest(&manifest)?;
         let path = output.path();
-        let finished = output.finish(Packing::new(false))?;
+        let finished = output.finish(&manifest, Packing::new(false))?;
         Ok((finished, manifest, path))
     }
 }

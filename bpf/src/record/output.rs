@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use mostrace_bundle::folder::{self, Folder, Identity, Owner};
 use mostrace_bundle::temporary::TempFolder;
-use mostrace_bundle::{Writer, archive, layout};
+use mostrace_bundle::{Manifest, Writer, archive, layout};
 
 use super::progress::Packing;
 use crate::error::{At, Error, Result};
@@ -132,17 +132,18 @@ impl Output {
         }
     }
 
-    /// Packs what was recorded, if it should be packed, and gives it to its owner.
+    /// Packs what was recorded, if it should be packed, and gives it to its owner. The manifest says that it is complete, so whoever
+    /// follows the recording may remove the folder at any time.
     ///
     /// # Errors
     /// Returns an error if the archive cannot be written; the folder stays then.
-    pub fn finish(mut self, progress: Packing) -> Result<Finished> {
+    pub fn finish(mut self, manifest: &Manifest, progress: Packing) -> Result<Finished> {
         let Some(archive) = &self.archive else {
             self.leave_memory()?;
             self.writer.folder().give_to(self.owner)?;
             return Ok(Finished {
                 identity: self.writer.folder().identity()?,
-                bytes: self.writer.sizes()?.values().sum(),
+                bytes: manifest.files.values().sum(),
                 name: self.name,
                 parent: self.parent,
             });
@@ -257,5 +258,20 @@ mod tests {
                 ))
             );
         }
+    }
+
+    /// Who follows a recording removes each segment as soon as its manifest says that it is complete.
+    #[test]
+    fn a_complete_bundle_may_be_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.most");
+        let output = Output::create(&path, false).unwrap();
+        let mut manifest = Manifest::default();
+        manifest.files.insert("x".into(), 17);
+        output.writer().put_manifest(&manifest).unwrap();
+        std::fs::remove_dir_all(&path).unwrap();
+        let finished = output.finish(&manifest, Packing::new(false)).unwrap();
+        assert_eq!(finished.bytes, 17);
+        finished.remove().unwrap();
     }
 }

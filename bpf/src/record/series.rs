@@ -199,7 +199,7 @@ impl<'o> Series<'o> {
         } = self.current;
         let path = output.path();
         let packing = Packing::new(self.options.progress.of_packing());
-        let last = output.finish(packing)?;
+        let last = output.finish(&manifest, packing)?;
         let Some(finisher) = self.finisher else {
             return Ok((manifest, path));
         };
