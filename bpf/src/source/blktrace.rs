@@ -33,7 +33,8 @@ const CURRENT_TRACER: [&str; 2] = [
     "/sys/kernel/tracing/current_tracer",
     "/sys/kernel/debug/tracing/current_tracer",
 ];
-/// `BLKTRACETEARDOWN` of `include/uapi/linux/fs.h`.
+/// `BLKTRACESTOP` and `BLKTRACETEARDOWN` of `include/uapi/linux/fs.h`.
+const STOP: Opcode = opcode::none(0x12, 117);
 const TEARDOWN: Opcode = opcode::none(0x12, 118);
 /// The time in which blktrace must have made its files.
 const START_LIMIT: Duration = Duration::from_secs(10);
@@ -136,7 +137,10 @@ impl Tool {
         let status = self.child.wait()?;
         // A second time, the trace might be somebody else's.
         if is_first && status.signal().is_some() {
-            // SAFETY: this ioctl takes no argument. It fails if there is no trace any more.
+            // A trace that is torn down while it runs keeps its files on 5.10, so that the disk cannot be traced any more.
+            // SAFETY: these ioctls take no argument. They fail if there is no trace any more.
+            let _ = unsafe { ioctl(&self.device, NoArg::<STOP>::new()) };
+            // SAFETY: as above.
             let _ = unsafe { ioctl(&self.device, NoArg::<TEARDOWN>::new()) };
         }
         Ok((status, summary))
