@@ -19,8 +19,8 @@ use crate::tally::Tally;
 /// The longest time from an entry to the Q of its bio, ns. Both times are CLOCK_MONOTONIC, but the fast clock that tracers
 /// read may differ a little from the exact one.
 const SLACK_NS: u64 = 50_000;
-/// The same limit for an entry that was made at Q itself. The probe may run before the tracer and be preempted in between; so may
-/// its whole CPU if that is virtual (529 ms were seen).
+/// The same limit for an entry that was made at Q itself. The probe runs before the tracer or, on 5.10, behind blktrace; its thread may
+/// be preempted in between, and so may its whole CPU if that is virtual (529 ms were seen).
 const SLACK_AT_Q_NS: u64 = 1_000_000_000;
 /// The same limit before I or D if the trace has no Q (7.x drops the Q of FUA writes): the probe at the same event runs
 /// before the tracer, and is slow under emulation.
@@ -132,7 +132,7 @@ impl Window {
             (Stage::QUEUE, None) if self.begins_zone => return None,
             (Stage::QUEUE, Some(q)) => {
                 let from_ns = q.ns.saturating_sub(SLACK_AT_Q_NS);
-                (Some(q), from_ns, q.ns.saturating_add(SLACK_NS))
+                (Some(q), from_ns, q.ns.saturating_add(SLACK_AT_Q_NS))
             }
             (Stage::INSERT, _) => (self.i.or(self.d), self.from_ns, self.to_ns),
             _ => (self.d.or(self.i), self.from_ns, self.to_ns),

@@ -102,7 +102,7 @@ impl Model {
         fit.retain(|p| {
             let (from_ns, to_ns) = match q_ns {
                 Some(q_ns) if p.stage == Stage::QUEUE => {
-                    (q_ns.saturating_sub(1_000_000_000), q_ns + 50_000)
+                    (q_ns.saturating_sub(1_000_000_000), q_ns + 1_000_000_000)
                 }
                 _ => (from_ns, time_ns),
             };
