@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # data=journal in blocks of a page, and of several pages where the kernel has those: each copy of contents has its file, and who wrote
-# it as its cause.
+# it as its cause. The disk takes 16 KiB at a time, so that it writes larger blocks in several requests.
 
 # try BLOCK: in blocks of so many bytes.
 try() {
@@ -8,6 +8,7 @@ try() {
 	/usr/local/bin/mke2fs -q -F -t ext4 -b "$1" -E lazy_itable_init=0 disk.img 2>mkfs.log || fail "$(cat mkfs.log)"
 	loop=$(losetup -f)
 	losetup "$loop" disk.img
+	echo 16 >"/sys/block/$(basename "$loop")/queue/max_sectors_kb"
 	mnt=$PWD/mnt
 	mkdir -p "$mnt"
 	if ! mount -t ext4 -o noatime,data=journal "$loop" "$mnt" 2>mount.err; then

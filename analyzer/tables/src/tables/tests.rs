@@ -90,6 +90,8 @@ fn row() -> impl Strategy<Value = Row> {
                 journal: home.map(|home_kind| JournalBlock {
                     jbd2: Jbd2::METADATA_COPY,
                     tid: Some(7),
+                    ahead: 0,
+                    behind: 0,
                     home_sector: Some(8),
                     home_kind: Some(home_kind),
                     home_file: FileId(file),

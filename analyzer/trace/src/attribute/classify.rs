@@ -77,7 +77,7 @@ impl<R: Read> Attributor<'_, R> {
         }
         match (note, run) {
             (Some(note), _) if self.is_journal_block(range.start, note.jbd2) => {
-                let row = self.journal_block(range.start, note, run, base);
+                let row = self.journal_block(&range, note, run, base);
                 self.emit(range, row, left);
             }
             (_, Some(run)) if run.node == Some(Kind::Node) => {
@@ -125,17 +125,19 @@ impl<R: Read> Attributor<'_, R> {
         jbd2 != Jbd2::NONE && !(by_header && piece().is_some_and(elsewhere))
     }
 
-    /// Makes the row of a block that the probe recognised as jbd2's.
+    /// Makes the row of a block that the probe recognised as jbd2's, or of a part of it.
     fn journal_block(
         &mut self,
-        sector: u64,
+        range: &Range<u64>,
         note: &Match<Note>,
         run: Option<&Match<FileRun>>,
         base: Row,
     ) -> Row {
+        let sector = range.start;
+        let (ahead, until) = (note.skipped_at(sector), note.skipped_at(range.end));
         let home_sector = note
             .home_sector
-            .map(|home| home.saturating_add(note.skipped_at(sector)))
+            .map(|home| home.saturating_add(ahead))
             .and_then(|home| self.registry.home_on_disk(note.home, home));
         let saved = self.saved(sector, note);
         let home_sector = home_sector.or(saved.map(|copy| copy.home_sector));
@@ -154,6 +156,8 @@ impl<R: Read> Attributor<'_, R> {
         let block = JournalBlock {
             jbd2: note.jbd2,
             tid: note.tid,
+            ahead: u32::try_from(ahead).unwrap_or(u32::MAX),
+            behind: u32::try_from(until).map_or(0, |until| note.sectors.saturating_sub(until)),
             home_sector,
             home_kind,
             home_file,

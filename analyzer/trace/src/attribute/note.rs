@@ -26,6 +26,8 @@ pub(super) struct Note {
     pub tid: Option<u32>,
     /// Sector of the home of a journalled copy's first sector.
     pub home_sector: Option<u64>,
+    /// The length of the bio in sectors; that of a block, if it is a journal's.
+    pub sectors: u32,
     /// The origin that `home_sector` counts from.
     pub home: Home,
     /// The kind of the block by its own bytes.
@@ -52,6 +54,7 @@ impl Note {
             jbd2: raw.jbd2,
             tid: Some(raw.tid.get()).filter(|&tid| tid != 0 || raw.jbd2 != Jbd2::NONE),
             home_sector: Some(raw.home_sector.get()).filter(|&sector| sector != NONE),
+            sectors: raw.head.bytes.get() / 512,
             home: raw.home,
             contents: raw.contents,
             time_ns: raw.head.time_ns.get(),

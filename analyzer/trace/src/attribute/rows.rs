@@ -40,12 +40,24 @@ pub struct JournalBlock {
     pub jbd2: Jbd2,
     /// Number of the jbd2 transaction.
     pub tid: Option<u32>,
+    /// The sectors of the block ahead of the row, and behind it: the disk may write a block of several pages in several requests.
+    pub ahead: u32,
+    /// See `ahead`.
+    pub behind: u32,
     /// Sector on the disk to which a copy is written at the checkpoint.
     pub home_sector: Option<u64>,
     /// The kind of the block at that home.
     pub home_kind: Option<Kind>,
     /// The file at that home, or the one that the metadata there belongs to.
     pub home_file: FileId,
+}
+
+impl JournalBlock {
+    /// Returns the first sector of the home of a copy, of which the row may be a part.
+    #[must_use]
+    pub fn home_of_block(&self) -> Option<u64> {
+        self.home_sector?.checked_sub(self.ahead.into())
+    }
 }
 
 /// The call in which a task mounts or unmounts a filesystem.

@@ -198,6 +198,32 @@ fn jbd2_blocks_go_before_the_map() {
 }
 
 #[test]
+fn parts_of_a_journals_block_know_where_it_begins() {
+    let entry = RawProcess {
+        origin: Origin::JOURNAL,
+        jbd2: Jbd2::METADATA_COPY,
+        home_sector: 1024.into(),
+        tid: 9.into(),
+        ..process(0, 256, 4 * BLOCK)
+    };
+    let parts = [0, 1, 2, 3].map(|part| write(part, 256 + part * 8, BLOCK));
+    let a = attribute(&parts, vec![entry], vec![], None);
+    let found = a.rows.iter().map(|row| {
+        let block = a.journal_block(row).unwrap();
+        assert_eq!(block.home_of_block(), Some(1024));
+        (block.home_sector, block.ahead, block.behind)
+    });
+    let of_home = |sector, ahead, behind| (Some(sector), ahead, behind);
+    let wanted = [
+        of_home(1024, 0, 24),
+        of_home(1032, 8, 16),
+        of_home(1040, 16, 8),
+        of_home(1048, 24, 0),
+    ];
+    assert_eq!(found.collect::<Vec<_>>(), wanted);
+}
+
+#[test]
 fn a_header_alone_makes_no_journal_block_outside_the_journal() {
     use Kind::*;
     let map = map();

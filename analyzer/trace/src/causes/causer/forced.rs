@@ -135,6 +135,6 @@ fn place_in_journal(row: &Row) -> Option<Place> {
     Some(Place {
         sector: row.sector,
         tid: block.tid?,
-        home: block.home_sector,
+        home: block.home_of_block(),
     })
 }

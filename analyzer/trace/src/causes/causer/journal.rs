@@ -36,7 +36,7 @@ impl<R> Causer<'_, R> {
         let place = block.tid.map(|tid| Place {
             sector: row.sector,
             tid,
-            home: block.home_sector,
+            home: block.home_of_block(),
         });
         let transaction = place.and_then(|place| journals.get(place));
         let Some(transaction) = transaction else {
@@ -47,7 +47,7 @@ impl<R> Causer<'_, R> {
         let mut causers = |handle: &Handle| found.causers(handle);
         match row.kind {
             Some(Kind::MetadataCopy | Kind::DataCopy) => {
-                let home = block.home_sector;
+                let home = block.home_of_block();
                 let blame = home.map(|home| transaction.blame(home, &mut causers));
                 let blame = blame.unwrap_or_default();
                 let blame = match row.kind {
@@ -60,7 +60,11 @@ impl<R> Causer<'_, R> {
             Some(Kind::Commit) => {
                 let weights = transaction.weights(*sharing, &mut causers);
                 weights.share(row.bytes, self.is_whole, &mut self.verdicts);
-                self.commit(request, row, place?, registry)
+                // Its last part commits.
+                match block.behind {
+                    0 => self.commit(request, row, place?, registry),
+                    _ => None,
+                }
             }
             Some(Kind::Descriptor | Kind::Revoke) => {
                 let weights = transaction.weights(*sharing, &mut causers);
