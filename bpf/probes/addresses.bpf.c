@@ -10,7 +10,10 @@
 char LICENSE[] SEC("license") = "GPL";
 
 #define BIO_END(function) extern void function(struct bio *bio) __ksym __weak;
-#define BUFFER_END(function) extern void function(struct buffer_head *bh, int uptodate) __ksym __weak;
+/* From 7.x on it ends the bio itself, and gets that. libbpf leaves out what is behind three underscores. */
+#define BUFFER_END(function)								\
+	extern void function(struct buffer_head *bh, int uptodate) __ksym __weak;	\
+	extern void function##___bio(struct bio *bio) __ksym __weak;
 #define WORK(function) extern void function(struct work_struct *work) __ksym __weak;
 
 BIO_ENDS(BIO_END)
@@ -20,12 +23,17 @@ WORKS(WORK)
 struct addresses found;
 
 #define FIND(function) found.function = (__u64)&function;
+#define FIND_EITHER(function)								\
+	if (bpf_ksym_exists(function))							\
+		FIND(function)								\
+	else										\
+		found.function = (__u64)&function##___bio;
 
 SEC("syscall")
 int find_addresses(void *context)
 {
 	BIO_ENDS(FIND)
-	BUFFER_ENDS(FIND)
+	BUFFER_ENDS(FIND_EITHER)
 	WORKS(FIND)
 	return 0;
 }
