@@ -79,4 +79,18 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn what_is_cleared_is_counted_and_gone() {
+        let mut ahead = Ahead::default();
+        for time_ns in [10, 20, 15] {
+            ahead.push(time_ns, time_ns);
+        }
+        assert_eq!(ahead.clear(), 3);
+        assert_eq!((ahead.len(), ahead.pop(u64::MAX)), (0, None));
+        assert_eq!(ahead.clear(), 0);
+        // The times before no longer make one late.
+        ahead.push(5, 5);
+        assert_eq!((ahead.pop(4), ahead.pop(5)), (None, Some(5)));
+    }
 }

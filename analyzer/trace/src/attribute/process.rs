@@ -357,6 +357,62 @@ impl Processes {
 mod tests {
     use super::super::cgroups::tests::tell;
     use super::*;
+    use crate::blktrace::Event;
+    use crate::blktrace::action::BLK_TC_NOTIFY;
+
+    /// A bio that was queued before its thread got another name is still that thread's.
+    #[test]
+    fn a_renamed_number_is_another_threads_from_then_on() {
+        let mut names = ThreadNames::default();
+        let note = |names: &mut ThreadNames, pid, time_ns, comm: &[u8]| {
+            names.push(&Event {
+                time_ns,
+                pid,
+                action: BLK_TC_NOTIFY,
+                pdu: comm,
+                ..Event::default()
+            });
+        };
+        let mut processes = Processes::default();
+        let entry = |pid: u32, time_ns: u64| {
+            let mut raw = RawProcess {
+                pid: pid.into(),
+                tgid: pid.into(),
+                ..RawProcess::default()
+            };
+            raw.head.time_ns = time_ns.into();
+            raw
+        };
+        let queued = |pid, q_ns| Part {
+            sector: 0,
+            bytes: 512,
+            q_ns: Some(q_ns),
+            q_cpu: None,
+            pid: Some(pid),
+        };
+        let [seven, eight, nine] = [(7, 50), (8, 100), (9, 101)]
+            .map(|(pid, time_ns)| processes.submitter(&entry(pid, time_ns)));
+        for pid in 7..10 {
+            note(&mut names, pid, 10, b"old");
+            note(&mut names, pid, 100, b"new");
+        }
+        processes.learn_names(&names);
+        assert_eq!(processes.by_part(&queued(7, 99), 500), seven);
+        let new = processes.by_part(&queued(7, 100), 500);
+        assert_ne!(new, seven);
+        assert_eq!(processes.get(new).pid, Some(7));
+        assert_eq!(processes.by_part(&queued(7, 200), 500), new);
+        // The entries of the others are of the thread with the new name.
+        assert_eq!(processes.by_part(&queued(8, 100), 500), eight);
+        assert_eq!(processes.by_part(&queued(9, 200), 500), nine);
+        // Another name that is noted later counts, too, and those before do not count again.
+        let again = processes.submitter(&entry(7, 90));
+        note(&mut names, 9, 300, b"newest");
+        processes.learn_names(&names);
+        assert_eq!(processes.by_part(&queued(9, 299), 500), nine);
+        assert_ne!(processes.by_part(&queued(9, 300), 500), nine);
+        assert_eq!(processes.by_part(&queued(7, 200), 500), again);
+    }
 
     /// A segment may end between the first entry of a process and the one that tells its cgroup.
     #[test]

@@ -233,4 +233,20 @@ mod tests {
         // Where renames are not told, nothing is known of a file that is gone.
         assert_eq!(finals(&Renames::new(false), &[(11, "/x")]), [None]);
     }
+
+    /// Where renames are not told, the path of a file that is gone counts if it is the map's own.
+    #[test]
+    fn a_path_from_the_snapshot_is_the_final_one() {
+        let path = |provenance| {
+            let mut files = [File {
+                provenance,
+                ..file(12, "/a")
+            }];
+            Renames::new(false).fill_in(&mut files, None);
+            files[0].final_path.as_deref() == Some(b"/a")
+        };
+        use Provenance::{Encrypted, Layout, Live, Snapshot, Tree, Unknown};
+        assert_eq!([Snapshot, Encrypted].map(path), [true; 2]);
+        assert_eq!([Live, Layout, Tree, Unknown].map(path), [false; 4]);
+    }
 }

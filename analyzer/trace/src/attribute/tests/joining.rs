@@ -13,6 +13,16 @@ fn by(pid: u32, entry: RawProcess) -> RawProcess {
     }
 }
 
+/// Makes the entry that the probe makes at the completion of an empty request, queued at 1000 + `pid` ns.
+fn ended(pid: u32, time_ns: u64, cpu: u16) -> RawProcess {
+    let mut entry = by(pid, process(0, 0, 0));
+    entry.head.stage = Stage::COMPLETE;
+    entry.head.time_ns = time_ns.into();
+    entry.head.cpu = cpu.into();
+    entry.submit_ns = (1000 + u64::from(pid)).into();
+    entry
+}
+
 fn pids(a: &Attributed) -> Vec<Option<u32>> {
     a.rows.iter().map(|row| a.process(row).pid).collect()
 }
@@ -308,14 +318,6 @@ fn an_unknown_submitter_at_q_stays_unknown() {
 /// Two threads flush at once; each completion is matched by its own entry, though the CPU rests for 28 ms in between.
 #[test]
 fn a_flush_finds_the_entry_made_at_its_completion() {
-    let ended = |pid: u32, time_ns: u64, cpu: u16| {
-        let mut entry = by(pid, process(0, 0, 0));
-        entry.head.stage = Stage::COMPLETE;
-        entry.head.time_ns = time_ns.into();
-        entry.head.cpu = cpu.into();
-        entry.submit_ns = (1000 + u64::from(pid)).into();
-        entry
-    };
     let mut synced = file(0, 0, 0, "a.db");
     synced.raw.head.stage = Stage::COMPLETE;
     synced.raw.head.time_ns = 50_001.into();
@@ -396,6 +398,78 @@ fn a_flush_finds_its_entry_by_thread_and_time() {
             (Op::DeviceFlush, None, None)
         ]
     );
+}
+
+/// A write's own flush and the device's are done while the entry of an empty flush waits.
+#[test]
+fn only_an_empty_flush_takes_the_entry_of_one() {
+    let of_a_write = Completion {
+        time_ns: 50_010,
+        ..write(0, 0, 0)
+    };
+    let of_the_device = Completion {
+        time_ns: 50_020,
+        action: DEVICE_FLUSH,
+        ..flush(0)
+    };
+    let empty = Completion {
+        time_ns: 50_030,
+        ..flush(0)
+    };
+    let completions = [of_a_write, of_the_device, empty];
+    let a = attribute(&completions, vec![ended(8, 50_000, 0)], vec![], None);
+    let found: Vec<_> = a.rows.iter().map(|row| (row.op, row.q_ns)).collect();
+    assert_eq!(
+        found,
+        [
+            (Op::Flush, Some(0)),
+            (Op::DeviceFlush, Some(0)),
+            (Op::Flush, Some(1008))
+        ]
+    );
+    assert_eq!(pids(&a), [Some(7), Some(7), Some(8)]);
+    assert_eq!(a.names.leftovers, Leftovers::default());
+}
+
+/// It has no bytes by which it could be found, but it has a sector.
+#[test]
+fn what_manages_a_zone_finds_its_entry_by_cpu_time_and_sector() {
+    for (code, op) in [
+        (0x81, Op::ZoneOpen),
+        (0x82, Op::ZoneClose),
+        (0x83, Op::ZoneFinish),
+        (0x84, Op::ZoneReset),
+        (0x85, Op::ZoneResetAll),
+    ] {
+        let entry = |pid, time_ns| {
+            let mut entry = ended(pid, time_ns, 0);
+            entry.opf = code.into();
+            entry.head.sector = 64.into();
+            entry
+        };
+        let done = |time_ns, cpu, sector| Completion {
+            time_ns,
+            cpu,
+            action: ta::COMPLETE,
+            ..write(0, sector, 0)
+        };
+        let completions = [
+            done(49_999, 0, 64),
+            done(50_010, 0, 72),
+            done(50_010, 1, 64),
+            done(50_020, 0, 64),
+            done(50_030, 0, 64),
+            done(50_040, 0, 64),
+        ];
+        let entries = vec![entry(8, 50_000), entry(9, 50_030)];
+        let a = attribute(&completions, entries, vec![], None);
+        let found: Vec<_> = a.rows.iter().map(|row| row.op).collect();
+        let other = Op::Other;
+        assert_eq!(found, [other, other, other, op, op, other]);
+        let seven = Some(7);
+        assert_eq!(pids(&a), [seven, seven, seven, Some(8), Some(9), seven]);
+        assert_eq!(a.names.leftovers, Leftovers::default());
+    }
 }
 
 #[test]

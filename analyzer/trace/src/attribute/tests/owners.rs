@@ -183,3 +183,40 @@ fn the_kind_of_a_block_that_was_given_back_is_not_the_snapshots() {
     let (kind, inode, ..) = &found[0];
     assert_eq!((kind, inode), (&Some(Kind::Free), &Some(12)));
 }
+
+/// Without a journal, a block is free when it is given back; with one, when the transaction's commit was queued.
+#[test]
+fn when_a_block_was_freed_last_is_known() {
+    let freed_ns = |given_back: &[RawFreed], asked: &[(u64, u64)]| {
+        let process_table = table([record(commit(2000, 6).as_bytes(), b"")].into_iter());
+        let freed_table = table(given_back.iter().map(|f| record(f.as_bytes(), b"")));
+        let reader = |table| TableReader::new(table, Path::new("table"), false).unwrap();
+        let (mut processes, mut freed) = (reader(&process_table[..]), reader(&freed_table[..]));
+        let attributor = Attributor::new(vec![&mut processes], None);
+        let mut attributor = attributor.with_freed(&mut freed).unwrap();
+        attributor.push(&write(2000, 48, BLOCK)).unwrap();
+        let registry = attributor.registry();
+        let each = asked.iter();
+        each.map(|&(sector, time_ns)| registry.freed_ns(sector, time_ns))
+            .collect::<Vec<_>>()
+    };
+    let at_once = [freed(500, 9, 0, 12), freed(900, 9, 0, 13)];
+    let asked = [
+        (72, 499_999),
+        (72, 500_000),
+        (72, 899_999),
+        (72, 900_000),
+        (79, 900_001),
+        (71, 900_001),
+        (80, 900_001),
+    ];
+    let (first, last) = (Some(500_000), Some(900_000));
+    let expected = [None, first, first, last, last, None, None];
+    assert_eq!(freed_ns(&at_once, &asked), expected);
+    // The commit was queued at this time.
+    let asked = [(72, 2_009_998), (72, 2_009_999)];
+    let of = |tid| freed_ns(&[freed(500, 9, tid, 12)], &asked);
+    assert_eq!(of(5), [None, first]);
+    assert_eq!(of(6), [None, first]);
+    assert_eq!(of(7), [None, None]);
+}
