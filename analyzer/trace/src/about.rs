@@ -212,3 +212,81 @@ fn size(bytes: u64) -> String {
         _ => format!("{} ({bytes} bytes)", decimal(bytes as f64)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mostrace_bundle::manifest::Filesystem;
+
+    #[test]
+    fn several_recordings_have_a_line_each_and_added_up_totals() {
+        let mut bare = Manifest::default();
+        bare.device.name = "vda".into();
+        bare.kernel.release = "6.12\x1b".into();
+        let with_filesystem = Manifest {
+            filesystem: Some(Filesystem {
+                kind: "ext4".into(),
+                ..Filesystem::default()
+            }),
+            ..bare.clone()
+        };
+        let total = Totals {
+            writes: 3,
+            write_bytes: 4096,
+            sync_writes: 2,
+            fua_writes: 1,
+            reads: 5,
+            read_bytes: 999,
+            flushes: 7,
+            device_flushes: 6,
+            ..Totals::default()
+        };
+        let each = [
+            (Path::new("a.most"), Some(&with_filesystem)),
+            (Path::new("b"), Some(&bare)),
+            (Path::new("c\x07"), None),
+        ];
+        let expected = |lines: &[(&'static str, &str)]| -> Vec<(&'static str, String)> {
+            lines
+                .iter()
+                .map(|&(name, value)| (name, value.to_owned()))
+                .collect()
+        };
+        let all = [
+            ("trace", r"a.most (vda, ext4, 6.12\x1b)"),
+            ("trace", r"b (vda, 6.12\x1b)"),
+            ("trace", r"c\x07"),
+            (
+                "duration",
+                "61.002 s from the first completion to the last, added up",
+            ),
+            (
+                "written",
+                "4.1 kB (4096 bytes) in 3 requests, of them 2 synchronous, 1 with FUA",
+            ),
+            ("read", "999 bytes in 5 requests"),
+            ("flushes", "7 asked for, 6 executed by the device"),
+        ];
+        let lines = lines_of_several(each.into_iter(), 61_002_999_999, &total);
+        assert_eq!(lines, expected(&all));
+        // What is rare has a line only if there was any.
+        let rare = Totals {
+            discards: 1,
+            discard_bytes: 1000,
+            write_zeroes: 2,
+            write_zeroes_bytes: 512,
+            others: 3,
+            other_bytes: 64,
+            failed: 4,
+            ..total
+        };
+        let lines = lines_of_several(each.into_iter(), 61_002_999_999, &rare);
+        let rest = [
+            ("discarded", "1.0 kB (1000 bytes) in 1 requests"),
+            ("zeroed", "512 bytes in 2 requests"),
+            ("others", "64 bytes in 3 passthrough or zone requests"),
+            ("failed", "4 requests, counted like the others"),
+        ];
+        assert_eq!(lines, expected(&[&all[..], &rest].concat()));
+    }
+}

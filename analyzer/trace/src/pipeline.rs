@@ -247,3 +247,102 @@ impl<'a, R: Read> Pipeline<'a, R> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Notes what it is told, and fails at a completion if it is to.
+    #[derive(Debug, Default, PartialEq)]
+    struct Told {
+        events: Vec<(&'static str, u64)>,
+        fails: bool,
+    }
+
+    impl Fold for Told {
+        fn begin(&mut self, base: Base) {
+            self.events.push(("begin", base.origin.into()));
+        }
+
+        fn call(&mut self, raw: &RawCall, _: &Registry<'_>) {
+            self.events.push(("call", raw.ino.get()));
+        }
+
+        fn step(&mut self, step: &Step<'_, '_>) -> io::Result<()> {
+            self.events.push(("step", step.request.sector));
+            match self.fails {
+                true => Err(io::ErrorKind::StorageFull.into()),
+                false => Ok(()),
+            }
+        }
+
+        fn end(&mut self, stretch: &Stretch<'_>) -> io::Result<()> {
+            self.events.push(("end", stretch.has_calls.into()));
+            match self.fails {
+                true => Err(io::ErrorKind::StorageFull.into()),
+                false => Ok(()),
+            }
+        }
+    }
+
+    /// Tells a fold one thing of each kind. Returns whether the step and the end failed.
+    fn tell(fold: &mut impl Fold) -> [bool; 2] {
+        let attributor = Attributor::<&[u8]>::new(vec![], None);
+        let registry = attributor.registry();
+        fold.begin(Base {
+            origin: 2,
+            ..Base::default()
+        });
+        let call = RawCall {
+            ino: 12.into(),
+            ..RawCall::default()
+        };
+        fold.call(&call, registry);
+        let step = fold.step(&Step {
+            request: Request {
+                sector: 64,
+                ..Request::default()
+            },
+            rows: &[],
+            verdicts: None,
+            registry,
+        });
+        let end = fold.end(&Stretch {
+            manifest: None,
+            registry,
+            has_calls: true,
+            cause: &|_| Cause::default(),
+        });
+        [step.is_err(), end.is_err()]
+    }
+
+    const ALL: [(&str, u64); 4] = [("begin", 2), ("call", 12), ("step", 64), ("end", 1)];
+
+    #[test]
+    fn a_fold_that_is_wanted_is_told_everything() {
+        let mut wanted = Some(Told::default());
+        assert_eq!(tell(&mut wanted), [false; 2]);
+        assert_eq!(wanted.unwrap().events, ALL);
+        let mut failing = Some(Told {
+            fails: true,
+            ..Told::default()
+        });
+        assert_eq!(tell(&mut failing), [true; 2]);
+        assert_eq!(tell(&mut None::<Told>), [false; 2]);
+    }
+
+    #[test]
+    fn both_folds_are_told_everything() {
+        let (mut one, mut other) = (Told::default(), Told::default());
+        assert_eq!(tell(&mut Both(&mut one, &mut other)), [false; 2]);
+        assert_eq!((&one.events[..], &other.events[..]), (&ALL[..], &ALL[..]));
+        // Either one's failure is that of both.
+        for fails in [[true, false], [false, true]] {
+            let [mut one, mut other] = fails.map(|fails| Told {
+                fails,
+                ..Told::default()
+            });
+            assert_eq!(tell(&mut Both(&mut one, &mut other)), [true; 2]);
+        }
+    }
+}

@@ -36,8 +36,9 @@ fn may_be_all(asked: &Asked, layers: &Groups) -> bool {
 mod tests {
     use super::*;
     use crate::sums::{Label, Totals};
+    use mostrace_map::class::Role;
 
-    fn is_all(bytes: u64, writes: u64, contents: u64, metadata: u64) -> bool {
+    fn layers(contents: u64, metadata: u64) -> Groups {
         let row = |class: &str, kind: &str, write_bytes: u64| {
             let labels = [class, kind, "other", ""].map(|word| Label::Text(word.into()));
             let totals = Totals {
@@ -46,19 +47,22 @@ mod tests {
             };
             (labels.to_vec(), totals)
         };
-        let layers = Groups {
+        Groups {
             groups: vec![
                 row("data", "regular", contents),
                 row("metadata", "inode_table", metadata),
             ],
             ..Groups::default()
-        };
+        }
+    }
+
+    fn is_all(bytes: u64, writes: u64, contents: u64, metadata: u64) -> bool {
         let asked = Asked {
             writes,
             bytes,
             ..Asked::default()
         };
-        may_be_all(&asked, &layers)
+        may_be_all(&asked, &layers(contents, metadata))
     }
 
     #[test]
@@ -67,5 +71,35 @@ mod tests {
         assert!(is_all(2, 1, 8_194, 0));
         assert!(!is_all(2, 1, 8_195, 0));
         assert!(is_all(2, 1, 0, 8_195));
+    }
+
+    #[test]
+    fn bytes_are_known_if_calls_passed_all_contents() {
+        let whole = Manifest::default();
+        let lossy = Manifest {
+            losses: [("causes_ring".to_owned(), 1)].into(),
+            ..Manifest::default()
+        };
+        let calls = |bytes, writes| {
+            let asked = Asked {
+                writes,
+                bytes,
+                ..Asked::default()
+            };
+            vec![Database {
+                asked: vec![(Role::Other, asked)],
+                ..Database::default()
+            }]
+        };
+        let some = [calls(5, 1), calls(2, 0)].concat();
+        assert_eq!(of(Some(&whole), &some, &layers(8_199, 99)), Some(7));
+        assert_eq!(of(Some(&whole), &some, &layers(8_200, 0)), None);
+        assert_eq!(of(Some(&whole), &calls(1, 0), &layers(0, 0)), Some(1));
+        assert_eq!(of(Some(&whole), &calls(0, 1), &layers(0, 0)), None);
+        assert_eq!(of(Some(&whole), &calls(0, 1), &layers(9_000, 0)), None);
+        // Some calls are unknown, or all.
+        assert_eq!(of(Some(&lossy), &some, &layers(0, 0)), None);
+        assert_eq!(of(None, &some, &layers(0, 0)), None);
+        assert_eq!(of(Some(&whole), &[], &layers(0, 0)), None);
     }
 }

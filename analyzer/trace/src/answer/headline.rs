@@ -406,6 +406,16 @@ mod tests {
 
     /// Returns the line for rows of process, role of its file, bytes written and read.
     fn said(told: Transactions, passed: Option<u64>, rows: &[(&str, &str, u64, u64)]) -> String {
+        said_with(told, None, passed, rows)
+    }
+
+    /// Returns the same if a workload told this.
+    fn said_with(
+        told: Transactions,
+        payload: Option<&Payload>,
+        passed: Option<u64>,
+        rows: &[(&str, &str, u64, u64)],
+    ) -> String {
         let layers: Vec<_> = rows
             .iter()
             .map(|(_, role, w, r)| (["data", "regular", "", "", *role, "write"], *w, *r))
@@ -417,7 +427,7 @@ mod tests {
         let (layers, who) = (sums(&layers), sums(&who));
         let headline = Headline {
             transactions: told,
-            payload: None,
+            payload,
             passed,
             databases: &[],
             layers: &layers,
@@ -475,6 +485,43 @@ mod tests {
             said(transactions(1, Some(10)), None, &[("app:7", "db", 100, 0)]),
             "1 transaction stored 10 B and wrote 100 B: 10.0 × what was stored."
         );
+    }
+
+    /// What was written to set a workload up is not its transactions'.
+    #[test]
+    fn bytes_are_not_divided_if_others_than_the_transactions_may_have_written_them() {
+        let set_up = |own: Option<&str>| Payload {
+            workload: "sqlite".into(),
+            file_bytes: 1_000,
+            settings: own
+                .map(|own| ("transactions_file_bytes".to_owned(), own.to_owned()))
+                .into_iter()
+                .collect(),
+            ..Payload::default()
+        };
+        let of = |told, payload: Option<&Payload>| {
+            said_with(told, payload, None, &[("app:7", "db", 1_000, 0)])
+        };
+        let told = transactions(10, Some(100));
+        let divided =
+            "Each of 10 transactions stored 10 B and wrote 100 B: 10.0 × what was stored.";
+        let undivided = "app wrote 1.0 kB, with 10 transactions.";
+        assert_eq!(of(told, None), divided);
+        assert_eq!(of(told, Some(&set_up(None))), divided);
+        assert_eq!(of(told, Some(&set_up(Some("many")))), divided);
+        assert_eq!(of(told, Some(&set_up(Some("950")))), divided);
+        assert_eq!(of(told, Some(&set_up(Some("949")))), undivided);
+        // An application that does not say what it stored.
+        let silent = Transactions {
+            payload_bytes: None,
+            ..told
+        };
+        assert_eq!(of(silent, None), undivided);
+        assert_eq!(of(silent, Some(&set_up(Some("950")))), undivided);
+        // Calls are seen one by one.
+        let seen = transactions(10, None);
+        let of_calls = "Each of 10 SQLite transactions wrote 100 B.";
+        assert_eq!(of(seen, Some(&set_up(Some("949")))), of_calls);
     }
 
     #[test]

@@ -341,3 +341,78 @@ impl Charges {
         alone.chain(spanning.map(|((sort, owners), n)| ((*sort, &owners[..]), *n)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attribute::Names;
+    use crate::causes::{Cause, Reason};
+    use mostrace_bundle::manifest::Command;
+
+    /// Two waiters share the first flush, one waits alone for the second, and nobody known for the third.
+    #[test]
+    fn flushes_for_which_others_alone_waited_are_not_counted() {
+        let theirs = Verdicts::for_tests(Reason::Hardlink, 5);
+        let nobodys = Verdicts::default();
+        let mut charging = Charging::default();
+        let rows = [Row::default(); 2];
+        for (flush, rows, verdicts) in [
+            (Some(3), &rows[..], Some(&theirs)),
+            (Some(4), &rows[..1], Some(&theirs)),
+            (Some(4), &rows[..1], Some(&theirs)),
+            (Some(5), &rows[..], Some(&nobodys)),
+            (Some(5), &rows[..], None),
+            (None, &rows[..], Some(&theirs)),
+        ] {
+            let request = Request {
+                op: Op::Flush,
+                device_flush: flush,
+                ..Request::default()
+            };
+            charging.push(&request, rows, verdicts);
+        }
+        for _ in 0..3 {
+            let request = Request {
+                op: Op::DeviceFlush,
+                ..Request::default()
+            };
+            charging.push(&request, &rows[..1], None);
+        }
+        let (known, unknown) = (CauseId(1), CauseId::UNKNOWN);
+        let waited = [(3, known), (3, unknown), (4, known), (5, unknown)];
+        assert_eq!(charging.of_each[0].flushes, waited);
+        let command = Command {
+            alone: Some(false),
+            ..Command::default()
+        };
+        let manifest = Manifest {
+            command: Some(command),
+            ..Manifest::default()
+        };
+        let flushes = |of_command| {
+            let process = Process {
+                of_command,
+                ..Process::default()
+            };
+            let names = Names {
+                processes: vec![Process::default(), process],
+                knows_family: true,
+                ..Names::default()
+            };
+            let cause = Cause {
+                process: ProcessId(1),
+                ..Cause::default()
+            };
+            let origins = Origins {
+                names,
+                causes: vec![Cause::default(), cause],
+                ..Origins::default()
+            };
+            let charged = charging.charged(&origins, Some(&manifest), &[]);
+            (charged.total.device_flushes, charged.own_flushes())
+        };
+        assert_eq!(flushes(Some(false)), (2, 0));
+        assert_eq!(flushes(Some(true)), (3, 2));
+        assert_eq!(flushes(None), (3, 0));
+    }
+}

@@ -527,4 +527,50 @@ mod tests {
         tree.owners = vec![owner(0, 0)];
         assert_eq!(tree.notable(1), 0);
     }
+
+    #[test]
+    fn nobody_known_has_a_line_only_for_what_was_written() {
+        let text = |word: &str| match word {
+            "" => Label::Empty,
+            word => Label::Text(word.into()),
+        };
+        let wrote = |write_bytes, flushes, fua_writes| Totals {
+            write_bytes,
+            flushes,
+            fua_writes,
+            device_flushes: 1,
+            ..Totals::default()
+        };
+        let groups = |rows: &[([&str; 4], Totals)], layer: &[&str]| Groups {
+            groups: rows
+                .iter()
+                .map(|(owner, totals)| {
+                    (
+                        owner.iter().chain(layer).map(|word| text(word)).collect(),
+                        *totals,
+                    )
+                })
+                .collect(),
+            ..Groups::default()
+        };
+        let rows = [
+            (["", "", "/bytes", ""], wrote(1, 0, 0)),
+            (["", "", "/flush", ""], wrote(0, 1, 0)),
+            (["", "", "/fua", ""], wrote(0, 0, 1)),
+            (["", "", "/nothing", ""], wrote(0, 0, 0)),
+            (["", "", "", ""], wrote(0, 0, 0)),
+            (["", "app:7", "", ""], wrote(0, 0, 0)),
+        ];
+        let layer = ["data", "regular", "db", ""];
+        let sums = [groups(&rows, &[]), groups(&rows, &layer), Groups::default()];
+        let tree = Tree::of(sums, &[], "ext4", false);
+        let names: Vec<String> = tree.owners.iter().map(Owner::name).collect();
+        let expected = [
+            "nobody known, /bytes",
+            "nobody known, /flush",
+            "nobody known, /fua",
+            "app:7, other files",
+        ];
+        assert_eq!(names, expected);
+    }
 }
