@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_a_processs_from_its_beginning_on() {
+    fn a_number_is_that_process_from_its_beginning_on() {
         let now = clock_gettime(ClockId::Monotonic);
         let now = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
         let own = std::process::id();
