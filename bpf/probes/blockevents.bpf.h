@@ -158,6 +158,8 @@ static __always_inline void put_name(void *ring, __u64 time, __u32 pid)
 #define FLAG(opf, bit, category) \
 	(((__u64)(opf) >> bpf_core_enum_value(enum req_flag_bits, bit) & 1) ? TC(category) : 0)
 
+#define BIT(bit) (1ULL << bpf_core_enum_value(enum req_flag_bits, bit))
+
 /* Returns the category bits that blktrace derives from an operation and its flags. */
 static __always_inline __u32 categories(__u32 opf)
 {
@@ -165,6 +167,9 @@ static __always_inline __u32 categories(__u32 opf)
 	__u32 what = op & 1 ? TC(BLK_TC_WRITE) : TC(BLK_TC_READ);
 
 	what |= FLAG(opf, __REQ_SYNC, BLK_TC_SYNC);
+	/* Most have no other flag. */
+	if ((opf & ~(BIT(__REQ_SYNC) | BIT(__REQ_IDLE))) <= REQ_OP_WRITE)
+		return what;
 	what |= FLAG(opf, __REQ_RAHEAD, BLK_TC_AHEAD);
 	what |= FLAG(opf, __REQ_META, BLK_TC_META);
 	what |= FLAG(opf, __REQ_PREFLUSH, BLK_TC_FLUSH);

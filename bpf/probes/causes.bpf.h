@@ -43,11 +43,7 @@ static __always_inline void put_cause(void *entry, __u32 size)
 		lose_cause(LOSS_CAUSES_RING);
 }
 
-static __noinline int tell_cgroup(__u64 now)
-{
-	TELL_CGROUP(&causes, RING_CAUSES, now, lose_cause(LOSS_CAUSES_RING));
-	return 0;
-}
+CGROUP_TELLER(&causes, RING_CAUSES, lose_cause(LOSS_CAUSES_RING))
 
 static __always_inline struct mostrace_entry cause_head(__u16 type, __u16 size, __u64 time_ns)
 {

@@ -105,29 +105,37 @@ static __always_inline __u64 current_cgroup_id(void)
 	return task->cgroups->dfl_cgrp->kn->id;
 }
 
-/*
- * Makes an entry if there is something to record about the current task's process; else returns NULL. This is called for every bio:
- * the caller has the time already, and nothing else is read before it is known that there is something new.
- */
-static __always_inline struct mostrace_cgroup *cgroup_news(__u64 now)
+/* Returns what is known about the current task's process, or about another one. */
+static __always_inline struct cgroup_told *cgroup_told_of(__u32 tgid)
 {
-	__u32 zero = 0, tgid = bpf_get_current_pid_tgid() >> 32, slot = tgid & (CGROUP_TOLD - 1);
-	struct mostrace_cgroup *entry;
-	struct task_struct *task;
-	struct cgroup_told *told;
-	struct cgroup_place *p;
-	__u64 id;
+	__u32 slot = tgid & (CGROUP_TOLD - 1);
 
 	if (!bpf_core_field_exists(struct task_struct, cgroups))
 		return NULL;
-	told = bpf_map_lookup_elem(&cgroups_told, &slot);
-	if (!told)
-		return NULL;
-	id = current_cgroup_id();
-	if (told->id == id && told->tgid == tgid && now - told->time_ns < CGROUP_AGAIN_NS)
-		return NULL;
+	return bpf_map_lookup_elem(&cgroups_told, &slot);
+}
+
+/* Returns true if there is something to record about the current task's process. This is asked for every bio. */
+static __always_inline bool has_cgroup_news(__u64 now)
+{
+	__u32 tgid = current_tgid();
+	struct cgroup_told *told = cgroup_told_of(tgid);
+
+	return told && (told->id != current_cgroup_id() || told->tgid != tgid || now - told->time_ns >= CGROUP_AGAIN_NS);
+}
+
+/* Makes the entry. */
+static __always_inline struct mostrace_cgroup *cgroup_news(__u64 now)
+{
+	__u64 id = current_cgroup_id();
+	__u32 zero = 0, tgid = current_tgid();
+	struct cgroup_told *told = cgroup_told_of(tgid);
+	struct mostrace_cgroup *entry;
+	struct task_struct *task;
+	struct cgroup_place *p;
+
 	p = bpf_map_lookup_elem(&cgroup_places, &zero);
-	if (!p)
+	if (!told || !p)
 		return NULL;
 	*told = (struct cgroup_told){ .id = id, .time_ns = now, .tgid = tgid };
 	task = (void *)bpf_get_current_task();
@@ -168,13 +176,21 @@ static __always_inline __u64 end_cgroup(struct mostrace_cgroup *entry)
 	return len;
 }
 
-/* Writes the entry, if there is something to record. */
-#define TELL_CGROUP(ring, which, now, lost)								\
-	({												\
-		struct mostrace_cgroup *__news = cgroup_news(now);						\
+/* Defines tell_cgroup(now), which writes the entry if there is something to record. */
+#define CGROUP_TELLER(ring, which, lost)								\
+	static __noinline int put_cgroup(__u64 now)							\
+	{												\
+		struct mostrace_cgroup *news = cgroup_news(now);					\
 													\
-		if (__news && bpf_ringbuf_output(ring, __news, end_cgroup(__news), wake_flags(ring, which)))	\
+		if (news && bpf_ringbuf_output(ring, news, end_cgroup(news), wake_flags(ring, which)))	\
 			lost;										\
-	})
+		return 0;										\
+	}												\
+													\
+	static __always_inline void tell_cgroup(__u64 now)						\
+	{												\
+		if (has_cgroup_news(now))								\
+			put_cgroup(now);								\
+	}
 
 #endif

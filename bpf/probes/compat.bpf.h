@@ -214,6 +214,16 @@ static __always_inline void current_comm(char *comm)
 	words[1] = *(__u64 *)(task->comm + 8);
 }
 
+static __always_inline __u32 current_pid(void)
+{
+	return HAS_TYPES ? bpf_get_current_task_btf()->pid : bpf_get_current_pid_tgid();
+}
+
+static __always_inline __u32 current_tgid(void)
+{
+	return HAS_TYPES ? bpf_get_current_task_btf()->tgid : bpf_get_current_pid_tgid() >> 32;
+}
+
 /* Returns the function that the current task executes if it is a workqueue's worker; otherwise 0. */
 static __always_inline __u64 current_work(void)
 {

@@ -23,9 +23,8 @@ static __always_inline bool find_direct(struct ascent *a, struct run *run)
 	if ((!a->has_plain && a->direct.file) || is_iomap(root)) {
 		if (a->has_plain || !a->direct.file)
 			see_direct(w, &a->direct, root);
-		OPEN(w, struct file, a->direct.file);
 		run->inode = a->direct.inode;
-		run->dentry = SEE(w, struct file, f_path.dentry);
+		run->dentry = a->direct.dentry;
 		return true;
 	}
 	if (bpf_core_type_exists(struct dio) && is_dio(root->end_io)) {

@@ -42,7 +42,7 @@ static __always_inline struct block_record of_bio(struct bio *bio, __u32 what, _
 		.sector = GET(bio, bi_iter.bi_sector),
 		.bytes = GET(bio, bi_iter.bi_size),
 		.action = what | categories(GET(bio, bi_opf)),
-		.pid = bpf_get_current_pid_tgid(),
+		.pid = current_pid(),
 		.error = error,
 	};
 
@@ -175,7 +175,7 @@ int event_plug(__u64 *ctx)
 	struct block_record e = {
 		.action = TA_PLUG | categories(0),
 		.time = bpf_ktime_get_ns(),
-		.pid = bpf_get_current_pid_tgid(),
+		.pid = current_pid(),
 	};
 
 	if (is_target_queue((void *)CTX(ctx, 0)))
@@ -186,7 +186,7 @@ int event_plug(__u64 *ctx)
 TRACEPOINT("block_unplug")
 int event_unplug(__u64 *ctx)
 {
-	struct block_record e = { .time = bpf_ktime_get_ns(), .pid = bpf_get_current_pid_tgid() };
+	struct block_record e = { .time = bpf_ktime_get_ns(), .pid = current_pid() };
 	__u64 depth = __builtin_bswap64(CTX(ctx, 1));
 
 	if (!is_target_queue((void *)CTX(ctx, 0)))

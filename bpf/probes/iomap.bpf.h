@@ -33,9 +33,7 @@ static __always_inline struct iomap_dio *iomap_dio_of(const struct bio_view *roo
 
 static __always_inline void see_direct(struct window *w, struct direct *direct, const struct bio_view *root)
 {
-	direct->file = LOAD(iomap_dio_of(root), iocb, ki_filp);
-	OPEN(w, struct file, direct->file);
-	direct->inode = SEE(w, struct file, f_inode);
+	see_file(w, direct, LOAD(iomap_dio_of(root), iocb, ki_filp));
 }
 
 /* Returns the task that waits for the bio's dio to end, or NULL. */
@@ -82,9 +80,8 @@ static READS_MUCH __u64 direct_pos(struct window *w, struct direct *direct, cons
 	iocb = SEE(w, struct iomap_dio, iocb);
 	done = SEE(w, struct iomap_dio, size);
 	begin = LOAD(iocb, ki_pos);
-	direct->file = LOAD(iocb, ki_filp);
-	OPEN(w, struct file, direct->file);
-	direct->inode = inode = SEE(w, struct file, f_inode);
+	see_file(w, direct, LOAD(iocb, ki_filp));
+	inode = direct->inode;
 	end = begin + done;
 	mask = (1ULL << LOAD(inode, i_blkbits)) - 1;
 	place = (sector << 9) & mask;

@@ -345,6 +345,7 @@ enum pageflags {
 enum req_flag_bits {
 	__REQ_SYNC = 11,
 	__REQ_META = 12,
+	__REQ_IDLE = 15,
 	__REQ_FUA = 17,
 	__REQ_PREFLUSH = 18,
 	__REQ_RAHEAD = 19,

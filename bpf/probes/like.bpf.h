@@ -31,13 +31,11 @@ _Static_assert(sizeof(struct like_record) == 48, "like_record");
 /* What the event and the entries of a bio were made of, but for what differs between bios. */
 struct pattern {
 	struct inode *inode;	/* NULL: there is none */
+	void *device;		/* of the bio */
 	__u64 ino;
 	__u32 generation;
-	__u32 s_dev;
 	__u32 nlink;
-	__u32 what;
 	__u32 opf;
-	__u32 queuer;		/* the thread that queued the bio */
 	__u32 pid;
 	__u32 tgid;
 	__u32 uid;
@@ -79,17 +77,15 @@ static __always_inline bool has_task_of(const struct pattern *p, const struct su
 	       p->comm[0] == comm[0] && p->comm[1] == comm[1];
 }
 
-/* Returns true if the inode has not changed: its memory may have been reused, and links may have been made or removed. */
+/*
+ * Returns true if the inode has not changed: its memory may have been reused, and links may have been made or removed. Of the same
+ * device, an inode with this number and generation is the same file.
+ */
 static __always_inline bool has_file_of(const struct pattern *p, struct window *w, struct inode *inode)
 {
-	struct super_block *sb;
-
 	OPEN(w, struct inode, inode);
-	if (p->nlink != SEE(w, struct inode, i_nlink) || p->generation != SEE(w, struct inode, i_generation) ||
-	    p->what != what_of(SEE(w, struct inode, i_mode)) || p->ino != inode_ino(inode))
-		return false;
-	sb = SEE(w, struct inode, i_sb);
-	return p->s_dev == LOAD(sb, s_dev);
+	return p->nlink == SEE(w, struct inode, i_nlink) && p->generation == SEE(w, struct inode, i_generation) &&
+	       p->ino == inode_ino(inode);
 }
 
 /* Returns true if the pattern has the file's path, and the path is unchanged. */
@@ -107,19 +103,16 @@ static __always_inline bool has_path_of(const struct pattern *p, struct dentry *
 	return true;
 }
 
-static __always_inline bool is_like(const struct pattern *p, struct work *w, __u32 queuer)
+static __always_inline bool is_like(const struct pattern *p, struct work *w)
 {
 	const struct direct *direct = &w->ascent.direct;
 
-	if (p->inode != direct->inode || p->opf != w->ascent.root.opf || p->queuer != queuer ||
-	    !has_task_of(p, &w->who) || !has_file_of(p, &w->inode, direct->inode))
-		return false;
-	OPEN(&w->inode, struct file, direct->file);
-	return has_path_of(p, SEE(&w->inode, struct file, f_path.dentry));
+	return p->inode == direct->inode && p->device == w->ascent.root.device && p->opf == w->ascent.root.opf &&
+	       has_task_of(p, &w->who) && has_file_of(p, &w->inode, direct->inode) && has_path_of(p, direct->dentry);
 }
 
-/* Puts a record of what differs, if the current bio, queued by this thread, is like an earlier one. Returns false if it is not. */
-static __noinline bool put_like(struct work *w, __u32 queuer)
+/* Puts a record of what differs, if the current bio is like an earlier one. Returns false if it is not. */
+static __noinline bool put_like(struct work *w)
 {
 	struct like_record *r;
 	struct pattern *p;
@@ -129,9 +122,8 @@ static __noinline bool put_like(struct work *w, __u32 queuer)
 		return false;
 	place = pattern_place(w);
 	p = bpf_map_lookup_elem(&patterns, &place);
-	if (!p || !is_like(p, w, queuer))
+	if (!p || !is_like(p, w))
 		return false;
-	put_name(&shared_ring, w->who.time_ns, queuer);
 	r = bpf_ringbuf_reserve(&shared_ring, sizeof(*r), 0);
 	if (!r) {
 		lose_event();
@@ -151,13 +143,22 @@ static __noinline bool put_like(struct work *w, __u32 queuer)
 	return true;
 }
 
+/*
+ * Returns true if the submitter is the task that queues the bio, and is in no call that mounts: what is like this needs not be asked
+ * for that. Where direct IO is a mount's own, it reads an image.
+ */
+static __always_inline bool is_own(const struct work *w)
+{
+	return w->queued.event.pid == w->who.pid && !(w->who.flags & (MOSTRACE_MOUNTS | MOSTRACE_UNMOUNTS));
+}
+
 /* Returns the number under which user space is to keep the current bio's record as a pattern; 0 if it is not to. */
 static __always_inline __u32 pattern_of(const struct work *w)
 {
 	const struct path_name *path = &w->paths[w->path & (PATHS - 1)];
 	const struct mostrace_file *f = (const struct mostrace_file *)w->out;
 
-	if (!w->queued.event.size || !may_be_like(w) || w->ascent.is_above || w->ascent.has_plain ||
+	if (!w->queued.event.size || !may_be_like(w) || !is_own(w) || w->ascent.is_above || w->ascent.has_plain ||
 	    w->process.origin != MOSTRACE_ORIGIN_DIRECT || path->inode != w->run.inode || path->ino != w->ino ||
 	    w->used != f->head.size)
 		return 0;
@@ -176,11 +177,9 @@ static __noinline void keep_pattern(const struct work *w, __u32 place)
 	p->inode = w->run.inode;
 	p->ino = f->ino;
 	p->generation = f->generation;
-	p->s_dev = f->s_dev;
+	p->device = w->ascent.root.device;
 	p->nlink = f->nlink;
-	p->what = f->what;
 	p->opf = w->process.opf;
-	p->queuer = w->queued.event.pid;
 	p->pid = w->who.pid;
 	p->tgid = w->who.tgid;
 	p->uid = w->who.uid;

@@ -120,21 +120,9 @@ enum told { TOLD_QUEUED, TOLD_COMPLETED, TOLD };
 
 /*
  * Whether each kind is reported: if the block events come from probes too, another program at the same tracepoint would
- * take longer than the addition to ours.
+ * take longer than the addition to ours. User space sets them at any time.
  */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, TOLD);
-	__type(key, __u32);
-	__type(value, __u32);
-} told_events SEC(".maps");
-
-static __always_inline bool is_told(__u32 kind)
-{
-	__u32 *on = bpf_map_lookup_elem(&told_events, &kind);
-
-	return on && *on;
-}
+volatile __u32 told_events[TOLD] SEC(".data.told");
 
 /* Makes the event of a queued bio. It is sent with the bio's entries. */
 static READS_MUCH void tell_queued(struct work *w, __u32 pid)
@@ -154,11 +142,7 @@ static READS_MUCH void tell_queued(struct work *w, __u32 pid)
 }
 
 #ifndef MOSTRACE_UNTYPED
-static __noinline int tell_cgroup(__u64 now)
-{
-	TELL_CGROUP(&shared_ring, RING_ENTRIES, now, lose(LOSS_ENTRIES_RING));
-	return 0;
-}
+CGROUP_TELLER(&shared_ring, RING_ENTRIES, lose(LOSS_ENTRIES_RING))
 #else
 #define tell_cgroup(now)
 #endif
@@ -180,11 +164,12 @@ static __always_inline void tell_bio(struct work *w, struct bio *bio, const stru
 	if (size_lags && w->ascent.is_rest)
 		w->who.direct_pos = MOSTRACE_NONE;
 	w->queued.event.size = 0;
-	if (is_told(TOLD_QUEUED)) {
-		if (put_like(w, pid))
+	if (told_events[TOLD_QUEUED]) {
+		if (put_like(w))
 			return;
 		tell_queued(w, pid);
 	}
+	w->who.flags |= mounting();
 	w->ascent.sector = w->ascent.root.sector;
 	w->ascent.is_above = false;
 	record(w, bio, WORK_QUEUE, looped);
@@ -206,6 +191,7 @@ static __always_inline int queue_bio(struct bio *bio, bool looped)
 		tell_bio(w, bio, &device, looped);
 	} else if (has_disk(&above, device.disk)) {
 		see(w, &device);
+		w->who.flags |= mounting();
 		remember(bio, &w->who);
 	} else if (has_disk(&beside, device.disk)) {
 		settle(w, looped);
@@ -233,6 +219,7 @@ static __always_inline void tell_handed_on(struct work *w, struct bio *bio, cons
 	struct submitter *first;
 
 	see(w, device);
+	w->who.flags |= mounting();
 	first = recall(bio);
 	w->ascent.sector = first ? first->sector : MOSTRACE_NONE;
 	w->ascent.is_above = true;
@@ -331,7 +318,7 @@ int mostrace_rq_complete(__u64 *ctx)
 		if (bio)
 			end_flush(bio);
 	}
-	if (is_told(TOLD_COMPLETED))
+	if (told_events[TOLD_COMPLETED])
 		put_completed(&shared_ring, rq, CTX(ctx, 1), bytes);
 	return 0;
 }

@@ -62,19 +62,28 @@ static __always_inline bool has_target_sectors(struct request *rq, __u32 opf)
 }
 
 /*
- * Puts an event without payload. This is a function of its own, because clang would merge it with the other call of
- * put_event, and the verifier requires the size of a record to be a constant.
+ * Puts an event of a passthrough command, which has no sector. Its payload is the command, for those that read blktrace's files. This
+ * is a function of its own, because clang would merge its call of put_event with the other, and the verifier requires the size of a
+ * record to be a constant.
  */
-static __noinline void put_plain(void *ring, const struct block_record *event)
+static __noinline void put_passthrough(void *ring, __u32 opf, __u32 what, __u32 bytes, __u16 error)
 {
-	put_event(ring, *event, 0, 0);
+	struct block_record e = {
+		.time = bpf_ktime_get_ns(),
+		.pid = current_pid(),
+		.bytes = bytes,
+		.action = what | categories(opf) | TC(BLK_TC_PC),
+		.error = error,
+	};
+
+	put_event(ring, e, 0, 0);
 }
 
-/* Puts an event of a request. As in blk_rq_trace_sector, passthrough and flush requests have no sector. */
+/* Puts an event of a request. As in blk_rq_trace_sector, a flush has no sector. */
 static __always_inline void put_request_event(void *ring, struct request *rq, __u32 what, __u32 bytes, __u16 error)
 {
-	struct block_record e = { .bytes = bytes, .error = error };
 	struct gendisk *disk;
+	__u64 sector;
 	__u64 bio;
 	__u32 opf;
 
@@ -87,21 +96,22 @@ static __always_inline void put_request_event(void *ring, struct request *rq, __
 	opf = GET(rq, cmd_flags);
 	if (!is_whole_disk() && !has_target_sectors(rq, opf))
 		return;
-	e.time = bpf_ktime_get_ns();
-	e.pid = bpf_get_current_pid_tgid();
 	if (!bpf_core_field_exists(struct request_queue, disk))
 		target_queue = (__u64)GET(rq, q);
-	e.sector = GET(rq, __sector);
-	if (is_passthrough(opf) || e.sector == ~0ULL)
-		e.sector = 0;
-	e.action = what | categories(opf) | (is_passthrough(opf) ? TC(BLK_TC_PC) : TC(BLK_TC_FS));
-	/* The payload of a passthrough command is the command, for those that read blktrace's files. */
 	if (is_passthrough(opf)) {
-		put_plain(ring, &e);
+		put_passthrough(ring, opf, what, bytes, error);
 		return;
 	}
+	sector = GET(rq, __sector);
 	bio = bio_number(GET(rq, bio));
-	put_event(ring, e, &bio, sizeof(bio));
+	put_event(ring, (struct block_record){
+		.time = bpf_ktime_get_ns(),
+		.pid = current_pid(),
+		.sector = sector == ~0ULL ? 0 : sector,
+		.bytes = bytes,
+		.action = what | categories(opf) | TC(BLK_TC_FS),
+		.error = error,
+	}, &bio, sizeof(bio));
 }
 
 /* Puts the event of block_rq_complete. */

@@ -101,13 +101,19 @@ static __noinline void submitter_of_throttled(struct submitter *s, const struct 
 static __always_inline void see_task(struct submitter *s)
 {
 	struct task_struct *task;
+	__u64 id;
 
 	if (HAS_TYPES) {
 		task = bpf_get_current_task_btf();
+		s->pid = task->pid;
+		s->tgid = task->tgid;
 		/* This equals what the helper returns by way of the first user namespace's table. */
 		s->uid = task->cred->uid.val;
-		s->flags = task->flags & PF_KTHREAD ? MOSTRACE_KERNEL_THREAD : mounting();
+		s->flags = task->flags & PF_KTHREAD ? MOSTRACE_KERNEL_THREAD : 0;
 	} else {
+		id = bpf_get_current_pid_tgid();
+		s->pid = id;
+		s->tgid = id >> 32;
 		s->uid = bpf_get_current_uid_gid();
 		s->flags = is_kernel_thread((struct task_struct *)bpf_get_current_task());
 	}
@@ -118,13 +124,12 @@ static __always_inline void see_task(struct submitter *s)
 static __always_inline __u32 see_submitter(struct window *w, struct submitter *s, struct direct *direct,
 					   const struct bio_view *v, const struct bio_device *d)
 {
-	__u64 id = bpf_get_current_pid_tgid();
+	__u32 thread;
 
 	s->time_ns = bpf_ktime_get_ns();
 	s->sector = v->sector;
-	s->pid = id;
-	s->tgid = id >> 32;
 	see_task(s);
+	thread = s->pid;
 	if (is_worker(s) && in_throttle()) {
 		/* iomap has moved on meanwhile; only what it reported before still holds. */
 		direct->file = 0;
@@ -133,7 +138,7 @@ static __always_inline __u32 see_submitter(struct window *w, struct submitter *s
 	} else {
 		s->direct_pos = direct_pos(w, direct, v, v->sector - d->start);
 	}
-	return id;
+	return thread;
 }
 
 #endif

@@ -13,7 +13,16 @@
 struct direct {
 	struct file *file;	/* NULL: not looked up */
 	struct inode *inode;
+	struct dentry *dentry;	/* the name used to open it */
 };
+
+static __always_inline void see_file(struct window *w, struct direct *direct, struct file *file)
+{
+	direct->file = file;
+	OPEN(w, struct file, file);
+	direct->inode = SEE(w, struct file, f_inode);
+	direct->dentry = SEE(w, struct file, f_path.dentry);
+}
 
 /* True if the kernel has the tracepoint. */
 const volatile bool tells_direct;
@@ -47,10 +56,8 @@ static __noinline __u64 told_pos(struct window *w, struct direct *direct, struct
 	if (!told || told->sector != sector)
 		return MOSTRACE_NONE;
 	pos = told->pos;
-	direct->file = told->file;
+	see_file(w, direct, told->file);
 	bpf_map_delete_elem(&told_directs, &key);
-	OPEN(w, struct file, direct->file);
-	direct->inode = SEE(w, struct file, f_inode);
 	return pos;
 }
 

@@ -28,6 +28,8 @@ const NESTED: u32 = LOSSES.len() as u32;
 
 /// The map that is the ring.
 const RING: &str = "shared_ring";
+/// The map with the variable `told_events`.
+const TOLD: &str = ".data.told";
 
 /// The tables whose size depends on the machine's memory, with the most and the fewest entries of each: the pages that are dirty at
 /// a time, and the empty flushes that have not ended.
@@ -134,7 +136,7 @@ impl<'o> EntryProbes<'o> {
     /// # Errors
     /// Returns an error if there is no descriptor left.
     pub fn forwarder(&self) -> Result<EventForwarder> {
-        let told = map_of(&*self.skel, "told_events")?;
+        let told = map_of(&*self.skel, TOLD)?;
         EventForwarder::of(&told, &map_of(&*self.skel, RING)?)
     }
 }

@@ -2,18 +2,22 @@
 //! Lets the probes of entries write block events: they see queued bios and completed requests anyway. The probes of block events
 //! write the others to the same ring.
 
+use std::cell::Cell;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use libbpf_rs::{Map, MapCore, MapFlags, MapHandle};
+use zerocopy::IntoBytes;
 
 use crate::error::{Error, Result};
 
-/// The map `told_events` of mostrace.bpf.c, which says for each kind of event whether the probes of entries write it, and their
-/// ring.
+/// The map of the variable `told_events` of mostrace.bpf.c, which says for each kind of event whether the probes of entries write it,
+/// and their ring.
 #[derive(Debug)]
 pub(crate) struct EventForwarder {
     told: MapHandle,
     ring: MapHandle,
+    /// The value of the variable.
+    on: Cell<[u32; 2]>,
 }
 
 /// The kinds of events that are forwarded (`enum told` of mostrace.bpf.c).
@@ -34,6 +38,7 @@ impl EventForwarder {
         Ok(EventForwarder {
             told: MapHandle::try_from(told).map_err(Error::bpf)?,
             ring: MapHandle::try_from(ring).map_err(Error::bpf)?,
+            on: Cell::default(),
         })
     }
 
@@ -47,8 +52,7 @@ impl EventForwarder {
     /// # Errors
     /// Returns an error if the kernel refuses.
     pub fn begin(&self) -> Result<()> {
-        self.set(Forwarded::Queued, true)?;
-        self.set(Forwarded::Completed, true)
+        self.set([1; 2])
     }
 
     /// Stops the forwarding of `kind`; a program that is running may still write one event.
@@ -56,12 +60,16 @@ impl EventForwarder {
     /// # Errors
     /// Returns an error if the kernel refuses.
     pub fn end(&self, kind: Forwarded) -> Result<()> {
-        self.set(kind, false)
+        let mut on = self.on.get();
+        on[kind as usize] = 0;
+        self.set(on)
     }
 
-    fn set(&self, kind: Forwarded, on: bool) -> Result<()> {
-        let (key, value) = ((kind as u32).to_ne_bytes(), u32::from(on).to_ne_bytes());
-        let put = self.told.update(&key, &value, MapFlags::ANY);
+    fn set(&self, on: [u32; 2]) -> Result<()> {
+        self.on.set(on);
+        let put = self
+            .told
+            .update(&0u32.to_ne_bytes(), on.as_bytes(), MapFlags::ANY);
         put.map_err(Error::bpf)
     }
 }
@@ -70,7 +78,6 @@ impl EventForwarder {
 impl Drop for EventForwarder {
     fn drop(&mut self) {
         // The probes may be gone by now.
-        let _ = self.end(Forwarded::Queued);
-        let _ = self.end(Forwarded::Completed);
+        let _ = self.set([0; 2]);
     }
 }
