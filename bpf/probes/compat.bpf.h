@@ -146,7 +146,7 @@ static __always_inline bool knows_jbd2(void)
 	return bpf_core_type_exists(struct journal_head) || is_jbd2_plain();
 }
 
-/* BPF_CORE_READ for one field of a structure of jbd2's, which is at `offset` where there is no BTF. */
+/* PEEK for one field of a structure of jbd2's, which is at `offset` where there is no BTF. */
 #define JBD2(object, field, offset)									\
 	({												\
 		typeof((object)->field) __field = 0;							\
@@ -154,7 +154,7 @@ static __always_inline bool knows_jbd2(void)
 		if (is_jbd2_plain())									\
 			bpf_probe_read_kernel(&__field, sizeof(__field), (char *)(object) + (offset));	\
 		else											\
-			__field = BPF_CORE_READ(object, field);						\
+			__field = PEEK(object, field);							\
 		__field;										\
 	})
 
@@ -454,12 +454,7 @@ static __always_inline void *page_address(__u64 page, struct block_device *bdev)
 /* Returns a journal_head's buffer, which is its first field on every kernel. */
 static __always_inline struct buffer_head *journal_buffer(struct journal_head *jh)
 {
-	struct buffer_head *bh = 0;
-
-	if (bpf_core_type_exists(struct journal_head))
-		return BPF_CORE_READ(jh, b_bh);
-	bpf_probe_read_kernel(&bh, sizeof(bh), jh);
-	return bh;
+	return PEEK_AT(struct buffer_head *, jh);
 }
 
 /* Returns the transaction that a buffer is part of, or 0. */

@@ -4,13 +4,14 @@
 #define MOSTRACE_REGISTERS_BPF_H
 
 #include "task.bpf.h"
+#include "tracepoint.bpf.h"
+#include "window.bpf.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct pt_regs;
 
 struct pt_regs___x86 {
-	unsigned long ax;
 	unsigned long di;
 	unsigned long si;
 	unsigned long dx;
@@ -18,7 +19,6 @@ struct pt_regs___x86 {
 	unsigned long r8;
 	unsigned long r9;
 	unsigned long orig_ax;
-	unsigned long sp;
 };
 
 struct pt_regs___arm64 {
@@ -63,43 +63,41 @@ static __always_inline __u64 call_argument(struct pt_regs *regs, __u32 n)
 	       n == 4 ? x86->r8 : x86->r9;
 }
 
-/* Return an argument of the function that has the kprobe; `regs` is the program's context. */
+/*
+ * A register of a kprobe, whose context they are; its place is the same in the interface to programs (<asm/ptrace.h>), in words.
+ */
+#define KPROBE_REGISTER(regs, x86, arm64) (is_x86() ? CTX(regs, x86) : CTX(regs, arm64))
+
+enum { X86_AX = 10, X86_SI = 13, X86_DI = 14, X86_SP = 19, ARM64_X0 = 0, ARM64_X1 = 1, ARM64_LR = 30 };
+
+static __always_inline bool is_x86(void)
+{
+	return bpf_core_field_exists(((struct pt_regs___x86 *)0)->di);
+}
+
+/* Return an argument of the function that has the kprobe. */
 static __always_inline __u64 first_argument(struct pt_regs *regs)
 {
-	struct pt_regs___arm64 *arm64 = (void *)regs;
-	struct pt_regs___x86 *x86 = (void *)regs;
-
-	return bpf_core_field_exists(x86->di) ? BPF_CORE_READ(x86, di) : BPF_CORE_READ(arm64, regs[0]);
+	return KPROBE_REGISTER(regs, X86_DI, ARM64_X0);
 }
 
 static __always_inline __u64 second_argument(struct pt_regs *regs)
 {
-	struct pt_regs___arm64 *arm64 = (void *)regs;
-	struct pt_regs___x86 *x86 = (void *)regs;
-
-	return bpf_core_field_exists(x86->si) ? BPF_CORE_READ(x86, si) : BPF_CORE_READ(arm64, regs[1]);
+	return KPROBE_REGISTER(regs, X86_SI, ARM64_X1);
 }
 
 /* Returns the address to which the function that has the kprobe returns: it lies in the caller. */
 static __always_inline __u64 function_caller(struct pt_regs *regs)
 {
-	struct pt_regs___arm64 *arm64 = (void *)regs;
-	struct pt_regs___x86 *x86 = (void *)regs;
-	__u64 caller = 0;
+	__u64 at = KPROBE_REGISTER(regs, X86_SP, ARM64_LR);
 
-	if (!bpf_core_field_exists(x86->sp))
-		return BPF_CORE_READ(arm64, regs[30]);
-	bpf_probe_read_kernel(&caller, sizeof(caller), (void *)BPF_CORE_READ(x86, sp));
-	return caller;
+	return is_x86() ? PEEK_AT(__u64, at) : at;
 }
 
 /* Returns the result of the function that has the kretprobe. */
 static __always_inline __u64 function_result(struct pt_regs *regs)
 {
-	struct pt_regs___arm64 *arm64 = (void *)regs;
-	struct pt_regs___x86 *x86 = (void *)regs;
-
-	return bpf_core_field_exists(x86->ax) ? BPF_CORE_READ(x86, ax) : BPF_CORE_READ(arm64, regs[0]);
+	return KPROBE_REGISTER(regs, X86_AX, ARM64_X0);
 }
 
 static __always_inline long call_number(struct pt_regs *regs)
@@ -151,7 +149,7 @@ static __always_inline bool is_compat(struct task_struct *task)
 	struct task_struct___x86 *x86 = (void *)task;
 	struct task_struct___arm64 *arm64 = (void *)task;
 
-	if (bpf_core_field_exists(((struct pt_regs___x86 *)0)->di))
+	if (is_x86())
 		return bpf_core_field_exists(x86->thread_info.status) &&
 		       OF_TASK(x86, thread_info.status) & TS_COMPAT;
 	return OF_TASK(arm64, thread_info.flags) & 1UL << TIF_32BIT;

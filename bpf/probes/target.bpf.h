@@ -4,6 +4,7 @@
 #define MOSTRACE_TARGET_BPF_H
 
 #include "compat.bpf.h"
+#include "tracepoint.bpf.h"
 
 #define PATHS_MAX 8
 
@@ -38,18 +39,6 @@ const volatile struct {
 	__u8 rq_merge;
 	__u8 rq_requeue;
 } args;
-
-/*
- * The verifier requires a context to be read at constant offsets, and clang would merge two reads into one at a
- * variable offset, so the load is written as assembly.
- */
-#define CTX(ctx, n)							\
-	({								\
-		__u64 __value;						\
-		asm volatile("%0 = *(u64 *)(%1 + %2)"			\
-			     : "=r"(__value) : "r"(ctx), "i"((n) * 8));	\
-		__value;						\
-	})
 
 /* The bio or request, or the argument that follows it by `after`. The verifier drops the dead branches. */
 #define ARG_AFTER(ctx, index, after)					\

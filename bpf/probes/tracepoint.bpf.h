@@ -18,4 +18,16 @@
 #define GET(pointer, ...) ___arrow((pointer), __VA_ARGS__)
 #endif
 
+/*
+ * The verifier requires a context to be read at constant offsets, and clang would merge two reads into one at a
+ * variable offset, so the load is written as assembly.
+ */
+#define CTX(ctx, n)							\
+	({								\
+		__u64 __value;						\
+		asm volatile("%0 = *(u64 *)(%1 + %2)"			\
+			     : "=r"(__value) : "r"(ctx), "i"((n) * 8));	\
+		__value;						\
+	})
+
 #endif

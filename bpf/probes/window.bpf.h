@@ -78,6 +78,31 @@ static __always_inline void copy_window(struct window *w, __u64 size)
 		__value;								\
 	})
 
+/* Types of vmlinux that begin with 8 and with 4 bytes. */
+struct timespec64 {
+	__s64 tv_sec;
+} __attribute__((preserve_access_index));
+
+/* Reads a value of 4 or 8 bytes: whatever is there, it is loaded as the beginning of such a type. */
+#define PEEK_AT(type, at)									\
+	({											\
+		__u64 __at = (__u64)(at);							\
+		type __value = 0;								\
+												\
+		_Static_assert(sizeof(type) == 4 || sizeof(type) == 8, "no type begins so");	\
+		if (!HAS_TYPES)									\
+			bpf_probe_read_kernel(&__value, sizeof(__value), (void *)__at);		\
+		else if (sizeof(type) == 8)							\
+			__value = (type)bpf_core_cast((void *)__at, struct timespec64)->tv_sec;	\
+		else										\
+			__value = (type)(__u64)bpf_core_cast((void *)__at, struct seqcount)->sequence;	\
+		__value;									\
+	})
+
+/* BPF_CORE_READ for a field of 4 or 8 bytes of any type, also of a module's. */
+#define PEEK(object, field)									\
+	PEEK_AT(typeof((object)->field), (char *)(object) + bpf_core_field_offset(typeof(*(object)), field))
+
 /* BPF_CORE_READ for a type of vmlinux. The verifier allows no arithmetic with a pointer that this returns. */
 #define LOAD(src, ...)									\
 	(HAS_TYPES ? ___arrow(bpf_core_cast(src, typeof(*(src))), __VA_ARGS__) :	\
