@@ -358,7 +358,7 @@ static __always_inline void finish_call(struct call *call, long result)
 			name_file(call);
 		put_call(call);
 	}
-	entry->kind = MOSTRACE_CALL_OTHER;
+	close_call(call);
 }
 
 static __always_inline int end_call(struct pt_regs *regs, long result)

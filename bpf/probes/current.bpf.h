@@ -7,6 +7,7 @@
 #define MOSTRACE_CURRENT_BPF_H
 
 #include "called.bpf.h"
+#include "place.bpf.h"
 #include "ringrequest.bpf.h"
 #include "task.bpf.h"
 
@@ -26,16 +27,15 @@ struct call {
 
 _Static_assert(__builtin_offsetof(struct call, is_ours) == sizeof(struct mostrace_call), "call");
 
-/*
- * The call that each thread is in; its kind is OTHER if the thread is in none that is recorded. An entry stays as long
- * as there is room, because making and removing one for each call would cost more than everything else.
- */
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 1 << 14);
-	__type(key, __u32);
-	__type(value, struct call);
-} calls SEC(".maps");
+/* The call that each thread is in; its kind is OTHER if the thread is in none that is recorded. */
+PER_THREAD(call)
+
+/* The call has ended, or is given up. */
+static __always_inline void close_call(struct call *call)
+{
+	call->entry.kind = MOSTRACE_CALL_OTHER;
+	leave_call();
+}
 
 /* Requests in flight. */
 struct {
@@ -66,26 +66,12 @@ static __always_inline struct call *worker_call(struct task_struct *task)
 static __always_inline struct call *current_call(void)
 {
 	struct task_struct *task = this_task();
-	__u32 thread = bpf_get_current_pid_tgid();
 	struct call *call;
 
 	if (OF_TASK(task, flags) & PF_IO_WORKER)
 		return worker_call(task);
-	call = bpf_map_lookup_elem(&calls, &thread);
+	call = find_call();
 	return call && call->entry.kind != MOSTRACE_CALL_OTHER ? call : 0;
-}
-
-static __always_inline struct call *room_for_call(void)
-{
-	static const struct call none;
-	__u32 thread = bpf_get_current_pid_tgid();
-	struct call *call = bpf_map_lookup_elem(&calls, &thread);
-
-	if (call)
-		return call;
-	if (bpf_map_update_elem(&calls, &thread, &none, BPF_ANY))
-		lose_cause(LOSS_CAUSES_TASKS);
-	return bpf_map_lookup_elem(&calls, &thread);
 }
 
 static __always_inline void tell_inode(struct mostrace_call *call, struct inode *inode)

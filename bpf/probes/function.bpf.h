@@ -24,7 +24,7 @@ static __always_inline void check_ended(void)
 
 	if (!call)
 		return;
-	call->entry.kind = MOSTRACE_CALL_OTHER;
+	close_call(call);
 	lose_cause(LOSS_CAUSES_TASKS);
 }
 
@@ -77,7 +77,7 @@ static __always_inline bool begin_write(struct kiocb *iocb)
 	if (was_open)
 		lose_cause(LOSS_CAUSES_TASKS);
 	if (file != call->file && !is_stacked(call->file)) {
-		call->entry.kind = MOSTRACE_CALL_OTHER;
+		close_call(call);
 		return true;
 	}
 	tell_below(call, LOAD(file, f_inode));

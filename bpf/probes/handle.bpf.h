@@ -32,13 +32,8 @@ struct handle {
 /* User space sets it when all programs are attached, so that no part of what a later handle does is missing. */
 bool is_attached;
 
-/* The handle of each thread; an entry stays as long as there is room. */
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 1 << 14);
-	__type(key, __u32);
-	__type(value, struct handle);
-} handles SEC(".maps");
+/* The handle of each thread. */
+PER_THREAD(handle)
 
 /* One counter per CPU, so that no two CPUs use the same number. */
 struct {
@@ -72,23 +67,9 @@ static __always_inline __u64 new_handle_id(void)
 
 static __always_inline struct handle *current_handle(void)
 {
-	__u32 thread = bpf_get_current_pid_tgid();
-	struct handle *h = bpf_map_lookup_elem(&handles, &thread);
+	struct handle *h = find_handle();
 
 	return h && h->state != HANDLE_NONE ? h : 0;
-}
-
-static __always_inline struct handle *room_for_handle(void)
-{
-	static const struct handle none;
-	__u32 thread = bpf_get_current_pid_tgid();
-	struct handle *h = bpf_map_lookup_elem(&handles, &thread);
-
-	if (h)
-		return h;
-	if (bpf_map_update_elem(&handles, &thread, &none, BPF_ANY))
-		lose_cause(LOSS_CAUSES_TASKS);
-	return bpf_map_lookup_elem(&handles, &thread);
 }
 
 static __always_inline bool has_journal_info(void)
@@ -506,6 +487,7 @@ static __always_inline int end_handle(const struct handle_end *end)
 		if (says_something(h, end))
 			put_handle(h, end, transaction);
 		h->state = HANDLE_NONE;
+		leave_handle();
 		return 0;
 	}
 	if (!says_something(&unseen, end))

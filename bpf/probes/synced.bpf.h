@@ -98,15 +98,14 @@ static __always_inline int begin_file_sync(struct inode *inode, __u16 kind)
 
 static __always_inline int end_file_sync(long result)
 {
-	__u32 thread = bpf_get_current_pid_tgid();
-	struct call *call = bpf_map_lookup_elem(&calls, &thread);
+	struct call *call = find_call();
 
 	if (!call || !call->is_filesystems || call->entry.kind == MOSTRACE_CALL_OTHER)
 		return 0;
 	call->entry.result = result;
 	end_entry(call);
 	put_call(call);
-	call->entry.kind = MOSTRACE_CALL_OTHER;
+	close_call(call);
 	return 0;
 }
 

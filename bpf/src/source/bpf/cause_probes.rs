@@ -62,14 +62,15 @@ const LOSSES: [&str; 2] = ["causes_ring", "causes_tasks"];
 
 /// The tables whose size depends on the machine's memory, with the most and the fewest entries of each. What `called` and `modifiers`
 /// forget is recorded once more; the fewest `claims` are the blocks of two transactions of a journal of 128 MiB.
-const TABLES: [(&str, u32, u32); 6] = [
-    ("calls", 1 << 14, 1 << 12),
+const TABLES: [(&str, u32, u32); 4] = [
     ("uring_calls", 1 << 14, 1 << 11),
     ("aio_calls", 1 << 12, 1 << 10),
-    ("handles", 1 << 14, 1 << 11),
     ("called", 1 << 14, 1 << 11),
     ("modifiers", 1 << 15, 1 << 12),
 ];
+
+/// The tables of threads. With bpf_loop each thread has a place of its own, and only those whose place is another's have entries.
+const THREADS: [&str; 2] = ["calls", "handles"];
 
 /// The table of those that only kernels with bpf_loop have.
 const CLAIMS: (&str, u32, u32) = ("claims", 1 << 16, 1 << 14);
@@ -95,8 +96,8 @@ pub(crate) struct Parts {
 pub(crate) struct CauseProbes<'o> {
     skel: Box<dyn Loaded<'o> + 'o>,
     functions: Option<Functions>,
-    /// True if blocks that no program reported are found when a handle ends.
-    finds_rest: bool,
+    /// True if the kernel has bpf_loop: blocks that no program reported are found when a handle ends.
+    is_looped: bool,
     /// True if a filesystem of FUSE is mounted.
     has_fuse: bool,
 }
@@ -262,7 +263,9 @@ impl<'o> CauseProbes<'o> {
             false => (table, NO_STACKS),
         });
         let sized = |&(table, most, least): &_| (table, table_entries(most, least));
-        let tables = TABLES.iter().map(sized);
+        let (most, least) = if is_looped { (11, 10) } else { (14, 12) };
+        let threads = THREADS.map(|table| (table, table_entries(1 << most, 1 << least)));
+        let tables = TABLES.iter().map(sized).chain(threads);
         let looped = iter::once(sized(&CLAIMS)).chain(stacks);
         let looped = looped.filter(|_| is_looped);
         let ring = iter::once(("causes", ring.bytes()));
@@ -307,7 +310,7 @@ impl<'o> CauseProbes<'o> {
         Ok(CauseProbes {
             skel: Box::new(skel),
             functions,
-            finds_rest: is_looped,
+            is_looped,
             has_fuse,
         })
     }
@@ -334,7 +337,7 @@ impl<'o> CauseProbes<'o> {
         attach_atomic(self.skel.object(), attached);
         attach(self.skel.object(), attached)?;
         let sees_all = MODIFIES.iter().any(|of| attached.has(of));
-        if !self.finds_rest && !sees_all && attached.has(b"cause_jbd2_") {
+        if !self.is_looped && !sees_all && attached.has(b"cause_jbd2_") {
             return Err(Error::bpf(NOT_FOUND));
         }
         if self.has_fuse {
@@ -356,9 +359,10 @@ impl<'o> CauseProbes<'o> {
     /// # Errors
     /// Returns an error if the kernel does not give the calls.
     pub(super) fn calls_in_progress(&self) -> Result<Vec<Vec<u8>>> {
-        let of_threads = in_progress::entries(&map_of(&*self.skel, "calls")?)?;
-        let requests = in_progress::entries(&map_of(&*self.skel, "uring_calls")?)?;
-        Ok([of_threads, requests].concat())
+        let places = self.is_looped.then_some("call_places");
+        let tables = places.into_iter().chain(["calls", "uring_calls"]);
+        let entries = tables.map(|table| in_progress::entries(&map_of(&*self.skel, table)?));
+        Ok(entries.collect::<Result<Vec<_>>>()?.concat())
     }
 
     /// Returns the number of records that the probes lost.
