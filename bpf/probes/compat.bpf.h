@@ -219,6 +219,12 @@ static __always_inline __u32 current_pid(void)
 	return HAS_TYPES ? bpf_get_current_task_btf()->pid : bpf_get_current_pid_tgid();
 }
 
+/* The helper goes by way of the first user namespace's table, and returns the same. */
+static __always_inline __u32 current_uid(void)
+{
+	return HAS_TYPES ? bpf_get_current_task_btf()->cred->uid.val : bpf_get_current_uid_gid();
+}
+
 static __always_inline __u32 current_tgid(void)
 {
 	return HAS_TYPES ? bpf_get_current_task_btf()->tgid : bpf_get_current_pid_tgid() >> 32;

@@ -115,7 +115,7 @@ static __always_inline void tell_task(struct mostrace_call *call)
 
 	call->pid = id;
 	call->tgid = id >> 32;
-	call->uid = bpf_get_current_uid_gid();
+	call->uid = current_uid();
 	causer_comm(call->comm);
 	tell_cgroup(call->start_ns);
 }

@@ -301,7 +301,7 @@ static __always_inline void put_dirt(const struct dirty_place *place, struct ino
 	page.dirty_ns = bpf_ktime_get_ns();
 	page.pid = id;
 	page.tgid = id >> 32;
-	page.uid = bpf_get_current_uid_gid();
+	page.uid = current_uid();
 	page.flags = (f2fs_work() & F2FS_COLLECTS ? MOSTRACE_COLLECTS : 0) |
 		     (is_mapped_writable(inode) ? MOSTRACE_MAPPED : 0) | mounting();
 	current_comm(page.comm);

@@ -280,7 +280,7 @@ static __always_inline void name_task(struct mostrace_handle *entry)
 
 	entry->pid = id;
 	entry->tgid = id >> 32;
-	entry->uid = bpf_get_current_uid_gid();
+	entry->uid = current_uid();
 	causer_comm(entry->comm);
 	tell_cgroup(entry->head.time_ns);
 }

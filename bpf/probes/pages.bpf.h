@@ -135,8 +135,8 @@ static __always_inline __u64 first_page(const struct bio_view *v)
 {
 	struct bio_vec *bvec = first_bvec(v);
 
-	return page_after((__u64)BPF_CORE_READ(bvec, bv_page),
-			  (__u64)BPF_CORE_READ(bvec, bv_offset) + v->done);
+	return page_after((__u64)PEEK(bvec, bv_page),
+			  (__u64)PEEK(bvec, bv_offset) + v->done);
 }
 
 #define FOLIOS_MAX 8192

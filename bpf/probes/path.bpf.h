@@ -53,13 +53,13 @@ static __always_inline __u64 add_to_sum(__u64 sum, __u64 value)
 /* Appends the name of the current dentry, with a slash. */
 static __always_inline bool put_name(struct called_path *p, struct dentry *dentry)
 {
-	__u64 len = BPF_CORE_READ(dentry, d_name.len), at = p->len;
+	__u64 len = PEEK(dentry, d_name.len), at = p->len;
 
 	if (!len || len >= MOSTRACE_NAME_MAX || at >= MOSTRACE_NAME_MAX || at + len + 1 >= MOSTRACE_NAME_MAX)
 		return false;
 	BOUND(len);
 	BOUND(at);
-	if (bpf_probe_read_kernel(names_of(p) + at, len, BPF_CORE_READ(dentry, d_name.name)))
+	if (bpf_probe_read_kernel(names_of(p) + at, len, PEEK(dentry, d_name.name)))
 		return false;
 	at += len;
 	names_of(p)[at & (2 * MOSTRACE_NAME_MAX - 1)] = '/';
@@ -71,8 +71,8 @@ static __always_inline bool put_name(struct called_path *p, struct dentry *dentr
 static long called_climb(__u32 nth, struct called_path **path)
 {
 	struct called_path *p = *path;
-	struct dentry *dentry = p->dentry, *parent = BPF_CORE_READ(dentry, d_parent);
-	__u32 seq = BPF_CORE_READ(dentry, d_seq.seqcount.sequence);
+	struct dentry *dentry = p->dentry, *parent = PEEK(dentry, d_parent);
+	__u32 seq = PEEK(dentry, d_seq.seqcount.sequence);
 
 	if (dentry == p->root) {
 		p->whole = true;
@@ -131,13 +131,13 @@ static __always_inline __u64 climb_called(struct called_path *p, struct dentry *
 /* Stores only the file's own name; fails if it was renamed meanwhile. */
 static __always_inline bool own_name(struct called_path *p, struct dentry *dentry)
 {
-	__u32 seq = BPF_CORE_READ(dentry, d_seq.seqcount.sequence);
+	__u32 seq = PEEK(dentry, d_seq.seqcount.sequence);
 
 	p->len = 0;
 	if (seq & 1 || !put_name(p, dentry))
 		return false;
 	p->len--;
-	return BPF_CORE_READ(dentry, d_seq.seqcount.sequence) == seq;
+	return PEEK(dentry, d_seq.seqcount.sequence) == seq;
 }
 
 static __always_inline bool find_called_path(struct called_path *p, struct dentry *dentry)

@@ -16,7 +16,7 @@ static __always_inline int put_f2fs(__u32 s_dev, __u16 step, __u16 reason)
 		.s_dev = s_dev,
 		.pid = id,
 		.tgid = id >> 32,
-		.uid = bpf_get_current_uid_gid(),
+		.uid = current_uid(),
 		.step = step,
 		.reason = reason,
 		.call = running_kind(),

@@ -100,23 +100,10 @@ static __noinline void submitter_of_throttled(struct submitter *s, const struct 
 /* Reads the current task's attributes. */
 static __always_inline void see_task(struct submitter *s)
 {
-	struct task_struct *task;
-	__u64 id;
-
-	if (HAS_TYPES) {
-		task = bpf_get_current_task_btf();
-		s->pid = task->pid;
-		s->tgid = task->tgid;
-		/* This equals what the helper returns by way of the first user namespace's table. */
-		s->uid = task->cred->uid.val;
-		s->flags = task->flags & PF_KTHREAD ? MOSTRACE_KERNEL_THREAD : 0;
-	} else {
-		id = bpf_get_current_pid_tgid();
-		s->pid = id;
-		s->tgid = id >> 32;
-		s->uid = bpf_get_current_uid_gid();
-		s->flags = is_kernel_thread((struct task_struct *)bpf_get_current_task());
-	}
+	s->pid = current_pid();
+	s->tgid = current_tgid();
+	s->uid = current_uid();
+	s->flags = is_kernel_thread((struct task_struct *)bpf_get_current_task());
 	current_comm(s->comm);
 }
 

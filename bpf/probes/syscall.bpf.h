@@ -31,11 +31,8 @@
 static __always_inline struct file *open_file(struct task_struct *task, __u32 fd)
 {
 	struct fdtable *table = OF_TASK(task, files, fdt);
-	struct file *file = 0;
 
-	if (fd < OF_TASK(table, max_fds))
-		bpf_probe_read_kernel(&file, sizeof(file), OF_TASK(table, fd) + fd);
-	return file;
+	return fd < OF_TASK(table, max_fds) ? PEEK_AT(struct file *, OF_TASK(table, fd) + fd) : 0;
 }
 
 #endif
