@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use mostrace_bundle::entry::{CallKind, Jbd2, RawProcess, call_flags, handle_flags};
 use mostrace_capture::Causes;
 use test_support::loopdev::LoopExt4;
-use test_support::{Need, Suite, one_by_one, tests};
+use test_support::{Need, Suite, nothing_lost, one_by_one, tests};
 
 use crate::recorded;
 
@@ -20,6 +20,7 @@ use recorded::{Recording, disk as sized_disk, recording};
 const FIO: Need = Need::Tool("fio", "fio");
 const SQLITE: Need = Need::Tool("sqlite3", "sqlite3");
 const STRACE: Need = Need::Tool("strace", "strace");
+const FREEZE: Need = Need::Tool("fsfreeze", "util-linux");
 const PROBES: [Need; 2] = [Need::Loop, Need::Btf];
 
 pub fn suite() -> Suite {
@@ -31,6 +32,7 @@ pub fn suite() -> Suite {
         transactions_are_the_journals needs [Need::Loop, Need::Btf, SQLITE],
         what_ext4_counts_is_what_was_written needs PROBES,
         none_are_recorded_unless_asked_for needs PROBES,
+        threads_of_one_place_have_their_own_calls needs [Need::Loop, Need::Btf, FREEZE],
     ])
 }
 
@@ -116,6 +118,56 @@ fn what_is_dirtied_has_its_own_task() {
             "function {begun} of {functions:?}"
         );
     }
+}
+
+/// The probes have a place for each thread, by its number modulo this (`PLACES` of place.bpf.h).
+const PLACES: u32 = 1 << 12;
+
+/// Two processes, whose numbers lead to the same place, are in a call at the same time: each waits until the filesystem thaws.
+fn threads_of_one_place_have_their_own_calls() {
+    let disk = disk("data=ordered");
+    let script = format!(
+        "cd {}; mkfifo begin8 begin9; exec 5<>begin8 6<>begin9 8<>a 9<>b
+        start() {{
+            tries=0
+            while :; do
+                echo $(($1 - 1)) >/proc/sys/kernel/ns_last_pid
+                (read line <begin$2; exec dd if=/dev/zero bs=$3 count=1 status=none >&$2) &
+                [ $! -ne $1 ] || return 0
+                kill $!
+                tries=$((tries + 1))
+                [ $tries -lt 500 ] || exit 1
+            done
+        }}
+        first=$(($$ % 20000 + 3000))
+        while [ -e /proc/$first ] || [ -e /proc/$((first + {PLACES})) ]; do first=$((first + 1)); done
+        start $first 8 4096
+        start $((first + {PLACES})) 9 8192
+        fsfreeze -f .
+        echo >&5; echo >&6
+        for pid in $first $((first + {PLACES})); do
+            until grep -q '^State:.D' /proc/$pid/status; do sleep 0.05; done
+        done
+        fsfreeze -u .
+        wait
+        echo $first >first; stat -c %i a b >inodes",
+        disk.mount_point().display()
+    );
+    let got = recording(disk.device(), Causes::Bpf, &script);
+    let read = |name: &str| fs::read_to_string(disk.mount_point().join(name)).unwrap();
+    let first: u32 = read("first").trim().parse().unwrap();
+    let inodes = read("inodes");
+    let mut inodes = inodes.lines().map(|line| line.parse::<u64>().unwrap());
+    for (pid, bytes) in [(first, 4096), (first + PLACES, 8192)] {
+        // Of a call that is not known, only the filesystem's part would be told.
+        let writes = got.calls.iter().filter(|c| {
+            let is_write = CallKind::of(c.kind.get()) == CallKind::Write;
+            c.pid.get() == pid && is_write && !c.head.flags.has(call_flags::PART)
+        });
+        let told: Vec<_> = writes.map(|c| (c.ino.get(), c.bytes.get())).collect();
+        assert_eq!(told, [(inodes.next().unwrap(), bytes)], "{pid}");
+    }
+    nothing_lost(&got.manifest.losses);
 }
 
 /// The number of calls and the sum of their results, by kind.
