@@ -10,7 +10,7 @@
 #include "causes.bpf.h"
 
 /* A power of 2. */
-#define PLACES (1 << 12)
+#define PLACES (1 << 11)
 
 #ifdef MOSTRACE_LOOPLESS
 /* Before 5.12 no instruction takes a place if it is free. */

@@ -121,7 +121,7 @@ fn what_is_dirtied_has_its_own_task() {
 }
 
 /// The probes have a place for each thread, by its number modulo this (`PLACES` of place.bpf.h).
-const PLACES: u32 = 1 << 12;
+const PLACES: u32 = 1 << 11;
 
 /// Two processes, whose numbers lead to the same place, are in a call at the same time: each waits until the filesystem thaws.
 fn threads_of_one_place_have_their_own_calls() {

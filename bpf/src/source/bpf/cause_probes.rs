@@ -263,8 +263,9 @@ impl<'o> CauseProbes<'o> {
             false => (table, NO_STACKS),
         });
         let sized = |&(table, most, least): &_| (table, table_entries(most, least));
-        let (most, least) = if is_looped { (11, 10) } else { (14, 12) };
-        let threads = THREADS.map(|table| (table, table_entries(1 << most, 1 << least)));
+        // What one of these tables forgets is missing: with the places, there is room for as many threads as without.
+        let least = if is_looped { 1 << 11 } else { 1 << 12 };
+        let threads = THREADS.map(|table| (table, table_entries(1 << 14, least)));
         let tables = TABLES.iter().map(sized).chain(threads);
         let looped = iter::once(sized(&CLAIMS)).chain(stacks);
         let looped = looped.filter(|_| is_looped);
