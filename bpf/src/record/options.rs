@@ -69,7 +69,7 @@ pub struct Options {
     #[arg(help_heading = ADVANCED, long, value_name = "SIZE")]
     pub ring_size: Option<RingSize>,
     /// Make the bundle's files when the recording has ended, of what our probes have written until then. Recording costs the
-    /// workload a sixth to a third less meanwhile; but if the recorder is killed, nothing of that is left
+    /// workload a sixth to two fifths less meanwhile; but if the recorder is killed, nothing of that is left
     #[arg(help_heading = ADVANCED, long, conflicts_with_all = ["segment", "stacks"])]
     pub defer: bool,
     /// Name the files below DIR by the mounted tree, which is walked before and after the recording. On the disk, an
