@@ -95,7 +95,7 @@ impl<R: Read> Attributor<'_, R> {
             (_, Some(run)) => {
                 let ahead = run.skipped_at(range.start).saturating_mul(512);
                 let row = Row {
-                    kind: Some(self.registry.files.get(run.file).kind),
+                    kind: Some(self.registry.files.kind(run.file)),
                     file: run.file,
                     file_offset: run.offset.map(|offset| offset.saturating_add(ahead)),
                     found: Some(Provenance::Unknown),
@@ -142,7 +142,7 @@ impl<R: Read> Attributor<'_, R> {
         let saved = self.saved(sector, note);
         let home_sector = home_sector.or(saved.map(|copy| copy.home_sector));
         let (home_kind, home_file) = match (run, home_sector) {
-            (Some(run), _) => (Some(self.registry.files.get(run.file).kind), run.file),
+            (Some(run), _) => (Some(self.registry.files.kind(run.file)), run.file),
             // The file's block was freed since, or its entry was lost: the owner at the end need not be the owner at the
             // write.
             (None, _) if note.jbd2 == Jbd2::DATA_COPY => (Some(Kind::Regular), FileId::NONE),

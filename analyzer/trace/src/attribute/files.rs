@@ -7,14 +7,16 @@ use mostrace_bundle::entry::{FileRef, Flags, NONE, Origin, RawFile, RawFreed, Wh
 
 use super::HashMap;
 use super::file::{File, FileId};
+use super::file_list::FileList;
+use super::name::Name;
 use super::sightings::Sightings;
+use mostrace_map::Map;
 use mostrace_map::class::{Kind, Provenance};
 use mostrace_map::fs::is_encrypted;
-use mostrace_map::{Map, Name};
 
 /// The contents of a file entry.
-#[derive(Clone, PartialEq, Eq, Hash)]
-struct Live {
+#[derive(PartialEq, Eq, Hash)]
+struct Live<'e> {
     /// Inode number; 0 if unknown.
     inode: u64,
     generation: Option<u32>,
@@ -23,31 +25,27 @@ struct Live {
     /// The filesystem's device number (major << 20 | minor) if it is not the map's, else 0.
     foreign: u32,
     parent: u64,
-    name: Vec<u8>,
+    name: Name<'e>,
     withheld: bool,
     kind: Kind,
 }
 
-impl Live {
-    /// Decodes an entry. The name is put into `memory`, so that an entry does not allocate.
-    fn new(entry: FileRef<'_>, filesystem: Option<u32>, mut memory: Vec<u8>) -> Live {
+impl<'e> Live<'e> {
+    /// Decodes an entry.
+    fn new(entry: FileRef<'e>, filesystem: Option<u32>) -> Live<'e> {
         let FileRef { raw, name } = entry;
         let flags = raw.head.flags;
         let s_dev = raw.s_dev.get();
         let is_foreign = s_dev != 0 && filesystem.is_some_and(|known| known != s_dev);
         let foreign = if is_foreign { s_dev } else { 0 };
         let generation = raw.generation.get();
-        memory.clear();
-        if is_name(name, raw) {
-            memory.extend_from_slice(name);
-        }
         Live {
             inode: raw.ino.get(),
             generation: (!flags.has(Flags::NO_GENERATION)).then_some(generation),
             passing: is_foreign || flags.has(Flags::INO_PASSING),
             foreign,
             parent: raw.parent.get(),
-            name: memory,
+            name: Name::Read(if is_name(name, raw) { name } else { b"" }),
             // An unlinked file no longer has a name, and a node has no dentry.
             withheld: flags.has(Flags::NAME_WITHHELD)
                 && !flags.has(Flags::UNLINKED)
@@ -60,9 +58,12 @@ impl Live {
         }
     }
 
-    /// Returns the inode's key: filesystem and number.
-    fn place(&self) -> (u32, u64) {
-        (self.foreign, self.inode)
+    /// Returns the same, which may outlive the entry.
+    fn kept(self) -> Live<'static> {
+        Live {
+            name: self.name.kept(),
+            ..self
+        }
     }
 
     /// Returns the inode number that tables show; None for another filesystem's, which would mean nothing here.
@@ -72,7 +73,7 @@ impl Live {
 }
 
 /// Returns true if the filesystem keeps the inode's number for such a file, so that it needs no generation to be the same.
-fn is_reserved(kind: Kind, live: &Live) -> bool {
+fn is_reserved(kind: Kind, live: &Live<'_>) -> bool {
     kind == Kind::Quota && !live.passing
 }
 
@@ -104,12 +105,11 @@ pub(super) struct Files<'m> {
     filesystem: Option<u32>,
     /// The kind of every inode that has blocks of contents.
     kinds: HashMap<u64, Kind>,
-    list: Vec<File>,
-    by_file: HashMap<File, FileId>,
-    /// The last entry of each inode and its file.
-    last: HashMap<(u32, u64), (Live, FileId)>,
+    list: FileList,
+    /// The last entry of each inode number and its file.
+    last: HashMap<u64, (Live<'static>, FileId)>,
     /// The files of the entries before the last.
-    by_live: HashMap<Live, FileId>,
+    by_live: HashMap<Live<'static>, FileId>,
     by_inode: HashMap<u64, FileId>,
     /// Inode numbers of directories that are known to be the snapshot's: a file seen in such a directory is still there at
     /// the snapshot.
@@ -117,8 +117,6 @@ pub(super) struct Files<'m> {
     sightings: Sightings,
     /// Paths of the mounted tree, by inode and generation.
     tree: HashMap<(u64, u32), Box<[u8]>>,
-    /// The last entry's name, kept to reuse its memory.
-    name: Vec<u8>,
 }
 
 impl<'m> Files<'m> {
@@ -131,15 +129,13 @@ impl<'m> Files<'m> {
             map,
             filesystem: None,
             kinds: contents.map(|e| (e.inode, e.kind)).collect(),
-            list: vec![File::NONE],
-            by_file: HashMap::from_iter([(File::NONE, FileId::NONE)]),
+            list: FileList::default(),
             last: HashMap::default(),
             by_live: HashMap::default(),
             by_inode: HashMap::default(),
             folders: HashSet::new(),
             sightings: Sightings::default(),
             tree: HashMap::default(),
-            name: Vec::new(),
         }
     }
 
@@ -166,7 +162,7 @@ impl<'m> Files<'m> {
     /// Takes the name of a file that calls are about. The entry has no sector or offset, so it is not used to identify the
     /// files of other entries.
     pub fn see_called(&mut self, entry: FileRef<'_>) {
-        let live = Live::new(entry, self.filesystem, Vec::new());
+        let live = Live::new(entry, self.filesystem);
         let place = Place {
             sector: NONE,
             offset: None,
@@ -174,7 +170,7 @@ impl<'m> Files<'m> {
         if live.foreign == 0 {
             let same = self.is_at_snapshot(&live, place).unwrap_or(false);
             let file = self.identify(&live, same);
-            self.intern(file);
+            self.list.intern(file);
         }
     }
 
@@ -184,43 +180,46 @@ impl<'m> Files<'m> {
     }
 
     /// Returns a file by its number.
-    pub fn get(&self, FileId(id): FileId) -> &File {
-        self.list.get(id as usize).unwrap_or(&File::NONE)
+    pub fn get(&self, file: FileId) -> &File {
+        self.list.get(file)
+    }
+
+    /// Returns the kind of a file.
+    pub fn kind(&self, file: FileId) -> Kind {
+        self.list.kind(file)
     }
 
     /// Returns the file of an entry.
     pub fn live(&mut self, entry: FileRef<'_>) -> FileId {
-        let live = Live::new(entry, self.filesystem, std::mem::take(&mut self.name));
-        let id = match self.last.get(&live.place()) {
+        let live = Live::new(entry, self.filesystem);
+        match self.last.get(&live.inode) {
             // Another sighting with the same answer adds nothing.
             Some((last, id)) if *last == live => *id,
-            _ => self.changed(entry.raw, &live),
-        };
-        self.name = live.name;
-        id
+            _ => self.changed(entry.raw, live),
+        }
     }
 
     /// Returns the file of an entry that differs from the inode's previous one.
-    fn changed(&mut self, raw: &RawFile, live: &Live) -> FileId {
-        if let Some((last, id)) = self.last.remove(&live.place()) {
+    fn changed(&mut self, raw: &RawFile, live: Live<'_>) -> FileId {
+        if let Some((last, id)) = self.last.remove(&live.inode) {
             self.by_live.insert(last, id);
         }
-        if let Some(id) = self.sighted(live) {
+        if let Some(id) = self.sighted(&live) {
             return id;
         }
-        let known = self.by_live.get(live).copied();
-        let settled = known.or_else(|| self.settle(raw, live));
+        let known = self.by_live.get(&live).copied();
+        let settled = known.or_else(|| self.settle(raw, &live));
         if let Some(id) = settled {
-            self.last.insert(live.place(), (live.clone(), id));
+            self.last.insert(live.inode, (live.kept(), id));
             return id;
         }
         // Another piece of the file may decide more.
-        let file = self.identify(live, false);
-        self.intern(file)
+        let file = self.identify(&live, false);
+        self.list.intern(file)
     }
 
     /// Returns the file of an entry; None if this piece cannot decide which file it is.
-    fn settle(&mut self, raw: &RawFile, live: &Live) -> Option<FileId> {
+    fn settle(&mut self, raw: &RawFile, live: &Live<'_>) -> Option<FileId> {
         let is_node = raw.origin == Origin::NODE;
         let offset = Some(raw.offset.get()).filter(|&offset| offset != NONE && !is_node);
         let place = Place {
@@ -229,49 +228,43 @@ impl<'m> Files<'m> {
         };
         let same = self.is_at_snapshot(live, place)?;
         let file = self.identify(live, same);
-        Some(self.intern(file))
+        Some(self.list.intern(file))
     }
 
     /// Notes a sighting; returns the file if only earlier and later sightings can identify it.
-    fn sighted(&mut self, live: &Live) -> Option<FileId> {
+    fn sighted(&mut self, live: &Live<'_>) -> Option<FileId> {
         if live.foreign != 0 {
             return None;
         }
         let Some(generation) = live.generation else {
-            let id = FileId(u32::try_from(self.list.len()).unwrap_or(0));
             let file = || {
-                self.list.push(File {
+                self.list.add(File {
                     inode: Some(live.inode),
                     kind: live.kind,
                     ..File::NONE
-                });
-                id
+                })
             };
             return self.sightings.since(live.inode, file);
         };
-        if let Some(FileId(id)) = self.sightings.see(live.inode, generation)
-            && let Some(file) = self.list.get_mut(id as usize)
-        {
-            file.generation = Some(generation);
+        if let Some(file) = self.sightings.see(live.inode, generation) {
+            self.list.set_generation(file, generation);
         }
         None
     }
 
     /// Treats the snapshot as the last sighting of each inode.
     fn see_snapshot(&mut self) {
-        for (inode, generation, FileId(id)) in self.sightings.open() {
+        for (inode, generation, file) in self.sightings.open() {
             let now = self.map.and_then(|map| map.inode(inode)?.generation);
-            if now == Some(generation)
-                && let Some(file) = self.list.get_mut(id as usize)
-            {
-                file.generation = now;
+            if now == Some(generation) {
+                self.list.set_generation(file, generation);
             }
         }
     }
 
     /// Returns whether the snapshot's inode of that number is the file that the probe saw. The generation decides; without
     /// one, the piece decides if the snapshot has it at the same place. None: this piece cannot decide it.
-    fn is_at_snapshot(&self, live: &Live, place: Place) -> Option<bool> {
+    fn is_at_snapshot(&self, live: &Live<'_>, place: Place) -> Option<bool> {
         let map = self.map.filter(|_| !live.passing && live.inode != 0);
         let Some((map, known)) = map.and_then(|map| Some((map, map.inode(live.inode)?))) else {
             return Some(false);
@@ -295,7 +288,7 @@ impl<'m> Files<'m> {
             .and_then(|i| i.generation);
         let (path, provenance) = self.path(inode);
         let path = path.map(Vec::into_boxed_slice);
-        let id = self.intern(File {
+        let id = self.list.intern(File {
             inode: Some(inode),
             generation,
             // An inode without blocks is taken for a regular file: directories have blocks, or have their contents in the
@@ -320,7 +313,7 @@ impl<'m> Files<'m> {
             self.snapshot(inode);
         }
         let kind = self.kind_of(inode).filter(|_| same);
-        self.intern(File {
+        self.list.intern(File {
             inode: Some(inode),
             generation: Some(generation),
             kind: kind.unwrap_or(Kind::Regular),
@@ -340,7 +333,7 @@ impl<'m> Files<'m> {
 
     /// Decides the file's name. A live name takes precedence over the snapshot's, which may be newer; without a live name,
     /// the snapshot's name counts only for the same file, because the inode number may have been reused.
-    fn identify(&mut self, live: &Live, same: bool) -> File {
+    fn identify(&mut self, live: &Live<'_>, same: bool) -> File {
         let known = self.map.filter(|_| same);
         if known.is_some_and(|map| stays(map, live)) && self.folders.insert(live.parent) {
             // Earlier answers about files in this directory can now be improved.
@@ -350,7 +343,7 @@ impl<'m> Files<'m> {
         let (path, provenance) = if live.name.is_empty() {
             known.map_or((None, Provenance::Unknown), |_| self.path(live.inode))
         } else if live.name.starts_with(b"/") {
-            (Some(live.name.clone()), Provenance::Live)
+            (Some(live.name.to_vec()), Provenance::Live)
         } else if known.is_some_and(|map| is_there(map, live)) {
             self.in_folder(live)
         } else {
@@ -375,7 +368,7 @@ impl<'m> Files<'m> {
     /// Resolves a name whose entry has only the directory's inode number. The root's number never changes. Another number is the
     /// snapshot's directory if a file that was seen in it is still there at the snapshot. Otherwise it may have been another
     /// directory's number, and the name stays bare.
-    fn alone(&self, live: &Live) -> (Option<Vec<u8>>, Provenance) {
+    fn alone(&self, live: &Live<'_>) -> (Option<Vec<u8>>, Provenance) {
         let parent = self.map.and_then(|map| map.inode(live.parent));
         let mut names = parent.into_iter().flat_map(|inode| &inode.names);
         let is_root = names.any(|name| name.parent == live.parent);
@@ -385,7 +378,7 @@ impl<'m> Files<'m> {
         let is_known = self.folders.contains(&live.parent) && !live.passing;
         match self.in_folder(live) {
             (Some(path), provenance) if is_known => (Some(path), provenance),
-            _ => (Some(live.name.clone()), Provenance::Live),
+            _ => (Some(live.name.to_vec()), Provenance::Live),
         }
     }
 
@@ -407,7 +400,7 @@ impl<'m> Files<'m> {
     }
 
     /// Returns the name below the path of its directory at the snapshot.
-    fn in_folder(&self, live: &Live) -> (Option<Vec<u8>>, Provenance) {
+    fn in_folder(&self, live: &Live<'_>) -> (Option<Vec<u8>>, Provenance) {
         let (folder, provenance) = self.path(live.parent);
         let path = folder.map(|mut path| {
             if !path.ends_with(b"/") {
@@ -422,16 +415,6 @@ impl<'m> Files<'m> {
     /// Returns the kind that the inode's contents have at the snapshot; None if it has no blocks.
     fn kind_of(&self, inode: u64) -> Option<Kind> {
         self.kinds.get(&inode).copied()
-    }
-
-    fn intern(&mut self, file: File) -> FileId {
-        if let Some(&id) = self.by_file.get(&file) {
-            return id;
-        }
-        let id = FileId(u32::try_from(self.list.len()).unwrap_or(0));
-        self.list.push(file.clone());
-        self.by_file.insert(file, id);
-        id
     }
 
     /// Gives each file without a name the name of the same inode and generation at another time: live, at the snapshot, or in the
@@ -480,23 +463,23 @@ impl<'m> Files<'m> {
     }
 
     pub fn into_list(self) -> Vec<File> {
-        self.list
+        self.list.into_list()
     }
 }
 
 /// Returns the file's names at the snapshot in the directory that the entry has.
-fn names_there<'m>(map: &'m Map, live: &Live) -> impl Iterator<Item = &'m Name> {
+fn names_there<'m>(map: &'m Map, live: &Live<'_>) -> impl Iterator<Item = &'m mostrace_map::Name> {
     let names = map.inode(live.inode).into_iter().flat_map(|i| &i.names);
     names.filter(move |name| name.parent == live.parent)
 }
 
 /// Returns true if the file is in that directory at the snapshot.
-fn stays(map: &Map, live: &Live) -> bool {
+fn stays(map: &Map, live: &Live<'_>) -> bool {
     names_there(map, live).next().is_some()
 }
 
 /// Returns true if the file has that name in that directory at the snapshot.
-fn is_there(map: &Map, live: &Live) -> bool {
+fn is_there(map: &Map, live: &Live<'_>) -> bool {
     names_there(map, live).any(|name| *name.name == *live.name)
 }
 
