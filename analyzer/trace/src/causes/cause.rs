@@ -126,7 +126,7 @@ impl Known {
 pub(super) struct List {
     list: Vec<Cause>,
     by_cause: HashMap<Cause, CauseId>,
-    /// The cause that was asked for last: what one task does to one file occurs in many rows.
+    /// The cause that was asked for last: what one task does to one file occurs in many rows, and each row asks again whose it is.
     last: (Cause, CauseId),
 }
 
@@ -160,8 +160,11 @@ impl List {
     }
 
     /// Returns a cause by its number.
-    pub fn get(&self, CauseId(id): CauseId) -> Cause {
-        self.list.get(id as usize).copied().unwrap_or_default()
+    pub fn get(&self, id: CauseId) -> Cause {
+        match self.last {
+            (cause, last) if last == id => cause,
+            _ => self.list.get(id.0 as usize).copied().unwrap_or_default(),
+        }
     }
 
     /// Returns the causes, indexed by number.
