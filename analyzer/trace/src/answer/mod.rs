@@ -19,6 +19,7 @@ mod beside;
 mod certainty;
 mod destinations;
 mod headline;
+mod keys;
 mod layers;
 mod reason;
 mod sums;
@@ -28,8 +29,9 @@ use mostrace_bundle::Manifest;
 use serde::Serialize;
 
 pub use destinations::{Destination, Destinations};
+pub use keys::Key;
 pub use layers::bytes_of_layers;
-pub use sums::{Key, Summing, Sums, names_of_keys};
+pub use sums::{Summing, Sums, names_of_keys};
 pub use words::is_part;
 pub use words::{percent, size};
 

@@ -2,14 +2,15 @@
 //! The sums that the answer is made of, and the fold that sums them up while a trace is read.
 
 use std::cmp::Reverse;
-use std::hash::{Hash, Hasher};
+use std::hash::Hash;
 use std::io;
 
 use mostrace_map::class::Kind;
 
 use super::GROUPINGS;
 use super::destinations::names;
-use crate::attribute::{FileId, HashMap, Op, ProcessId, Request, Row};
+use super::keys::{ByKey, Key};
+use crate::attribute::{HashMap, Op, Request, Row};
 use crate::causes::{CauseId, Known, Verdicts};
 use crate::labels::{self, By, Lookup};
 use crate::origins::{Base, Origins};
@@ -164,63 +165,14 @@ fn order(one: &Group, other: &Group) -> std::cmp::Ordering {
 #[derive(Default)]
 pub struct Summing {
     base: Base,
-    bytes: HashMap<Key, u64>,
+    bytes: ByKey,
     total: Totals,
-}
-
-/// All that the groups of a row depend on; the numbers are those among all recordings.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Key {
-    /// The cause.
-    pub cause: CauseId,
-    /// The submitter.
-    pub process: ProcessId,
-    /// The file that is written or read.
-    pub file: FileId,
-    /// The kind of the blocks.
-    pub kind: Option<Kind>,
-    /// The kind at their home, of copies in a journal.
-    pub home_kind: Option<Kind>,
-    /// The certainty of the cause.
-    pub known: Known,
-    /// The operation.
-    pub op: Op,
-}
-
-impl Key {
-    /// Returns the key of a row's part that has this cause, however certain; `base` is where the recording's numbers begin.
-    pub fn new(base: Base, row: &Row, cause: CauseId) -> Key {
-        Key {
-            cause: base.cause(cause),
-            process: base.process(row.process),
-            file: base.file(row.file),
-            kind: row.kind,
-            home_kind: row.journal.and_then(|journal| journal.home_kind),
-            known: Known::default(),
-            op: row.op,
-        }
-    }
-}
-
-/// As two numbers, because every row is looked up.
-impl Hash for Key {
-    fn hash<H: Hasher>(&self, hasher: &mut H) {
-        let code = |kind: Option<Kind>| kind.map_or(0, labels::kind_code);
-        let codes = [
-            code(self.kind),
-            code(self.home_kind),
-            self.known as u64,
-            self.op as u64,
-        ];
-        let codes = codes.iter().fold(0, |all, code| all << 8 | code);
-        hasher.write_u64(u64::from(self.cause.0) << 32 | u64::from(self.process.0));
-        hasher.write_u64(u64::from(self.file.0) << 32 | codes);
-    }
 }
 
 impl Fold for Summing {
     fn begin(&mut self, base: Base) {
         self.base = base;
+        self.bytes.begin(base);
     }
 
     fn step(&mut self, step: &Step<'_, '_>) -> io::Result<()> {
@@ -245,26 +197,24 @@ impl Summing {
             match verdicts.next() {
                 Some((_, shares @ [_, _, ..])) => {
                     for share in shares {
-                        self.add(key(share.cause, share.known), share.bytes);
+                        self.bytes.add(key(share.cause, share.known), share.bytes);
                     }
                 }
                 Some((verdict, shares)) => {
                     let cause = shares.first().map_or(CauseId::UNKNOWN, |share| share.cause);
-                    self.add(key(cause, verdict.known), row.bytes);
+                    self.bytes.add(key(cause, verdict.known), row.bytes);
                 }
-                None => self.add(key(CauseId::UNKNOWN, Known::Unknown), row.bytes),
+                None => self
+                    .bytes
+                    .add(key(CauseId::UNKNOWN, Known::Unknown), row.bytes),
             }
         }
         self.total.count(Sort::of(request), 1, all);
     }
 
-    fn add(&mut self, key: Key, bytes: u32) {
-        self.bytes.entry(key).or_default().tally(bytes.into());
-    }
-
     /// Returns the bytes by all that groups depend on.
     pub fn keys(&self) -> impl Iterator<Item = (&Key, u64)> {
-        self.bytes.iter().map(|(key, bytes)| (key, *bytes))
+        self.bytes.iter()
     }
 
     /// Returns the sums of all rows.
