@@ -90,20 +90,20 @@ pub(super) fn names(labels: &[Label], filesystem: &str) -> ([String; 2], Option<
 }
 
 #[derive(Default)]
-struct Node {
+struct Node<'g> {
     name: String,
     bytes: u64,
-    processes: BTreeSet<Label>,
-    parts: Vec<Node>,
+    processes: BTreeSet<&'g Label>,
+    parts: Vec<Node<'g>>,
     /// The index of each part by its name, while parts are added.
     numbers: HashMap<String, usize>,
     is_chosen: bool,
 }
 
-impl Node {
-    fn add(&mut self, path: &[String], process: Option<&Label>, bytes: u64) {
+impl<'g> Node<'g> {
+    fn add(&mut self, path: &[String], process: Option<&'g Label>, bytes: u64) {
         self.bytes.tally(bytes);
-        self.processes.extend(process.cloned());
+        self.processes.extend(process);
         let Some((name, rest)) = path.split_first() else {
             return;
         };
@@ -127,7 +127,7 @@ impl Node {
 
     /// Chooses the largest nodes. A part is never larger than its parent, which comes first if they are equal.
     fn choose(&mut self, most: usize) {
-        let mut open: Vec<&mut Node> = self.parts.iter_mut().collect();
+        let mut open: Vec<&mut Node<'_>> = self.parts.iter_mut().collect();
         for _ in 0..most {
             // The first one of the largest is taken.
             let largest = (0..open.len()).rev().max_by_key(|&at| open[at].bytes);
@@ -153,7 +153,7 @@ impl Node {
     /// Appends the chosen nodes below this one, and what is left of it, unless that rounds to 0 % of `total`. A node without
     /// chosen children shows none.
     fn flatten(&self, depth: usize, total: u64, out: &mut Vec<Destination>) {
-        let chosen: Vec<&Node> = self.parts.iter().filter(|part| part.is_chosen).collect();
+        let chosen: Vec<&Node<'_>> = self.parts.iter().filter(|part| part.is_chosen).collect();
         let shown: u64 = sum(chosen.iter().map(|part| part.bytes));
         let rest = self.bytes.saturating_sub(shown);
         let has_rest = percent(rest, total) > 0 && !chosen.is_empty();

@@ -58,24 +58,30 @@ impl Sums {
         let cause_roles = labels::of_files(origins, By::Cause, |_, file| file.role);
         let operation = |cause: CauseId| origins.causes.get(cause.0 as usize)?.operation;
         let mut layers = Grouped::default();
-        let mut causers = Grouped::default();
+        let mut who = Vec::new();
         let mut known = Grouped::default();
         for (key, bytes) in keys {
             let (whose, layer) = words.codes(key);
             let role = cause_roles.get(key.cause.0 as usize).copied().flatten();
             layers.add((layer, role, operation(key.cause)), key.op, bytes);
-            causers.add((whose, layer), key.op, bytes);
+            who.push(((whose, layer), key.op, bytes));
             known.add(key.known, key.op, bytes);
         }
         let [of_layers, of_who, of_known] = GROUPINGS.map(|(by, top)| (by, top, total));
         Sums {
-            layers: layers.groups(of_layers, |&(layer, role, operation)| {
-                let [class, kind, of, home] = words.layer(layer);
-                let role = role.map(|role| role.as_str());
-                [class, kind, of, home, role, operation.map(Into::into)]
+            layers: groups(
+                layers.into_list(),
+                of_layers,
+                |&(layer, role, operation)| {
+                    let [class, kind, of, home] = words.layer(layer);
+                    let role = role.map(|role| role.as_str());
+                    [class, kind, of, home, role, operation.map(Into::into)]
+                },
+            ),
+            who: groups(sorted_up(who), of_who, |&(whose, layer)| {
+                words.all(whose, layer)
             }),
-            who: causers.groups(of_who, |&(whose, layer)| words.all(whose, layer)),
-            known: known.groups(of_known, |known| [Some(known.as_str())]),
+            known: groups(known.into_list(), of_known, |known| [Some(known.as_str())]),
         }
     }
 }
@@ -253,50 +259,70 @@ impl<K> Default for Grouped<K> {
 
 impl<K: Eq + Hash> Grouped<K> {
     fn add(&mut self, key: K, op: Op, bytes: u64) {
-        let at = OPS.iter().position(|one| *one == op);
-        let sums = self.0.entry(key).or_default();
-        // What it does not have, such as a zone's operations, counts as the last: others.
-        if let Some(sum) = sums.get_mut(at.unwrap_or(OPS.len().saturating_sub(1))) {
-            sum.tally(bytes);
-        }
+        add(self.0.entry(key).or_default(), op, bytes);
     }
 
-    /// Returns the groups with the words of their keys; those beyond the first `top` are one. Only those that are shown get labels of
-    /// their own, because there may be many.
-    fn groups<'w, const N: usize>(
-        self,
-        (by, top, total): (&[&'static str], Option<usize>, Totals),
-        words: impl Fn(&K) -> [Option<&'w str>; N],
-    ) -> Groups {
-        let bytes = |sums: &Bytes| sums[0].saturating_add(sums[1]);
-        // The empty label is the last.
-        let names = |key: &K| words(key).map(|word| (word.is_none(), word));
-        let mut all: Vec<(K, Bytes)> = self.0.into_iter().collect();
-        let top = top.unwrap_or(usize::MAX).min(all.len());
-        all.sort_unstable_by_key(|(_, sums)| Reverse(bytes(sums)));
-        let mut sorted: usize = 0;
-        // Words decide between groups of equal bytes, and are looked up once for each.
-        for equal in all.chunk_by_mut(|(_, a), (_, b)| bytes(a) == bytes(b)) {
-            if sorted >= top {
-                break;
-            }
-            sorted.tally(equal.len());
-            if equal.len() > 1 {
-                equal.sort_by_cached_key(|(key, _)| names(key));
-            }
+    fn into_list(self) -> Vec<(K, Bytes)> {
+        self.0.into_iter().collect()
+    }
+}
+
+fn add(sums: &mut Bytes, op: Op, bytes: u64) {
+    let at = OPS.iter().position(|one| *one == op);
+    // What it does not have, such as a zone's operations, counts as the last: others.
+    if let Some(sum) = sums.get_mut(at.unwrap_or(OPS.len().saturating_sub(1))) {
+        sum.tally(bytes);
+    }
+}
+
+/// Sums up by codes of words of which there may be so many that sorting them is faster than hashing.
+fn sorted_up<K: Ord + Copy>(mut all: Vec<(K, Op, u64)>) -> Vec<(K, Bytes)> {
+    all.sort_unstable_by_key(|(key, ..)| *key);
+    let equal = all.chunk_by(|(a, ..), (b, ..)| a == b);
+    let sums = equal.filter_map(|equal| {
+        let mut sums = Bytes::default();
+        for (_, op, bytes) in equal {
+            add(&mut sums, *op, *bytes);
         }
-        let rest = all.split_off(top);
-        let group = |(key, sums): &(K, Bytes)| (words(key).map(label).to_vec(), totals(sums));
-        let mut groups: Vec<Group> = all.iter().map(group).collect();
-        if !rest.is_empty() {
-            let sums = sum(rest.iter().map(|(_, sums)| *sums));
-            groups.push((vec![Label::Rest(rest.len()); N], totals(&sums)));
+        Some((equal.first()?.0, sums))
+    });
+    sums.collect()
+}
+
+/// Returns the groups with the words of their keys; those beyond the first `top` are one. Only those that are shown get labels of
+/// their own, because there may be many.
+fn groups<'w, K, const N: usize>(
+    mut all: Vec<(K, Bytes)>,
+    (by, top, total): (&[&'static str], Option<usize>, Totals),
+    words: impl Fn(&K) -> [Option<&'w str>; N],
+) -> Groups {
+    let bytes = |sums: &Bytes| sums[0].saturating_add(sums[1]);
+    // The empty label is the last.
+    let names = |key: &K| words(key).map(|word| (word.is_none(), word));
+    let top = top.unwrap_or(usize::MAX).min(all.len());
+    all.sort_unstable_by_key(|(_, sums)| Reverse(bytes(sums)));
+    let mut sorted: usize = 0;
+    // Words decide between groups of equal bytes, and are looked up once for each.
+    for equal in all.chunk_by_mut(|(_, a), (_, b)| bytes(a) == bytes(b)) {
+        if sorted >= top {
+            break;
         }
-        Groups {
-            by: by.to_vec(),
-            groups,
-            total,
+        sorted.tally(equal.len());
+        if equal.len() > 1 {
+            equal.sort_by_cached_key(|(key, _)| names(key));
         }
+    }
+    let rest = all.split_off(top);
+    let group = |(key, sums): &(K, Bytes)| (words(key).map(label).to_vec(), totals(sums));
+    let mut groups: Vec<Group> = all.iter().map(group).collect();
+    if !rest.is_empty() {
+        let sums = sum(rest.iter().map(|(_, sums)| *sums));
+        groups.push((vec![Label::Rest(rest.len()); N], totals(&sums)));
+    }
+    Groups {
+        by: by.to_vec(),
+        groups,
+        total,
     }
 }
 
@@ -313,8 +339,10 @@ mod tests {
             all.add(at, Op::Flush, 0);
         }
         let named = |top| {
-            let all = Grouped(all.0.clone());
-            let groups = all.groups((&["x"], top, Totals::default()), |at: &usize| [words[*at]]);
+            let all = all.0.clone().into_iter().collect();
+            let groups = groups(all, (&["x"], top, Totals::default()), |at: &usize| {
+                [words[*at]]
+            });
             // Whoever summed them up, they are in the same order.
             let sums = Sums::new([groups.clone(), Groups::default(), Groups::default()]);
             assert_eq!(sums.layers, groups);
