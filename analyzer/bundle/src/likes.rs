@@ -66,21 +66,12 @@ pub(crate) struct Wholes {
     /// A ring, once it is full.
     latest: Vec<Vec<u8>>,
     count: u64,
-    /// The latest one begins at this byte of the table.
-    at: u64,
 }
 
 impl Wholes {
-    /// Takes the whole entry that begins `at` this byte, unless it is the latest one already.
+    /// Takes a whole entry.
     #[inline]
-    pub fn keep(&mut self, at: u64, record: &[u8]) {
-        if at > self.at {
-            self.at = at;
-            self.push(record);
-        }
-    }
-
-    fn push(&mut self, record: &[u8]) {
+    pub fn keep(&mut self, record: &[u8]) {
         match self
             .place(self.count)
             .and_then(|at| self.latest.get_mut(at))

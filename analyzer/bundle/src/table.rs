@@ -7,6 +7,8 @@ use std::io::{self, BufWriter, Read, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use zerocopy::FromBytes;
+
 use crate::entry::{Entry, EntryRef, RawHead};
 use crate::error::{At, Error};
 use crate::length::as_u64;
@@ -162,19 +164,23 @@ impl<R: Read> TableReader<R> {
         };
         let end = self.unread.start.saturating_add(size);
         let record = self.buffer.get(self.unread.start..end).unwrap_or_default();
+        // An entry that is not wanted yet is asked for again and again, so its head alone is looked at.
+        if let Ok((head, _)) = RawHead::ref_from_prefix(record)
+            && !wanted(head)
+        {
+            self.done = false;
+            return Ok(None);
+        }
         let entry = match (&mut self.wholes, is_short(record)) {
             (Some(wholes), true) => wholes.completed(record).and_then(EntryRef::decode),
             (Some(wholes), false) => {
-                wholes.keep(self.at, record);
+                wholes.keep(record);
                 EntryRef::decode(record)
             }
             (None, _) => EntryRef::decode(record),
         };
         let entry = entry.map_err(|what| corrupt(&self.path, self.at, &what))?;
         self.done = false;
-        if !wanted(entry.head()) {
-            return Ok(None);
-        }
         self.unread.start = end;
         self.at = self.at.saturating_add(as_u64(size));
         Ok(Some(entry))

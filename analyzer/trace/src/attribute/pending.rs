@@ -323,6 +323,9 @@ impl<T: Blur> Pending<T> {
     pub fn take(&mut self, sector: u64, end: u64, window: &Window, out: &mut Vec<Match<T>>) {
         out.clear();
         self.enter(window.to_ns);
+        if self.waiting.len() == 0 {
+            return;
+        }
         let range = sector..end;
         let mut found = std::mem::take(&mut self.found);
         if self.find(&range, window, &mut found) > crowd(&range) {
