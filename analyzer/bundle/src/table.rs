@@ -26,6 +26,8 @@ pub const BYTE_ORDER: u16 = 0x1234;
 pub const HEADER_LEN: usize = 16;
 
 const HEAD_LEN: usize = size_of::<RawHead>();
+/// The most bytes that a writer buffers: more than the recorder makes of a batch of a ring before it flushes.
+const BUFFERED: usize = 1 << 19;
 
 /// Returns the header of a table in this machine's byte order.
 pub fn header() -> [u8; HEADER_LEN] {
@@ -59,7 +61,7 @@ impl TableWriter {
 
     /// Writes the header of a table of this version into an empty file.
     pub fn of(file: File, version: u16) -> io::Result<TableWriter> {
-        let mut out = BufWriter::with_capacity(1 << 16, file);
+        let mut out = BufWriter::with_capacity(BUFFERED, file);
         out.write_all(&header_of(version))?;
         Ok(TableWriter { out })
     }

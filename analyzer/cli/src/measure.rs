@@ -286,8 +286,6 @@ fn capture(args: &Measure, output: &Path) -> anyhow::Result<i32> {
             argv: args.argv.clone(),
             user,
             operations: args.operations,
-            // Of a measurement that is killed nothing is kept.
-            defer: true,
             // The standard output has only the JSON object.
             stdout_aside: args.budget.form() == Form::Json,
             ..Options::default()

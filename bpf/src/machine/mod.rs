@@ -26,6 +26,7 @@ mod paths;
 pub(crate) mod processes;
 pub(crate) mod queue;
 mod session;
+pub(crate) mod spare_time;
 pub(crate) mod tool;
 pub(crate) mod tracefs;
 pub(crate) mod user;

@@ -149,7 +149,7 @@ fn capture(
     let ended = run::run(options, &mut tracing, series, command, signals);
     let Ended { status, early } = ended.inspect_err(|_| {
         // The disk may be full, and the error to report is that one; what waits gives its own room back.
-        let _ = tracing.finish();
+        let _ = tracing.catch_up();
     })?;
     let mut late = Late::new(series.folder());
     if options.sync {

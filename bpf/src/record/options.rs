@@ -68,10 +68,6 @@ pub struct Options {
     /// machine's memory. A smaller ring takes less memory; records that find it full are lost and counted
     #[arg(help_heading = ADVANCED, long, value_name = "SIZE")]
     pub ring_size: Option<RingSize>,
-    /// Make the bundle's files when the recording has ended, of what our probes have written until then. Recording costs the
-    /// workload a sixth to two fifths less meanwhile; but if the recorder is killed, nothing of that is left
-    #[arg(help_heading = ADVANCED, long, conflicts_with_all = ["segment", "stacks"])]
-    pub defer: bool,
     /// Name the files below DIR by the mounted tree, which is walked before and after the recording. On the disk, an
     /// encrypted folder (fscrypt) has its names as ciphertext; the tree shows them while it is unlocked. May be given
     /// several times

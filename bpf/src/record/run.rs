@@ -118,11 +118,12 @@ fn watch(
 }
 
 /// Waits for a moment without a request in flight, if there is one soon, because what is in flight when a source stops has no
-/// completion in the trace.
+/// completion in the trace. What waits for spare time would delay the stop, so it comes first.
 ///
 /// # Errors
 /// Returns an error if a source fails.
 pub(super) fn settle(device: &Device, tracing: &mut Tracing<'_>) -> Result<()> {
+    tracing.catch_up()?;
     let start = Instant::now();
     while device.is_busy() && start.elapsed() < SETTLE {
         tracing.poll()?;

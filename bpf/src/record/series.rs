@@ -148,6 +148,7 @@ impl<'o> Series<'o> {
             self.current.output.writer().folder(),
             output.writer().folder(),
         )?;
+        tracing.catch_up()?;
         self.current.readings.take();
         let at = clock::now();
         std::thread::sleep(ACCOUNTED);

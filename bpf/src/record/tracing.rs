@@ -18,7 +18,7 @@ use crate::machine::clock;
 use crate::machine::kernel::Symbols;
 use crate::machine::wait::Wait;
 use crate::sink::{NameFilter, Retention, Sink, unfinished};
-use crate::source::bpf::{BpfSource, ObjectStorage, RingSize};
+use crate::source::bpf::{BpfSource, ObjectStorage, Patience, RingSize};
 use crate::source::{Losses, Provides, Remark, Source};
 
 /// The sources while they run, and the sink that they record to.
@@ -65,8 +65,11 @@ impl<'o> Tracing<'o> {
         }
         let ring_size = options.ring_size;
         let ring_size = ring_size.unwrap_or_else(RingSize::of_this_machine);
-        let defers = options.defer && options.segments.is_none() && !options.stacks;
-        let bpf = BpfSource::new(storage, options.btf.as_deref(), ring_size, defers)?;
+        let patience = match options.stacks || options.segments.is_some() {
+            true => Patience::None,
+            false => Patience::Much(bundle.folder().clone()),
+        };
+        let bpf = BpfSource::new(storage, options.btf.as_deref(), ring_size, patience)?;
         let sources = start_sources(options, subject, bpf, &mut sink, manifest)?;
         let has_command = !options.argv.is_empty();
         let progress = Recording::new(options.progress, has_command, &subject.device);
@@ -130,6 +133,17 @@ impl<'o> Tracing<'o> {
             self.progress.show(self.losses()?.values().sum());
         }
         Ok(())
+    }
+
+    /// Moves what waits for spare time to the bundle.
+    ///
+    /// # Errors
+    /// Returns an error in the same cases as [`Tracing::poll`].
+    pub fn catch_up(&mut self) -> Result<()> {
+        for source in &mut self.sources {
+            source.catch_up(&mut self.sink)?;
+        }
+        self.sink.flush()
     }
 
     /// Returns the losses of all sources. If two report a counter, the later source's value wins.
@@ -215,11 +229,11 @@ impl<'o> Tracing<'o> {
         self.sources.iter().flat_map(|source| source.remarks())
     }
 
-    /// Moves what waited for the end of the recording to the bundle.
+    /// Lets the sources, which have stopped, do what is left.
     ///
     /// # Errors
     /// Returns an error if records are malformed, or if the bundle cannot be written.
-    pub fn finish(&mut self) -> Result<()> {
+    fn finish(&mut self) -> Result<()> {
         for source in &mut self.sources {
             source.finish(&mut self.sink)?;
         }

@@ -10,8 +10,10 @@ use foldhash::fast::RandomState;
 use mostrace_bundle::blk_io_trace::action::{BLK_TC_NOTIFY, tn};
 use mostrace_bundle::blk_io_trace::{Event, Layout, Prefix, Version, encode};
 use mostrace_bundle::{Folder, layout};
+use rustix::time::ClockId;
 use zerocopy::{FromBytes, LE};
 
+use super::owner::now_ns;
 use crate::error::{At, Result};
 
 const COMM_LEN: usize = 16;
@@ -22,9 +24,9 @@ pub(super) type Comm = [u8; COMM_LEN];
 const NAMED_NS: u64 = 1_000_000_000;
 /// The most tasks whose names are kept for a CPU; after that, all are looked up anew.
 const NAMES: usize = 1 << 16;
-/// The most bytes that are buffered before they are written, and the room that is left then for the next record; a longer one makes
-/// the buffer grow.
-const BUFFER: usize = 1 << 18;
+/// The most bytes that are buffered before they are written: more than the events of a batch of a ring. And the room that is left then
+/// for the next record; a longer one makes the buffer grow.
+const BUFFER: usize = 1 << 19;
 const LONGEST: usize = 1 << 10;
 
 /// The event file of one CPU.
@@ -204,8 +206,13 @@ pub(super) fn put_numbered(record: &[u8], sequence: u32, buffer: &mut Vec<u8>) {
     }
 }
 
-/// Returns the name of a task that still lives.
-pub(super) fn comm_of(pid: u32) -> Option<Comm> {
+/// Returns the name of a task that had this number at `time_ns`, CLOCK_MONOTONIC; None if that is so long ago that the number may be
+/// another task's by now, or if the task has ended.
+pub(super) fn comm_at(pid: u32, time_ns: u64) -> Option<Comm> {
+    let age_ns = now_ns(ClockId::Monotonic).saturating_sub(time_ns);
+    if age_ns > NAMED_NS {
+        return None;
+    }
     let comm = fs::read(format!("/proc/{pid}/comm")).ok()?;
     Some(padded(comm.strip_suffix(b"\n").unwrap_or(&comm)))
 }

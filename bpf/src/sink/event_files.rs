@@ -9,7 +9,7 @@ use zerocopy::{FromBytes, LE};
 
 use super::Retention;
 use super::completions::Completions;
-use super::cpu_file::{Comm, CpuFile, comm_of, padded, put_numbered};
+use super::cpu_file::{Comm, CpuFile, comm_at, padded, put_numbered};
 use super::held_back::HeldBack;
 use super::in_flight::{InFlight, Step};
 use super::recent::Recent;
@@ -31,8 +31,6 @@ pub(crate) struct EventFiles {
     /// Requests in flight, if they are counted.
     in_flight: Option<InFlight>,
     zones: Zones,
-    /// False if records come long after they were made: by then a task's number may be another task's.
-    looks_up_names: bool,
 }
 
 /// A call to [`EventFiles`] that is held back.
@@ -72,13 +70,7 @@ impl EventFiles {
             held: HeldBack::default(),
             in_flight: None,
             zones: Zones::default(),
-            looks_up_names: true,
         }
-    }
-
-    /// From now on, only names that are told ([`EventFiles::name`]) are noted.
-    pub fn look_up_no_names(&mut self) {
-        self.looks_up_names = false;
     }
 
     /// Sets the zones of the disk.
@@ -150,10 +142,9 @@ impl EventFiles {
     /// Returns the file for a record of a task, whose name is noted there.
     #[inline]
     fn file_for(&mut self, cpu: u32, pid: u32, time_ns: u64) -> Result<&mut CpuFile> {
-        let looks_up = self.looks_up_names;
         let file = self.file(cpu)?;
-        if looks_up && file.is_due(pid, time_ns) {
-            file.name(cpu, pid, time_ns, comm_of(pid))?;
+        if file.is_due(pid, time_ns) {
+            file.name(cpu, pid, time_ns, comm_at(pid, time_ns))?;
         }
         Ok(file)
     }

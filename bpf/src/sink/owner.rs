@@ -39,7 +39,7 @@ fn boot_ns(mono_ns: u64) -> u64 {
 }
 
 /// Returns the time of a clock that began with the system, ns.
-fn now_ns(clock: ClockId) -> u64 {
+pub(super) fn now_ns(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);
     u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000
         + u64::try_from(time.tv_nsec).unwrap_or(0)

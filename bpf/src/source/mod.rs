@@ -100,6 +100,14 @@ pub(crate) trait Source {
     /// Returns an error if the source ended, if its records are malformed, or if the bundle cannot be written.
     fn poll(&mut self, sink: &mut Sink) -> Result<()>;
 
+    /// Moves what waits for spare time to the sink, so that what has to be in time comes soon.
+    ///
+    /// # Errors
+    /// Returns an error in the same cases as [`Source::poll`].
+    fn catch_up(&mut self, _sink: &mut Sink) -> Result<()> {
+        Ok(())
+    }
+
     /// Moves everything that the kernel has so far to the sink, before [`Sink::begin_segment`].
     ///
     /// # Errors
@@ -115,7 +123,7 @@ pub(crate) trait Source {
     /// Returns an error in the same cases as [`Source::poll`].
     fn stop(&mut self, what: Provides, sink: &mut Sink) -> Result<()>;
 
-    /// Moves what waited for the end of the recording to the sink; everything was stopped before.
+    /// Does what is left when everything was stopped.
     ///
     /// # Errors
     /// Returns an error in the same cases as [`Source::poll`].

@@ -142,13 +142,10 @@ measure() {
 	record-bpf) under_record "$2" --source blktrace --entries bpf --causes none ;;
 	record-tracefs) under_record "$2" --source tracefs --entries bpf --causes none ;;
 	record-bpf-bpf) under_record "$2" --source bpf --entries bpf --causes none ;;
-	record-defer) under_record "$2" --source bpf --entries bpf --causes none --defer ;;
 	record-causes) under_record "$2" --source bpf --entries bpf --causes bpf ;;
-	record-causes-defer) under_record "$2" --source bpf --entries bpf --causes bpf --defer ;;
 	esac
 }
-modes="nothing blktrace module module-file record-blktrace record-kernel record-bpf record-tracefs record-bpf-bpf record-defer record-causes \
-	record-causes-defer"
+modes="nothing blktrace module module-file record-blktrace record-kernel record-bpf record-tracefs record-bpf-bpf record-causes"
 
 # name MODE: prints the mode's name in the table.
 name() {
@@ -162,9 +159,7 @@ name() {
 	record-bpf) echo "\`record --source blktrace --entries bpf\`" ;;
 	record-tracefs) echo "\`record --source tracefs --entries bpf\`" ;;
 	record-bpf-bpf) echo "\`record --source bpf --entries bpf\`" ;;
-	record-defer) echo "\`record --source bpf --entries bpf --defer\`" ;;
 	record-causes) echo "\`record --source bpf --entries bpf --causes bpf\`" ;;
-	record-causes-defer) echo "\`record --source bpf --entries bpf --causes bpf --defer\`" ;;
 	esac
 }
 

@@ -185,7 +185,7 @@ impl Subject {
         if let Some(battery) = there.battery() {
             words.extend(["--note".into(), format!("at the beginning: {battery}")]);
         }
-        if !["--segment", "--defer", "--source"]
+        if !["--segment", "--source"]
             .iter()
             .any(|option| self.has(option))
         {

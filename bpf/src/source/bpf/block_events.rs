@@ -13,7 +13,6 @@ use super::shared_ring;
 use super::stream::Stream;
 use crate::error::Result;
 use crate::machine::clock;
-use crate::machine::device::Device;
 use crate::sink::Sink;
 
 /// The time without events after which, at the end, requests in flight are no longer waited for.
@@ -22,7 +21,6 @@ const TICK: Duration = Duration::from_millis(2);
 
 /// The attached probes of block events.
 pub(super) struct BlockEvents {
-    device: Device,
     programs: Programs,
     /// The probes of entries, if they forward queued bios and completed requests.
     forwarder: Option<EventForwarder>,
@@ -37,7 +35,7 @@ impl BlockEvents {
     pub fn start(
         probes: &EventProbes<'_>,
         forwarder: Option<EventForwarder>,
-        device: &Device,
+        device: u32,
         sink: &mut Sink,
     ) -> Result<BlockEvents> {
         if let Some(forwarder) = &forwarder {
@@ -46,10 +44,9 @@ impl BlockEvents {
         let programs = probes.attach()?;
         sink.events.count_in_flight();
         Ok(BlockEvents {
-            device: device.clone(),
             programs,
             forwarder,
-            records: Records::of(device.dev),
+            records: Records::of(device),
         })
     }
 
@@ -88,8 +85,7 @@ impl BlockEvents {
         ring.drain(|record| shared_ring::put(record, Some(&self.records), patterns, sink))
     }
 
-    /// Records the completions of requests that were issued, as long as some keep coming. If records wait, it is not known which
-    /// requests were issued: then the device's last requests are waited for.
+    /// Records the completions of requests that were issued, as long as some keep coming.
     fn wait_for_completions(
         &self,
         ring: &mut Stream,
@@ -97,9 +93,6 @@ impl BlockEvents {
         sink: &mut Sink,
     ) -> Result<()> {
         let mut since = Instant::now();
-        while ring.is_deferred() && self.device.is_busy() && since.elapsed() < SILENCE {
-            sleep(TICK);
-        }
         let mut left = sink.events.in_flight();
         while left > Some(0) && since.elapsed() < SILENCE {
             sleep(TICK);

@@ -20,7 +20,7 @@ use super::object::{
 use super::programs::Programs;
 use super::ring_size::{RingSize, table_entries};
 use super::session;
-use super::stream::Stream;
+use super::stream::{Patience, Stream};
 use super::told::Told;
 use crate::error::{Error, Result};
 use crate::machine::device::Device;
@@ -320,9 +320,9 @@ impl<'o> CauseProbes<'o> {
     ///
     /// # Errors
     /// Returns an error if the kernel refuses them.
-    pub fn attach(&mut self) -> Result<Stream> {
+    pub fn attach(&mut self, patience: &Patience) -> Result<Stream> {
         self.tell_attached(false)?;
-        let mut stream = Stream::new(&map_of(&*self.skel, "causes")?)?;
+        let mut stream = Stream::new(&map_of(&*self.skel, "causes")?, patience)?;
         let attached = &mut stream.programs;
         match self
             .functions

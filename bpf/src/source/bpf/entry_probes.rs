@@ -14,7 +14,7 @@ use super::form::entries;
 use super::forwarder::EventForwarder;
 use super::object::{attach, events_lost, map_of, map_to_open, per_cpu_sum, recursion_misses};
 use super::ring_size::{RingSize, table_entries};
-use super::stream::Stream;
+use super::stream::{Patience, Stream};
 use crate::error::{Error, Result};
 use crate::machine::device::Device;
 use crate::machine::kernel;
@@ -104,8 +104,8 @@ impl<'o> EntryProbes<'o> {
     ///
     /// # Errors
     /// Returns an error if the kernel refuses them.
-    pub fn attach(&self) -> Result<Stream> {
-        let mut stream = Stream::new(&map_of(&*self.skel, RING)?)?;
+    pub fn attach(&self, patience: &Patience) -> Result<Stream> {
+        let mut stream = Stream::new(&map_of(&*self.skel, RING)?, patience)?;
         attach(self.skel.object(), &mut stream.programs)?;
         Ok(stream)
     }

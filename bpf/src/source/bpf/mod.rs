@@ -7,7 +7,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::process_names::open_entries;
 use super::{Losses, Provides, Remark, Source, remarks};
@@ -19,6 +19,7 @@ use crate::machine::{filesystem, kernel};
 use crate::sink::Sink;
 
 mod addresses;
+mod backlog;
 mod bio_number;
 mod block_events;
 mod block_records;
@@ -46,7 +47,6 @@ mod ring;
 mod ring_size;
 mod session;
 mod shared_ring;
-mod spool;
 mod stacks;
 mod stream;
 mod told;
@@ -61,10 +61,16 @@ use loader::ProbeLoader;
 use operations::Operations;
 use patterns::Patterns;
 pub use ring_size::RingSize;
-use spool::Spool;
 use stacks::{Recorded, Stacks};
+pub(crate) use stream::Patience;
 use stream::Stream;
 pub(crate) use told::Told;
+
+/// The time after which [`BpfSource::poll`] returns although more waits.
+const TURN: Duration = Duration::from_millis(100);
+
+/// Takes a record.
+type Take<'t> = &'t mut dyn FnMut(&[u8]) -> Result<()>;
 
 /// The attached probes.
 pub(crate) struct BpfSource<'o> {
@@ -82,16 +88,14 @@ pub(crate) struct BpfSource<'o> {
     forwarder: Option<EventForwarder>,
     /// What the probes of entries cannot tell on this kernel.
     limits: Vec<String>,
-    /// True if what the probes of events, entries and causes write waits until the recording has ended.
-    defers: bool,
+    patience: Patience,
     /// All descriptors of the streams in one.
     wait: Wait,
     loader: ProbeLoader<'o>,
 }
 
 impl<'o> BpfSource<'o> {
-    /// Makes a source that provides nothing yet. The probes are loaded with the kernel's own BTF, or with that of the file `btf`. If
-    /// it `defers`, events, entries and causes go to the sink in [`Source::finish`].
+    /// Makes a source that provides nothing yet. The probes are loaded with the kernel's own BTF, or with that of the file `btf`.
     ///
     /// # Errors
     /// Returns an error if no descriptor is left, or if the file has no BTF.
@@ -99,7 +103,7 @@ impl<'o> BpfSource<'o> {
         storage: &'o mut ObjectStorage,
         btf: Option<&Path>,
         ring_size: RingSize,
-        defers: bool,
+        patience: Patience,
     ) -> Result<BpfSource<'o>> {
         let loader = ProbeLoader::new(storage, btf, ring_size);
         // Without type information, other ways to record would be tried in silence.
@@ -114,7 +118,7 @@ impl<'o> BpfSource<'o> {
             operations: None,
             forwarder: None,
             limits: Vec::new(),
-            defers,
+            patience,
             wait: Wait::new().at("epoll")?,
             loader,
         })
@@ -126,10 +130,10 @@ impl<'o> BpfSource<'o> {
     /// Returns an error if the kernel refuses the probes, or if the bundle cannot be written.
     pub fn start_entries(&mut self, device: &Device, sink: &mut Sink) -> Result<()> {
         let probes = self.loader.entries(device)?;
-        let mut stream = probes.attach()?;
+        let stream = probes.attach(&self.patience)?;
         let forwarder = probes.forwarder()?;
         self.limits.extend(probes.limits().iter().cloned());
-        begin(&mut stream, self.defers, &self.wait, sink)?;
+        self.wait.while_readable(stream.wakeup_fd()).at("epoll")?;
         open_entries(sink, "BPF probes")?;
         self.forwarder = Some(forwarder);
         self.shared = Some(stream);
@@ -142,8 +146,9 @@ impl<'o> BpfSource<'o> {
     /// # Errors
     /// Returns an error if the kernel refuses the probes, or if the bundle cannot be written.
     pub fn start_causes(&mut self, device: &Device, parts: Parts, sink: &mut Sink) -> Result<()> {
-        let mut stream = self.loader.causes(device, parts)?.attach()?;
-        begin(&mut stream, self.defers, &self.wait, sink)?;
+        let probes = self.loader.causes(device, parts)?;
+        let stream = probes.attach(&self.patience)?;
+        self.wait.while_readable(stream.wakeup_fd()).at("epoll")?;
         let sees_all = object::MODIFIES.iter().any(|of| stream.programs.has(of));
         if !sees_all && is_ext(device) {
             self.limits.push(ONLY_FIRST.to_owned());
@@ -168,7 +173,7 @@ impl<'o> BpfSource<'o> {
         sink: &mut Sink,
     ) -> Result<()> {
         let probes = self.loader.operations(device, what)?;
-        let stream = probes.attach()?;
+        let stream = probes.attach(&self.patience)?;
         self.limits.extend(probes.limits().iter().cloned());
         self.wait.while_readable(stream.wakeup_fd()).at("epoll")?;
         sink.open_operations()?;
@@ -189,14 +194,39 @@ impl<'o> BpfSource<'o> {
         };
         let probes = self.loader.events(device, wanted)?;
         if forwarder.is_none() {
-            let mut own = Stream::new(&probes.ring()?)?;
-            begin(&mut own, self.defers, &self.wait, sink)?;
+            let own = Stream::new(&probes.ring()?, &self.patience)?;
+            self.wait.while_readable(own.wakeup_fd()).at("epoll")?;
             self.shared = Some(own);
         }
-        if self.defers {
-            sink.events.look_up_no_names();
+        self.events = Some(BlockEvents::start(probes, forwarder, device.dev, sink)?);
+        Ok(())
+    }
+}
+
+impl BpfSource<'_> {
+    /// Lets each stream pass records to the sink.
+    fn each(
+        &mut self,
+        sink: &mut Sink,
+        mut pass: impl FnMut(&mut Stream, Take<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let events = self.events.as_ref().map(BlockEvents::records);
+        let patterns = &mut self.patterns;
+        if let Some(shared) = &mut self.shared {
+            pass(shared, &mut |record| {
+                shared_ring::put(record, events, patterns, sink)
+            })?;
         }
-        self.events = Some(BlockEvents::start(probes, forwarder, device, sink)?);
+        if let Some(causes) = &mut self.causes {
+            pass(causes, &mut |record| {
+                put_cause(record, self.stacks.as_mut(), sink)
+            })?;
+        }
+        if let Some((stream, operations)) = &mut self.operations {
+            pass(stream, &mut |call| {
+                operations.take(call, |record| sink.push_operation(record))
+            })?;
+        }
         Ok(())
     }
 }
@@ -208,14 +238,6 @@ const ONLY_FIRST: &str = "the kernel accepts no program at jbd2_journal_dirty_me
 /// The remark for a recording with stacks.
 const SHORT_STACKS: &str = "a program's stack is followed by its frame pointers: of code that was compiled without them, frames \
                             are missing";
-
-/// Begins to take what the probes of events, entries or causes write.
-fn begin(stream: &mut Stream, defers: bool, wait: &Wait, sink: &Sink) -> Result<()> {
-    if defers {
-        stream.defer(Spool::new(sink.folder())?);
-    }
-    wait.while_readable(stream.wakeup_fd()).at("epoll")
-}
 
 /// Takes a record of the ring of causes.
 fn put_cause(record: &[u8], stacks: Option<&mut Stacks>, sink: &mut Sink) -> Result<()> {
@@ -254,34 +276,28 @@ impl Source for BpfSource<'_> {
         Duration::MAX
     }
 
+    /// What a batch becomes is written at the usual priority: in spare time, a lock of the filesystem might be held for long.
     fn poll(&mut self, sink: &mut Sink) -> Result<()> {
-        let events = self.events.as_ref().map(BlockEvents::records);
-        let patterns = &mut self.patterns;
-        if let Some(shared) = &mut self.shared {
-            shared.poll(|record| shared_ring::put(record, events, patterns, sink))?;
+        let since = Instant::now();
+        loop {
+            let mut goes_on = false;
+            self.each(sink, |stream, take| {
+                goes_on |= stream.poll(take)?;
+                Ok(())
+            })?;
+            sink.flush()?;
+            if !goes_on || since.elapsed() > TURN {
+                return Ok(());
+            }
         }
-        if let Some(causes) = &mut self.causes {
-            causes.poll(|record| put_cause(record, self.stacks.as_mut(), sink))?;
-        }
-        if let Some((stream, operations)) = &mut self.operations {
-            stream.poll(|call| operations.take(call, |record| sink.push_operation(record)))?;
-        }
-        Ok(())
+    }
+
+    fn catch_up(&mut self, sink: &mut Sink) -> Result<()> {
+        self.each(sink, |stream, take| stream.catch_up(take))
     }
 
     fn drain(&mut self, sink: &mut Sink) -> Result<()> {
-        let events = self.events.as_ref().map(BlockEvents::records);
-        let patterns = &mut self.patterns;
-        if let Some(shared) = &mut self.shared {
-            shared.drain(|record| shared_ring::put(record, events, patterns, sink))?;
-        }
-        if let Some(causes) = &mut self.causes {
-            causes.drain(|record| put_cause(record, self.stacks.as_mut(), sink))?;
-        }
-        if let Some((stream, operations)) = &mut self.operations {
-            stream.drain(|call| operations.take(call, |record| sink.push_operation(record)))?;
-        }
-        Ok(())
+        self.each(sink, |stream, take| stream.drain(take))
     }
 
     fn stop(&mut self, what: Provides, sink: &mut Sink) -> Result<()> {
@@ -306,14 +322,6 @@ impl Source for BpfSource<'_> {
     }
 
     fn finish(&mut self, sink: &mut Sink) -> Result<()> {
-        let events = self.events.as_ref().map(BlockEvents::records);
-        let patterns = &mut self.patterns;
-        if let Some(shared) = &mut self.shared {
-            shared.take_deferred(|record| shared_ring::put(record, events, patterns, sink))?;
-        }
-        if let Some(causes) = &mut self.causes {
-            causes.take_deferred(|record| put_cause(record, self.stacks.as_mut(), sink))?;
-        }
         for call in self.loader.calls_in_progress()? {
             sink.push_cause(&call)?;
         }

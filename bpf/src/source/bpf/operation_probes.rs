@@ -12,7 +12,7 @@ use super::call_shapes;
 use super::form::operations as form;
 use super::object::{attach, map_of, map_to_open, per_cpu_sum, recursion_misses};
 use super::ring_size::RingSize;
-use super::stream::Stream;
+use super::stream::{Patience, Stream};
 use crate::choice::Operations;
 use crate::error::{Error, Result};
 use crate::machine::device::Device;
@@ -163,8 +163,8 @@ impl<'o> OperationProbes<'o> {
     ///
     /// # Errors
     /// Returns an error if the kernel refuses them.
-    pub fn attach(&self) -> Result<Stream> {
-        let mut stream = Stream::new(&map_of(&*self.skel, "operations")?)?;
+    pub fn attach(&self, patience: &Patience) -> Result<Stream> {
+        let mut stream = Stream::new(&map_of(&*self.skel, "operations")?, patience)?;
         attach(self.skel.object(), &mut stream.programs)?;
         Ok(stream)
     }

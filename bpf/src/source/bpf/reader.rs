@@ -1,55 +1,55 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs the thread that empties a ring. The thread does nothing else, so that no stalled disk delays it; what it takes waits in a
-//! queue. If the queue is full, the ring fills up too, and records that find it full are counted there.
+//! Runs the thread that empties a ring. What it takes waits in a [`backlog`]. If that is full, the ring fills up too, and records that
+//! find it full are counted there.
 
 use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::os::fd::BorrowedFd;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use mostrace_bundle::Folder;
 use rustix::fs::{OFlags, fcntl_setfl};
 
+use super::backlog::{Inlet, Outlet, Room, Taken, backlog};
 use super::ring::Ring;
 use crate::error::{At, Error, Result};
 use crate::machine::wait::Wait;
 
 /// The time that a record may stay in the ring if nothing wakes the thread.
 const REST: Duration = Duration::from_millis(800);
-/// A batch takes one part in this many of the ring; the thread is woken when this much waits (`ring.bpf.h`).
+/// The thread is woken when one part in this many of the ring waits (`ring.bpf.h`).
 const PART: usize = 8;
-/// The most batches that wait: at most eight times the ring's contents.
-const QUEUE: usize = 8 * PART;
+/// The most bytes of a batch, which is converted in one go.
+const BATCH: usize = 1 << 17;
+/// The most that waits in memory, in contents of the ring.
+const RINGS: usize = 8;
+/// The most batches that wait in the file.
+pub(super) const IN_FILE: usize = 1 << 12;
 /// The time that an unfinished record is waited for. A program that has reserved a record submits it within microseconds, but a
 /// guest's CPU may be taken away.
 const FINISH_LIMIT: Duration = Duration::from_secs(10);
 
-/// What the thread passes on.
-enum Taken {
-    /// A batch of records.
-    Batch(Vec<u8>),
-    /// A mark: everything that was in the ring when the thread was asked has been passed on.
-    All,
-}
-
 /// The running thread.
 pub(super) struct Reader {
-    /// The queue; None once the thread should end.
-    queue: Option<Receiver<Taken>>,
+    /// What the thread has taken.
+    backlog: Outlet,
+    /// Asks the thread for the rest; None once it should end.
     control: Option<PipeWriter>,
-    /// A pipe with one byte for each item of the queue.
-    woken: PipeReader,
     thread: Option<JoinHandle<Result<()>>>,
 }
 
 impl Reader {
-    /// Starts emptying `ring`.
+    /// Starts emptying `ring`. What has no room in memory goes to a file in `folder`.
     ///
     /// # Errors
     /// Returns an error if no thread or descriptor is left.
-    pub fn start(ring: Ring) -> Result<Reader> {
-        let (sender, queue) = sync_channel(QUEUE);
-        let (woken, wakeup) = io::pipe().at("pipe")?;
+    pub fn start(ring: Ring, folder: Option<&Folder>) -> Result<Reader> {
+        let batch = BATCH.min(ring.size() / PART);
+        let room = Room {
+            in_memory: RINGS * ring.size() / batch,
+            in_file: IN_FILE,
+        };
+        let (inlet, outlet) = backlog(&room, folder)?;
         let (asked, control) = io::pipe().at("pipe")?;
         fcntl_setfl(&asked, OFlags::NONBLOCK).at("pipe")?;
         let wait = Wait::new().at("epoll")?;
@@ -57,8 +57,8 @@ impl Reader {
         wait.while_readable(&asked).at("pipe")?;
         let thread = Thread {
             ring,
-            queue: sender,
-            wakeup,
+            batch,
+            backlog: inlet,
             asked,
         };
         let thread = std::thread::Builder::new()
@@ -66,16 +66,20 @@ impl Reader {
             .spawn(move || thread.run(&wait))
             .at("thread")?;
         Ok(Reader {
-            queue: Some(queue),
+            backlog: outlet,
             control: Some(control),
-            woken,
             thread: Some(thread),
         })
     }
 
     /// Returns a descriptor that can be read when something was passed on.
     pub fn wakeup_fd(&self) -> BorrowedFd<'_> {
-        self.woken.as_fd()
+        self.backlog.wakeup_fd()
+    }
+
+    /// Returns how many batches wait.
+    pub fn waiting(&self) -> usize {
+        self.backlog.len()
     }
 
     /// Returns the next batch of records, if there is one.
@@ -83,14 +87,10 @@ impl Reader {
     /// # Errors
     /// Returns the error with which the thread ended.
     pub fn next(&mut self) -> Result<Option<Vec<u8>>> {
-        let Some(queue) = &self.queue else {
-            return Ok(None);
-        };
-        match queue.try_recv() {
-            Ok(Taken::Batch(batch)) => self.take_byte().map(|()| Some(batch)),
-            Ok(Taken::All) => self.take_byte().map(|()| None),
-            Err(TryRecvError::Empty) => Ok(None),
-            Err(TryRecvError::Disconnected) => Err(self.failure()),
+        match self.backlog.try_take()? {
+            Some(Taken::Batch(batch)) => Ok(Some(batch)),
+            Some(Taken::End) => Err(self.failure()),
+            Some(Taken::Mark) | None => Ok(None),
         }
     }
 
@@ -103,22 +103,12 @@ impl Reader {
             control.write_all(&[0]).at("pipe")?;
         }
         loop {
-            let taken = self.queue.as_ref().and_then(|queue| queue.recv().ok());
-            match taken {
-                Some(Taken::Batch(batch)) => {
-                    self.take_byte()?;
-                    each(&batch)?;
-                }
-                Some(Taken::All) => return self.take_byte(),
-                None => return Err(self.failure()),
+            match self.backlog.take()? {
+                Taken::Batch(batch) => each(&batch)?,
+                Taken::Mark => return Ok(()),
+                Taken::End => return Err(self.failure()),
             }
         }
-    }
-
-    /// Reads the byte that belongs to an item taken from the queue.
-    fn take_byte(&mut self) -> Result<()> {
-        // The byte is there, or will be at once.
-        self.woken.read_exact(&mut [0]).at("pipe")
     }
 
     /// Returns the reason why the thread has ended.
@@ -134,9 +124,9 @@ impl Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        // Without a queue and a control, the thread ends, wherever it is.
-        self.queue = None;
+        // Without a control the thread ends, once there is room for what it has.
         self.control = None;
+        while !matches!(self.backlog.take(), Ok(Taken::End)) {}
         if let Some(thread) = self.thread.take() {
             // Its errors no longer matter.
             let _ = thread.join();
@@ -147,8 +137,9 @@ impl Drop for Reader {
 /// The thread's own side.
 struct Thread {
     ring: Ring,
-    queue: SyncSender<Taken>,
-    wakeup: PipeWriter,
+    /// The most bytes of a batch.
+    batch: usize,
+    backlog: Inlet,
     asked: PipeReader,
 }
 
@@ -167,7 +158,7 @@ impl Thread {
             let goes_on = match self.asked()? {
                 Asked::End => return Ok(()),
                 Asked::Nothing => self.hand_over_up_to(end, false)?,
-                Asked::Rest => self.hand_over_up_to(end, true)? && self.put(Taken::All),
+                Asked::Rest => self.hand_over_up_to(end, true)? && self.backlog.mark(),
             };
             if !goes_on {
                 return Ok(());
@@ -190,15 +181,14 @@ impl Thread {
     /// records.
     fn hand_over_up_to(&mut self, end: usize, all: bool) -> Result<bool> {
         let since = Instant::now();
-        let full = self.ring.size() / PART;
         loop {
-            let batch = self.ring.take(full);
+            let batch = self.ring.take(self.batch);
             let taken = !batch.is_empty();
-            if taken && !self.put(Taken::Batch(batch)) {
+            if taken && !self.backlog.put(batch)? {
                 return Ok(false);
             }
             let left = end.wrapping_sub(self.ring.consumed()).cast_signed();
-            if left <= 0 || !all && (!taken || left.cast_unsigned() < full) {
+            if left <= 0 || !all && (!taken || left.cast_unsigned() < self.batch) {
                 return Ok(true);
             }
             if !taken {
@@ -208,9 +198,5 @@ impl Thread {
                 std::thread::sleep(Duration::from_micros(200));
             }
         }
-    }
-
-    fn put(&mut self, taken: Taken) -> bool {
-        self.queue.send(taken).is_ok() && self.wakeup.write_all(&[0]).is_ok()
     }
 }

@@ -4,19 +4,38 @@
 use std::os::fd::BorrowedFd;
 
 use libbpf_rs::MapCore;
+use mostrace_bundle::Folder;
 
 use super::programs::Programs;
-use super::reader::Reader;
+use super::reader::{IN_FILE, Reader};
 use super::ring::{self, Ring};
-use super::spool::Spool;
 use crate::error::{At, Result};
+use crate::machine::spare_time;
+
+/// How long records wait for spare time.
+#[derive(Clone)]
+pub(crate) enum Patience {
+    /// Not at all: what they name may be gone soon, or a segment would be longer than it was asked to be.
+    None,
+    /// While there is room, in memory or in a file in this folder.
+    Much(Folder),
+}
+
+impl Patience {
+    /// Returns the number of batches that may wait.
+    fn batches(&self) -> usize {
+        match self {
+            Patience::None => 0,
+            Patience::Much(_) => IN_FILE / 2,
+        }
+    }
+}
 
 /// The ring buffer that probes fill, and those of them that are attached as long as this lives.
 pub(crate) struct Stream {
     pub programs: Programs,
     reader: Reader,
-    /// The records that have come, if they are not taken before the recording has ended.
-    spool: Option<Spool>,
+    patience: Patience,
 }
 
 impl Stream {
@@ -24,23 +43,17 @@ impl Stream {
     ///
     /// # Errors
     /// Returns an error if the map is not a ring, or if no thread is left.
-    pub fn new(map: &dyn MapCore) -> Result<Stream> {
+    pub fn new(map: &dyn MapCore, patience: &Patience) -> Result<Stream> {
         let ring = Ring::of(map).at("BPF ring")?;
+        let folder = match patience {
+            Patience::Much(folder) => Some(folder),
+            Patience::None => None,
+        };
         Ok(Stream {
             programs: Programs::default(),
-            reader: Reader::start(ring)?,
-            spool: None,
+            reader: Reader::start(ring, folder)?,
+            patience: patience.clone(),
         })
-    }
-
-    /// Lets records wait in the spool from now on, until [`Stream::take_deferred`].
-    pub fn defer(&mut self, spool: Spool) {
-        self.spool = Some(spool);
-    }
-
-    /// Returns true if records wait.
-    pub fn is_deferred(&self) -> bool {
-        self.spool.is_some()
     }
 
     /// Returns a descriptor that can be read when there is something to take.
@@ -48,13 +61,32 @@ impl Stream {
         self.reader.wakeup_fd()
     }
 
-    /// Takes what the reader has passed on so far.
+    /// Takes a batch of what the reader has passed on so far. Returns false if there is none.
     ///
     /// # Errors
     /// Returns the first error of `take`, or an error if the kernel refuses.
-    pub fn poll(&mut self, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        while let Some(batch) = self.reader.next()? {
-            pass(&batch, self.spool.as_mut(), &mut take)?;
+    pub fn poll(&mut self, take: impl FnMut(&[u8]) -> Result<()>) -> Result<bool> {
+        let Some(batch) = self.reader.next()? else {
+            return Ok(false);
+        };
+        let convert = || ring::records(&batch).try_for_each(take);
+        match self.reader.waiting() < self.patience.batches() {
+            true => spare_time::run(convert),
+            false => convert(),
+        }?;
+        Ok(true)
+    }
+
+    /// Takes what waits now.
+    ///
+    /// # Errors
+    /// Returns an error in the same cases as [`Stream::poll`].
+    pub fn catch_up(&mut self, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        for _ in 0..self.reader.waiting() {
+            let Some(batch) = self.reader.next()? else {
+                break;
+            };
+            ring::records(&batch).try_for_each(&mut take)?;
         }
         Ok(())
     }
@@ -64,23 +96,8 @@ impl Stream {
     /// # Errors
     /// Returns an error in the same cases as [`Stream::poll`].
     pub fn drain(&mut self, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        let mut spool = self.spool.as_mut();
         self.reader
-            .rest(|batch| pass(batch, spool.as_deref_mut(), &mut take))
-    }
-
-    /// Takes the records that wait; those that come later do not wait any more.
-    ///
-    /// # Errors
-    /// Returns the first error of `take`, or an error if the spool cannot be read.
-    pub fn take_deferred(&mut self, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        let Some(mut spool) = self.spool.take() else {
-            return Ok(());
-        };
-        while let Some(batch) = spool.take()? {
-            ring::records(&batch).try_for_each(&mut take)?;
-        }
-        Ok(())
+            .rest(|batch| ring::records(batch).try_for_each(&mut take))
     }
 
     /// Detaches the stream's own probes, and takes all that they have written.
@@ -90,17 +107,5 @@ impl Stream {
     pub fn detach(&mut self, take: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         self.programs.detach_but(&[]);
         self.drain(take)
-    }
-}
-
-/// Passes a batch's records to `take`, or puts the batch into the spool.
-fn pass(
-    batch: &[u8],
-    spool: Option<&mut Spool>,
-    take: impl FnMut(&[u8]) -> Result<()>,
-) -> Result<()> {
-    match spool {
-        Some(spool) => spool.put(batch),
-        None => ring::records(batch).try_for_each(take),
     }
 }

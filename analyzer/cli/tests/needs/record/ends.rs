@@ -146,15 +146,15 @@ fn a_command_that_does_not_end_is_asked_to() {
 }
 
 fn disk_full_while_recording() {
-    a_full_disk_ends_the_recording(&[]);
+    a_full_disk_ends_the_recording("true");
 }
 
 /// What waits gives its room back to the files that are made of it.
 fn disk_full_while_records_wait() {
-    a_full_disk_ends_the_recording(&["--source", "bpf", "--ring-size", "64K", "--defer"]);
+    a_full_disk_ends_the_recording(NO_TIME_TO_SPARE);
 }
 
-fn a_full_disk_ends_the_recording(options: &[&str]) {
+fn a_full_disk_ends_the_recording(first: &str) {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let small = tempfile::tempdir().unwrap();
     let mut mount = tool::command("mount");
@@ -165,13 +165,21 @@ fn a_full_disk_ends_the_recording(options: &[&str]) {
     );
     let out = small.path().join("t.most");
     let script = format!(
-        "exec fio --name=x --filename={}/f --size=32m --rw=randwrite --bs=4k --direct=1 --time_based --runtime=1d",
+        "{first}; exec fio --name=x --filename={}/f --size=32m --rw=randwrite --bs=4k --direct=1 --time_based --runtime=1d",
         disk.mount_point().display()
     );
     // It ends only because the disk is full.
     let output = record(disk.device(), &out)
-        .args(options)
-        .args(["--", "sh", "-c", &script])
+        .args([
+            "--source",
+            "bpf",
+            "--ring-size",
+            "64K",
+            "--",
+            "sh",
+            "-c",
+            &script,
+        ])
         .output();
     let files = fs::read_dir(&out).unwrap().map(|file| file.unwrap());
     let kept: u64 = files.map(|file| file.metadata().unwrap().len()).sum();

@@ -45,8 +45,6 @@ measure() {
 	nothing) sh -eu workload.sh $transactions ;;
 	A) under --source bpf --entries bpf --causes none ;;
 	A-causes) under --source bpf --entries bpf --causes bpf ;;
-	A-defer) under --source bpf --entries bpf --causes none --defer ;;
-	A-causes-defer) under --source bpf --entries bpf --causes bpf --defer ;;
 	A-file) under --source bpf --entries bpf --causes none --btf /sys/kernel/btf/vmlinux ;;
 	B) under --source tracefs --entries tracefs ;;
 	D) under_module --source tracefs --entries kernel --causes none ;;
@@ -59,7 +57,7 @@ median() {
 	awk -v m="$1" -v c="$2" '$1 == m { print $c }' results.txt | sort -n | sed -n "$((repetitions / 2 + 1))p"
 }
 
-modes="nothing A A-defer A-causes A-causes-defer A-file B D D-causes"
+modes="nothing A A-causes A-file B D D-causes"
 for repetition in $(seq $repetitions); do
 	for mode in $modes; do
 		result=$(measure "$mode") || fail "$mode: $result"
