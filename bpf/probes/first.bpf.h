@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Which handle was the first in its transaction to modify a block. If the kernel allows a program at
- * jbd2_journal_dirty_metadata, every modification of a block is reported. Otherwise the blocks are looked for when the
+ * jbd2_journal_dirty_metadata, every modification of a block is reported. Otherwise (walks_lists) the blocks are looked for when the
  * handle ends: those that were new to the transaction are the last ones in t_buffers, except for those of handles that
  * ended meanwhile; those that the committing transaction still holds are in its lists, promised to the running one
  * (fs/jbd2/transaction.c). Nothing is locked, and the lists change during the walk: blocks that it misses have no
@@ -12,9 +12,10 @@
 
 #include "dirtied.bpf.h"
 
-#ifdef MOSTRACE_LOOPLESS
-static __always_inline void claim_modified(const struct claim *claim, __u64 handle) {}
+/* User space sets it when all programs are attached and none sees each modification. */
+bool walks_lists;
 
+#ifdef MOSTRACE_LOOPLESS
 static __always_inline void tear(__u32 s_dev, __u32 tid) {}
 
 static __always_inline __u32 name_dirtied(const struct mostrace_handle *of, __u32 s_dev, struct transaction_s *transaction)
@@ -29,12 +30,6 @@ struct {
 	__type(key, struct claim);
 	__type(value, __u64);
 } claims SEC(".maps");
-
-/* A handle modifies the block, even if another handle modified it before it was forgotten. */
-static __always_inline void claim_modified(const struct claim *claim, __u64 handle)
-{
-	bpf_map_update_elem(&claims, claim, &handle, BPF_ANY);
-}
 
 struct journal_tid {
 	__u32 s_dev;

@@ -8,8 +8,7 @@
 
 #include "call.bpf.h"
 #include "first.bpf.h"
-
-#define EEXIST 17
+#include "once.bpf.h"
 
 enum handle_state {
 	HANDLE_NONE,
@@ -188,34 +187,10 @@ static __always_inline __u64 purpose_so_far(const struct mostrace_handle *entry)
 	return entry->ino ? purpose_of(entry) : entry->id;
 }
 
-/* A thread that modified a block in a transaction, and what for. */
-struct modifier {
-	struct claim claim;
-	__u64 purpose;
-	__u32 pid;
-	__u32 pad;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 1 << 15);
-	__type(key, struct modifier);
-	__type(value, __u8);
-} modifiers SEC(".maps");
-
-/* Returns true if the block was modified for the same purpose before. */
-static __always_inline bool is_known_modifier(__u64 purpose, const struct claim *claim)
+/* Returns a number for what the thread does for this purpose in a transaction of the handle's filesystem. */
+static __always_inline __u64 work_of(const struct mostrace_handle *entry, __u64 purpose)
 {
-	struct modifier modifier = {
-		.claim = *claim,
-		.purpose = purpose,
-		.pid = bpf_get_current_pid_tgid(),
-	};
-	__u8 told = 1;
-
-	/* Most are known. To add one that is there takes five times as long as to look it up: room is made for it first. */
-	return bpf_map_lookup_elem(&modifiers, &modifier) ||
-	       bpf_map_update_elem(&modifiers, &modifier, &told, BPF_NOEXIST) == -EEXIST;
+	return mixed(mixed(purpose, entry->s_dev), (__u64)entry->tid << 32 | current_pid());
 }
 
 /*
@@ -241,17 +216,15 @@ static __always_inline int modify_buffer(struct buffer_head *bh, struct journal_
 	entry.handle = h->entry.id;
 	entry.tid = h->entry.tid;
 	claim = claim_of(&entry, bh);
-	if (is_known_modifier(purpose, &claim) && !is_first)
+	if (was_told(mixed(work_of(&h->entry, purpose), claim.block)) && !is_first)
 		return 0;
 	entry.head = cause_head(MOSTRACE_DIRTIED, sizeof(entry), bpf_ktime_get_ns());
 	entry.head.flags = JBD2(jh, b_transaction, HEAD_TRANSACTION) == current_transaction() ?
 		MOSTRACE_DIRTIED_NEW : MOSTRACE_DIRTIED_KEPT;
 	entry.head.flags |= MOSTRACE_DIRTIED_EACH;
 	h->told = true;
-	if (is_first) {
-		claim_modified(&claim, entry.handle);
+	if (is_first)
 		h->entry.named++;
-	}
 	put_dirtied(&entry, bh, &claim);
 	return 0;
 }
@@ -293,7 +266,8 @@ static __always_inline void leave(struct handle *h)
 {
 	__u8 flags;
 
-	tear(h->entry.s_dev, h->entry.tid);
+	if (walks_lists)
+		tear(h->entry.s_dev, h->entry.tid);
 	flags = h->entry.head.flags | MOSTRACE_HANDLE_RESTARTED | MOSTRACE_HANDLE_EACH_CAUSE;
 	end_handle_entry(&h->entry, flags);
 	name_task(&h->entry);
@@ -396,40 +370,15 @@ struct handle_end {
 	__u32 dirtied;
 };
 
-struct participant {
-	__u64 purpose;
-	__u32 s_dev;
-	__u32 tid;
-	__u32 pid;
-	__u32 pad;
-};
-
-/* Threads for which a handle of the transaction was recorded, and what for. */
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 1 << 12);
-	__type(key, struct participant);
-	__type(value, __u8);
-} participants SEC(".maps");
-
 /*
  * Returns true if the handle is worth an entry. Most handles modify what another one of the transaction modified
  * already; of those, one per thread and purpose is recorded to show that it took part.
  */
 static __always_inline bool says_something(const struct handle *h, const struct handle_end *end)
 {
-	struct participant participant = {
-		.purpose = purpose_of(&h->entry),
-		.s_dev = end->s_dev,
-		.tid = end->tid,
-		.pid = bpf_get_current_pid_tgid(),
-	};
-	__u8 told = 1;
-
 	if ((__s32)end->dirtied > 0 || end->sync || h->told || h->entry.head.flags & MOSTRACE_HANDLE_FORGOT)
 		return true;
-	return !bpf_map_lookup_elem(&participants, &participant) &&
-	       bpf_map_update_elem(&participants, &participant, &told, BPF_NOEXIST) != -EEXIST;
+	return !was_told(work_of(&h->entry, purpose_of(&h->entry)));
 }
 
 /*
@@ -445,7 +394,8 @@ static __always_inline __u8 name_rest(struct handle *h, __u32 s_dev, struct tran
 		return flags & ~MOSTRACE_HANDLE_OVERLAP;
 	if (JBD2(transaction, t_handle_count.counter, TRANSACTION_HANDLES) != h->handles)
 		flags |= MOSTRACE_HANDLE_OVERLAP;
-	entry->named += name_dirtied(entry, s_dev, transaction);
+	if (walks_lists)
+		entry->named += name_dirtied(entry, s_dev, transaction);
 	return flags;
 }
 
@@ -475,6 +425,9 @@ static __always_inline int end_handle(const struct handle_end *end)
 		.entry.function = MOSTRACE_NONE,
 		.entry.head.sector = MOSTRACE_NONE,
 		.entry.head.flags = MOSTRACE_HANDLE_UNSEEN,
+		.entry.s_dev = end->s_dev,
+		.entry.tid = end->tid,
+		.entry.type = end->type,
 	};
 	struct transaction_s *transaction = current_transaction();
 	struct handle *h;
@@ -494,9 +447,6 @@ static __always_inline int end_handle(const struct handle_end *end)
 		return 0;
 	/* The handle was begun before the probes were attached. */
 	unseen.entry.id = new_handle_id();
-	unseen.entry.s_dev = end->s_dev;
-	unseen.entry.tid = end->tid;
-	unseen.entry.type = end->type;
 	put_handle(&unseen, end, transaction);
 	return 0;
 }

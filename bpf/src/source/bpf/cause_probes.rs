@@ -40,16 +40,19 @@ use fentry::FentrySkelBuilder;
 
 /// Loaded probes of either form.
 trait Loaded<'o>: Skel<'o> {
-    /// The variable that says whether all programs are attached.
-    fn is_attached(&mut self) -> Option<&mut bool>;
+    /// Tells the probes whether all programs are attached, and whether they are to look for the blocks of a handle that ends. Returns
+    /// None if they have no variables.
+    fn tell(&mut self, is_attached: bool, walks_lists: bool) -> Option<()>;
 }
 
 macro_rules! loaded {
     ($($form:ident),*) => {
         $(impl<'o> Loaded<'o> for form::$form::CausesSkel<'o> {
-            fn is_attached(&mut self) -> Option<&mut bool> {
+            fn tell(&mut self, is_attached: bool, walks_lists: bool) -> Option<()> {
                 let variables = self.maps.bss_data.as_deref_mut()?;
-                Some(&mut variables.is_attached)
+                variables.is_attached = is_attached;
+                variables.walks_lists = walks_lists;
+                Some(())
             }
         })*
     };
@@ -60,13 +63,12 @@ loaded!(looped, loopless);
 /// `enum causes_loss` of causes.bpf.h, in its order, with the manifest's names.
 const LOSSES: [&str; 2] = ["causes_ring", "causes_tasks"];
 
-/// The tables whose size depends on the machine's memory, with the most and the fewest entries of each. What `called` and `modifiers`
-/// forget is recorded once more; the fewest `claims` are the blocks of two transactions of a journal of 128 MiB.
-const TABLES: [(&str, u32, u32); 4] = [
+/// The tables whose size depends on the machine's memory, with the most and the fewest entries of each. What `called` forgets is
+/// recorded once more; the fewest `claims` are the blocks of two transactions of a journal of 128 MiB.
+const TABLES: [(&str, u32, u32); 3] = [
     ("uring_calls", 1 << 14, 1 << 11),
     ("aio_calls", 1 << 12, 1 << 10),
     ("called", 1 << 14, 1 << 11),
-    ("modifiers", 1 << 15, 1 << 12),
 ];
 
 /// The tables of threads. With bpf_loop each thread has a place of its own, and only those whose place is another's have entries.
@@ -321,7 +323,7 @@ impl<'o> CauseProbes<'o> {
     /// # Errors
     /// Returns an error if the kernel refuses them.
     pub fn attach(&mut self, patience: &Patience) -> Result<Stream> {
-        self.tell_attached(false)?;
+        self.tell(false, false)?;
         let mut stream = Stream::new(&map_of(&*self.skel, "causes")?, patience)?;
         let attached = &mut stream.programs;
         match self
@@ -344,15 +346,13 @@ impl<'o> CauseProbes<'o> {
         if self.has_fuse {
             fuse_daemons::tell_waiting(&map_of(&*self.skel, "served_threads")?);
         }
-        self.tell_attached(true)?;
+        self.tell(true, self.is_looped && !sees_all)?;
         Ok(stream)
     }
 
-    /// Tells the probes whether all of them are attached.
-    fn tell_attached(&mut self, is_attached: bool) -> Result<()> {
-        let variable = self.skel.is_attached();
-        *variable.ok_or_else(|| Error::bpf("skeleton without bss"))? = is_attached;
-        Ok(())
+    fn tell(&mut self, is_attached: bool, walks_lists: bool) -> Result<()> {
+        let told = self.skel.tell(is_attached, walks_lists);
+        told.ok_or_else(|| Error::bpf("skeleton without bss"))
     }
 
     /// Returns the entries of the calls that have not returned.
