@@ -45,7 +45,7 @@ impl Key {
     }
 }
 
-/// As two numbers, because every row is looked up.
+/// A key is hashed as two numbers, because every row is looked up.
 impl Hash for Key {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         let code = |kind: Option<Kind>| kind.map_or(0, labels::kind_code);

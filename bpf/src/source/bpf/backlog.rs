@@ -26,11 +26,11 @@ pub(super) struct Room {
     pub in_file: usize,
 }
 
-/// What comes out.
+/// An [`Outlet`] gives one of these.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Taken {
     Batch(Vec<u8>),
-    /// What was put in by [`Inlet::mark`].
+    /// [`Inlet::mark`] was called here.
     Mark,
     /// The other end is gone.
     End,

@@ -31,7 +31,7 @@ const FINISH_LIMIT: Duration = Duration::from_secs(10);
 
 /// The running thread.
 pub(super) struct Reader {
-    /// What the thread has taken.
+    /// It has the batches that the thread has taken.
     backlog: Outlet,
     /// Asks the thread for the rest; None once it should end.
     control: Option<PipeWriter>,
