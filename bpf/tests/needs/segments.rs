@@ -17,7 +17,7 @@ use mostrace_bundle::table::HEADER_LEN;
 use mostrace_bundle::{Bundle, Entry, Manifest, layout};
 use mostrace_capture::{Choice, Entries, Error, Keep, Options, Outcome, Segments, Size, record};
 use test_support::loopdev::{LoopExt4, LoopOptions};
-use test_support::{Need, Suite, one_by_one, tests, wait};
+use test_support::{Need, Suite, begin_anew, one_by_one, tests, wait};
 
 const FIO: Need = Need::Tool("fio", "fio");
 const BPF: [Need; 3] = [Need::Loop, Need::Btf, FIO];
@@ -314,10 +314,15 @@ fn segments_by_tracepoints() {
         dir.path().join("t.most"),
         Choice::Tracefs,
         Size::Bytes(8 << 20),
-        &writes(&disk, 3, &report),
+        &format!("{} --rate_iops=20000", writes(&disk, 3, &report)),
     );
     record(&opts).unwrap();
     let all = read_all(dir.path());
+    // The tracer of a busy machine may lose events, and then says so.
+    let dropped = |read: &Read| read.manifest.losses["events_tracefs"];
+    if let Some(read) = all.iter().find(|read| dropped(read) > 0) {
+        begin_anew(format!("lost {} events", dropped(read)));
+    }
     assert!(all.len() >= 2, "{}", all.len());
     let fio = written_by_fio(&report);
     for act in [ta::QUEUE, ta::ISSUE, ta::COMPLETE] {
