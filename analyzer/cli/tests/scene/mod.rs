@@ -237,6 +237,30 @@ impl Scene {
         }
     }
 
+    /// Adds a bio that the disk takes in two requests of equal length.
+    pub fn halved(&mut self, flags: u32, sector: u64, bytes: u32, thread: Thread) {
+        self.now_us += self.step_us;
+        let half = bytes / 2;
+        let behind = sector + u64::from(half / 512);
+        for (act, us, sector, bytes) in [
+            (1, 0, sector, bytes),
+            (13, 1, sector, bytes),
+            (7, 20, sector, half),
+            (7, 30, behind, half),
+            (8, 100, sector, half),
+            (8, 110, behind, half),
+        ] {
+            let pdu = if act == 13 {
+                behind.to_be_bytes().to_vec()
+            } else {
+                vec![]
+            };
+            let time = (self.now_us + us) * 1000;
+            let record = record(time, flags | act, sector, bytes, thread.pid, &pdu);
+            self.events.extend(record);
+        }
+    }
+
     /// Adds a cache flush that the device executes: a lone C.
     pub fn device_flush(&mut self) {
         self.now_us += self.step_us;

@@ -148,6 +148,48 @@ pub(super) fn files(text: impl AsRef<[u8]>) -> (Vec<(u32, u32)>, Vec<File>) {
 }
 
 #[test]
+fn the_manifest_has_what_the_trace_says_and_nothing_else() {
+    let made = made(&[FTRACE], None).unwrap().manifest;
+    let mut wanted = Manifest {
+        schema: SCHEMA,
+        tool: made.tool.clone(),
+        state: State::Complete,
+        sources: Sources {
+            events: "the text of ftrace, imported".into(),
+            entries: "none".into(),
+            files: "none".into(),
+            causes: "none".into(),
+        },
+        losses: [("events_tracefs".to_owned(), 100)].into(),
+        counters: Some(Counters::NotCompared("imported traces have none".into())),
+        files: made.files.clone(),
+        notes: made.notes.clone(),
+        ..Manifest::default()
+    };
+    for name in ["name", "dev", "disk", "disk_dev"] {
+        assert_eq!(json(&made.device)[name], "259:0", "{name}");
+    }
+    wanted.device = made.device.clone();
+    wanted.clock.start_mono_ns = 100_000_001_000;
+    wanted.clock.stop_mono_ns = 100_000_005_000;
+    for (what, count) in [
+        ("events", 3),
+        ("process_entries", 0),
+        ("file_entries", 0),
+        ("comm_entries", 0),
+    ] {
+        wanted.counts.insert(what.to_owned(), count);
+    }
+    assert!(made.tool.starts_with("mostrace "));
+    assert_eq!(made.notes.len(), 1);
+    assert_eq!(json(&made), json(&wanted));
+}
+
+fn json(value: impl serde::Serialize) -> serde_json::Value {
+    serde_json::to_value(value).unwrap()
+}
+
+#[test]
 fn files_are_found_through_mapped_devices() {
     let (submitters, found) = files(F2FS);
     assert_eq!(submitters, [(71, 70)]);

@@ -115,6 +115,20 @@ fn a_copy_is_its_handles_and_a_descriptor_everybodys_in_proportion() {
     );
 }
 
+/// A part's own sectors at home are nobody's block, and before its last part a commit has not ended its transaction.
+#[test]
+fn a_copy_and_a_commit_in_parts_are_judged_as_one_block() {
+    let mut s = Scene::begun();
+    s.handle(CREATE, &[8]);
+    for (sector, jbd2, home) in [(2000, Jbd2::METADATA_COPY, 8), (2008, Jbd2::COMMIT, NONE)] {
+        s.halved(WRITE | SYNC, sector, 4096, JBD2);
+        s.journal(sector, 4096, JBD2, Origin::JOURNAL, jbd2, home);
+    }
+    let copy = "metadata_copy sqlite3 create 12 exact 1";
+    let commit = "commit sqlite3 create 12 exact 1";
+    assert_eq!(written(&s, &[]), [copy, copy, commit, commit]);
+}
+
 /// Two operations share the descriptor, but both belong to one process; without the second, all of it is the first's.
 #[test]
 fn of_a_transaction_of_one_process_the_process_is_known() {
