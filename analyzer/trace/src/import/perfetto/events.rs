@@ -14,99 +14,35 @@ use super::super::sched::{Sched, sched};
 use super::super::told::tells;
 use super::wire::{Message, Value};
 
+macro_rules! events {
+    ($($number:literal $event:ident: $($field:ident)+;)+) => {
+        [$(($number, stringify!($event), &[$(stringify!($field),)+]),)+]
+    };
+}
+
 /// Messages of which the numbers are public: that of the event in FtraceEvent, its name, and its fields from 1 on.
-const PUBLIC: [(u32, &str, &[&str]); 20] = [
-    (
-        41,
-        "ext4_da_write_begin",
-        &["dev", "ino", "pos", "len", "flags"],
-    ),
-    (
-        45,
-        "block_rq_issue",
-        &["dev", "sector", "nr_sector", "bytes", "rwbs", "comm"],
-    ),
-    (
-        119,
-        "block_bio_queue",
-        &["dev", "sector", "nr_sector", "rwbs", "comm"],
-    ),
-    (
-        120,
-        "block_bio_remap",
-        &["dev", "sector", "nr_sector", "old_dev", "old_sector"],
-    ),
-    (
-        125,
-        "block_rq_complete",
-        &[
-            "dev",
-            "sector",
-            "nr_sector",
-            "errors",
-            "rwbs",
-            "cmd",
-            "error",
-        ],
-    ),
-    (
-        126,
-        "block_rq_insert",
-        &["dev", "sector", "nr_sector", "bytes", "rwbs", "comm"],
-    ),
-    (
-        129,
-        "block_rq_requeue",
-        &["dev", "sector", "nr_sector", "errors", "rwbs"],
-    ),
-    (
-        131,
-        "block_split",
-        &["dev", "sector", "new_sector", "rwbs", "comm"],
-    ),
-    (160, "ext4_evict_inode", &["dev", "ino", "nlink"]),
-    (
-        167,
-        "ext4_ext_map_blocks_exit",
-        &[
-            "dev", "ino", "flags", "pblk", "lblk", "len", "mflags", "ret",
-        ],
-    ),
-    (178, "ext4_free_blocks", &["dev", "ino", "block", "count"]),
-    (
-        183,
-        "ext4_ind_map_blocks_exit",
-        &[
-            "dev", "ino", "flags", "pblk", "lblk", "len", "mflags", "ret",
-        ],
-    ),
-    (
-        219,
-        "ext4_write_begin",
-        &["dev", "ino", "pos", "len", "flags"],
-    ),
-    (235, "task_newtask", &["pid", "comm", "clone_flags"]),
-    (236, "task_rename", &["pid", "oldcomm", "newcomm"]),
-    (237, "sched_process_exec", &["filename", "pid", "old_pid"]),
-    (
-        239,
-        "sched_process_fork",
-        &["parent_comm", "parent_pid", "child_comm", "child_pid"],
-    ),
-    (244, "f2fs_evict_inode", &["dev", "ino"]),
-    (
-        271,
-        "f2fs_write_begin",
-        &["dev", "ino", "pos", "len", "flags"],
-    ),
-    (
-        434,
-        "android_fs_datawrite_start",
-        &[
-            "bytes", "cmdline", "i_size", "ino", "offset", "pathbuf", "pid",
-        ],
-    ),
-];
+const PUBLIC: [(u32, &str, &[&str]); 20] = events! {
+    41 ext4_da_write_begin: dev ino pos len flags;
+    45 block_rq_issue: dev sector nr_sector bytes rwbs comm;
+    119 block_bio_queue: dev sector nr_sector rwbs comm;
+    120 block_bio_remap: dev sector nr_sector old_dev old_sector;
+    125 block_rq_complete: dev sector nr_sector errors rwbs cmd error;
+    126 block_rq_insert: dev sector nr_sector bytes rwbs comm;
+    129 block_rq_requeue: dev sector nr_sector errors rwbs;
+    131 block_split: dev sector new_sector rwbs comm;
+    160 ext4_evict_inode: dev ino nlink;
+    167 ext4_ext_map_blocks_exit: dev ino flags pblk lblk len mflags ret;
+    178 ext4_free_blocks: dev ino block count;
+    183 ext4_ind_map_blocks_exit: dev ino flags pblk lblk len mflags ret;
+    219 ext4_write_begin: dev ino pos len flags;
+    235 task_newtask: pid comm clone_flags;
+    236 task_rename: pid oldcomm newcomm;
+    237 sched_process_exec: filename pid old_pid;
+    239 sched_process_fork: parent_comm parent_pid child_comm child_pid;
+    244 f2fs_evict_inode: dev ino;
+    271 f2fs_write_begin: dev ino pos len flags;
+    434 android_fs_datawrite_start: bytes cmdline i_size ino offset pathbuf pid;
+};
 
 /// FtraceEvent.generic: a GenericFtraceEvent.
 const GENERIC: u32 = 327;
