@@ -11,9 +11,9 @@ use crate::labels;
 use crate::origins::Base;
 use crate::tally::Tally;
 
-/// All that the groups of a row depend on; the numbers are those among all recordings.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Key {
+/// What the words for a row's owner and its layer depend on; the numbers are those among all recordings.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Owner {
     /// The cause.
     pub cause: CauseId,
     /// The submitter.
@@ -24,40 +24,46 @@ pub struct Key {
     pub kind: Option<Kind>,
     /// The kind at their home, of copies in a journal.
     pub home_kind: Option<Kind>,
+}
+
+impl Owner {
+    /// Returns the owner of a row's part that has this cause; `base` is where the recording's numbers begin.
+    pub fn new(base: Base, row: &Row, cause: CauseId) -> Owner {
+        Owner {
+            cause: base.cause(cause),
+            process: base.process(row.process),
+            file: base.file(row.file),
+            kind: row.kind,
+            home_kind: row.journal.and_then(|journal| journal.home_kind),
+        }
+    }
+}
+
+/// All that the groups of a row depend on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Key {
+    /// The owner.
+    pub owner: Owner,
     /// The certainty of the cause.
     pub known: Known,
     /// The operation.
     pub op: Op,
 }
 
-impl Key {
-    /// Returns the key of a row's part that has this cause, however certain; `base` is where the recording's numbers begin.
-    pub fn new(base: Base, row: &Row, cause: CauseId) -> Key {
-        Key {
-            cause: base.cause(cause),
-            process: base.process(row.process),
-            file: base.file(row.file),
-            kind: row.kind,
-            home_kind: row.journal.and_then(|journal| journal.home_kind),
-            known: Known::default(),
-            op: row.op,
-        }
-    }
-}
-
 /// A key is hashed as two numbers, because every row is looked up.
 impl Hash for Key {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
+        let owner = self.owner;
         let code = |kind: Option<Kind>| kind.map_or(0, labels::kind_code);
         let codes = [
-            code(self.kind),
-            code(self.home_kind),
+            code(owner.kind),
+            code(owner.home_kind),
             self.known as u64,
             self.op as u64,
         ];
         let codes = codes.iter().fold(0, |all, code| all << 8 | code);
-        hasher.write_u64(u64::from(self.cause.0) << 32 | u64::from(self.process.0));
-        hasher.write_u64(u64::from(self.file.0) << 32 | codes);
+        hasher.write_u64(u64::from(owner.cause.0) << 32 | u64::from(owner.process.0));
+        hasher.write_u64(u64::from(owner.file.0) << 32 | codes);
     }
 }
 
@@ -96,7 +102,7 @@ impl ByKey {
     fn add_up(&mut self) {
         let mut waiting = std::mem::take(&mut self.waiting);
         for (key, bytes) in waiting.drain(..) {
-            let first = self.place(key.cause);
+            let first = self.place(key.owner.cause);
             let first = first.and_then(|at| self.of_causes.get_mut(at));
             let sum = match first.map(|first| first.get_or_insert((key, 0))) {
                 Some((first, sum)) if *first == key => sum,
@@ -147,7 +153,9 @@ mod tests {
                     file: FileId(nth % 3 + recording),
                     ..Row::default()
                 };
-                let key = Key::new(base, &row, CauseId(nth % 5));
+                let owner = Owner::new(base, &row, CauseId(nth % 5));
+                let (known, op) = (Known::default(), row.op);
+                let key = Key { owner, known, op };
                 sums.add(key, nth);
                 *right.entry(key).or_default() += u64::from(nth);
             }

@@ -29,9 +29,9 @@ use mostrace_bundle::Manifest;
 use serde::Serialize;
 
 pub use destinations::{Destination, Destinations};
-pub use keys::Key;
+pub use keys::{Key, Owner};
 pub use layers::bytes_of_layers;
-pub use sums::{Summing, Sums, names_of_keys};
+pub use sums::{Summing, Sums, names_of_owners};
 pub use words::is_part;
 pub use words::{percent, size};
 

@@ -9,7 +9,7 @@ use mostrace_map::class::Kind;
 
 use super::GROUPINGS;
 use super::destinations::names;
-use super::keys::{ByKey, Key};
+use super::keys::{ByKey, Key, Owner};
 use crate::attribute::{HashMap, Op, Request, Row};
 use crate::causes::{CauseId, Known, Verdicts};
 use crate::labels::{self, By, Lookup};
@@ -61,9 +61,12 @@ impl Sums {
         let mut who = Vec::new();
         let mut known = Grouped::default();
         for (key, bytes) in keys {
-            let (whose, layer) = words.codes(key);
-            let role = cause_roles.get(key.cause.0 as usize).copied().flatten();
-            layers.add((layer, role, operation(key.cause)), key.op, bytes);
+            let (whose, layer) = words.codes(&key.owner);
+            let role = cause_roles
+                .get(key.owner.cause.0 as usize)
+                .copied()
+                .flatten();
+            layers.add((layer, role, operation(key.owner.cause)), key.op, bytes);
             who.push(((whose, layer), key.op, bytes));
             known.add(key.known, key.op, bytes);
         }
@@ -112,13 +115,13 @@ fn words(origins: &Origins) -> Words<impl Number<3>, impl Number<2>, impl Number
 }
 
 impl<W: Number<3>, F: Number<2>, R: Number<2>> Words<W, F, R> {
-    fn codes(&self, key: &Key) -> (Whose, Of) {
-        let [cause, process, file] = [key.cause.0, key.process.0, key.file.0].map(u64::from);
+    fn codes(&self, owner: &Owner) -> (Whose, Of) {
+        let [cause, process, file] = [owner.cause.0, owner.process.0, owner.file.0].map(u64::from);
         let process = self.who.code([cause, process, file]);
-        let role = [key.kind.map_or(0, labels::kind_code), file];
+        let role = [owner.kind.map_or(0, labels::kind_code), file];
         (
             (process, self.files.code([cause, file])),
-            (key.kind, self.roles.code(role), key.home_kind),
+            (owner.kind, self.roles.code(role), owner.home_kind),
         )
     }
 
@@ -137,15 +140,15 @@ impl<W: Number<3>, F: Number<2>, R: Number<2>> Words<W, F, R> {
     }
 }
 
-/// Returns what gives the program and the file of a key, and its layer, by the names that destinations have; what carries no data has
+/// Returns what gives the program and the file of an owner, and its layer, by the names that destinations have; what carries no data has
 /// no layer.
-pub fn names_of_keys(
+pub fn names_of_owners(
     origins: &Origins,
     filesystem: &str,
-) -> impl Fn(&Key) -> ([String; 2], Option<String>) {
+) -> impl Fn(&Owner) -> ([String; 2], Option<String>) {
     let words = words(origins);
-    move |key| {
-        let (whose, layer) = words.codes(key);
+    move |owner| {
+        let (whose, layer) = words.codes(owner);
         names(&words.all(whose, layer).map(label), filesystem)
     }
 }
@@ -195,10 +198,11 @@ impl Summing {
         let mut all: u64 = 0;
         for row in rows {
             all.tally(row.bytes.into());
+            let op = request.op;
             let key = |cause, known| Key {
+                owner: Owner::new(base, row, cause),
                 known,
-                op: request.op,
-                ..Key::new(base, row, cause)
+                op,
             };
             match verdicts.next() {
                 Some((_, shares @ [_, _, ..])) => {

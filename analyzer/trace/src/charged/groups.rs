@@ -6,7 +6,6 @@ use std::cmp::Reverse;
 use mostrace_map::class::{Class, Kind};
 
 use super::{Charged, Owner};
-use crate::answer::Key;
 use crate::attribute::{File, HashMap, HashSet};
 use crate::causes::{Cause, CauseId};
 use crate::labels::{self, By, Lookup, kind_code};
@@ -46,8 +45,8 @@ pub(super) fn of(
             }
         }
         for (key, bytes) in charges.summing.keys() {
-            if is_wanted(key.cause) {
-                let sum = sums.entry(code(nth, &Owner::of(key))).or_default();
+            if is_wanted(key.owner.cause) {
+                let sum = sums.entry(code(nth, &key.owner)).or_default();
                 sum.count(Sort::only(key.op), 0, bytes);
             }
         }
@@ -159,16 +158,4 @@ fn nth<T: Copy>(all: &[T], code: u64) -> Option<T> {
 
 fn text(word: Option<&str>) -> Label {
     word.map_or(Label::Empty, |word| Label::Text(word.to_owned()))
-}
-
-impl Owner {
-    fn of(key: &Key) -> Owner {
-        Owner {
-            cause: key.cause,
-            process: key.process,
-            file: key.file,
-            kind: key.kind,
-            home_kind: key.home_kind,
-        }
-    }
 }

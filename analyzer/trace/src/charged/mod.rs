@@ -13,10 +13,9 @@ use std::collections::HashSet;
 use std::io;
 
 use mostrace_bundle::Manifest;
-use mostrace_map::class::Kind;
 
-use crate::answer::{Answer, Key, Summing, Sums};
-use crate::attribute::{FileId, HashMap, Op, Process, ProcessId, Request, Row};
+use crate::answer::{Answer, Key, Owner, Summing, Sums};
+use crate::attribute::{HashMap, Op, Process, Request, Row};
 use crate::causes::{CauseId, Verdicts};
 use crate::labels::{self, By};
 use crate::origins::{Base, Origins};
@@ -50,16 +49,6 @@ struct Charges {
     flushes: Vec<(u32, CauseId)>,
 }
 
-/// What the words for a row's owner and its layer depend on.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Owner {
-    cause: CauseId,
-    process: ProcessId,
-    file: FileId,
-    kind: Option<Kind>,
-    home_kind: Option<Kind>,
-}
-
 impl Fold for Charging {
     fn begin(&mut self, base: Base) {
         self.base = base;
@@ -90,13 +79,8 @@ impl Charging {
         for row in rows {
             // A request counts where its rows' largest shares are.
             let largest = verdicts.next().and_then(|(_, shares)| shares.first());
-            let owner = Owner {
-                cause: base.cause(largest.map_or(CauseId::UNKNOWN, |share| share.cause)),
-                process: base.process(row.process),
-                file: base.file(row.file),
-                kind: row.kind,
-                home_kind: row.journal.and_then(|journal| journal.home_kind),
-            };
+            let cause = largest.map_or(CauseId::UNKNOWN, |share| share.cause);
+            let owner = Owner::new(base, row, cause);
             if let Some(flush) = request.device_flush {
                 let waited = (flush, owner.cause);
                 let is_known = charges.flushes.last() == Some(&waited);
@@ -132,19 +116,10 @@ impl Charging {
         manifest: Option<&'r Manifest>,
         databases: &'r [Database],
     ) -> Charged<'r> {
+        let is_own = |_, process: &Process| process.of_command;
+        let mut charged = Charged::new(self, origins, manifest, databases, is_own);
         let undivided = Counted::undivided(manifest, origins.names.knows_family);
-        let mut charged = Charged {
-            origins,
-            manifest,
-            databases,
-            counted: undivided.unwrap_or_default(),
-            total: Totals::default(),
-            charging: self,
-            own: labels::of_processes(origins, By::Own, |_, process| process.of_command),
-        };
-        if undivided.is_none() {
-            charged.counted = charged.divided();
-        }
+        charged.counted = undivided.unwrap_or_else(|| charged.divided());
         charged.total = charged.totals(|cause| charged.counts(cause));
         if let Counted::OfCommand { others_flushes, .. } = charged.counted {
             let flushes = &mut charged.total.device_flushes;
@@ -160,16 +135,9 @@ impl Charging {
         reading: &'r Reading,
         is_own: impl Fn(usize, &Process) -> Option<bool>,
     ) -> Charged<'r> {
-        let origins = &reading.origins;
-        let mut charged = Charged {
-            origins,
-            manifest: reading.manifest.as_ref(),
-            databases: &reading.databases,
-            counted: Counted::All,
-            total: Totals::default(),
-            charging: self,
-            own: labels::of_processes(origins, By::Own, is_own),
-        };
+        let manifest = reading.manifest.as_ref();
+        let mut charged =
+            Charged::new(self, &reading.origins, manifest, &reading.databases, is_own);
         let [unknown, others, own] = [None, Some(false), Some(true)].map(|of| charged.written(of));
         charged.counted = Counted::OfApp {
             written: sum([unknown, others, own]),
@@ -200,7 +168,26 @@ pub struct Charged<'r> {
     own: Vec<Option<bool>>,
 }
 
-impl Charged<'_> {
+impl<'r> Charged<'r> {
+    /// Begins with nothing counted out and no sums.
+    fn new(
+        charging: &'r Charging,
+        origins: &'r Origins,
+        manifest: Option<&'r Manifest>,
+        databases: &'r [Database],
+        is_own: impl Fn(usize, &Process) -> Option<bool>,
+    ) -> Charged<'r> {
+        Charged {
+            origins,
+            manifest,
+            databases,
+            counted: Counted::All,
+            total: Totals::default(),
+            charging,
+            own: labels::of_processes(origins, By::Own, is_own),
+        }
+    }
+
     fn divided(&self) -> Counted {
         Counted::OfCommand {
             others: self.written(Some(false)),
@@ -212,7 +199,7 @@ impl Charged<'_> {
     /// Returns the bytes written by causes that [are](Charged::of) this.
     fn written(&self, of: Option<bool>) -> u64 {
         let keys = self.charging.keys().filter(|(key, _)| key.op == Op::Write);
-        let theirs = keys.filter(|(key, _)| self.of(key.cause) == of);
+        let theirs = keys.filter(|(key, _)| self.of(key.owner.cause) == of);
         sum(theirs.map(|(_, bytes)| bytes))
     }
 
@@ -266,7 +253,11 @@ impl Charged<'_> {
                 }
             }
         }
-        for (key, bytes) in self.charging.keys().filter(|(key, _)| is_wanted(key.cause)) {
+        for (key, bytes) in self
+            .charging
+            .keys()
+            .filter(|(key, _)| is_wanted(key.owner.cause))
+        {
             totals.count(Sort::only(key.op), 0, bytes);
         }
         totals
@@ -277,7 +268,7 @@ impl Charged<'_> {
         let keys = self
             .charging
             .keys()
-            .filter(|(key, _)| self.counts(key.cause));
+            .filter(|(key, _)| self.counts(key.owner.cause));
         Sums::of(keys, self.origins, self.total)
     }
 
@@ -287,7 +278,10 @@ impl Charged<'_> {
             return None;
         };
         let is_theirs = |cause| self.of(cause) == Some(false);
-        let keys = self.charging.keys().filter(|(key, _)| is_theirs(key.cause));
+        let keys = self
+            .charging
+            .keys()
+            .filter(|(key, _)| is_theirs(key.owner.cause));
         let total = self.totals(is_theirs);
         Some(Sums::of(keys, self.origins, total))
     }
@@ -345,7 +339,7 @@ impl Charges {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attribute::Names;
+    use crate::attribute::{Names, ProcessId};
     use crate::causes::{Cause, Reason};
     use mostrace_bundle::manifest::Command;
 

@@ -10,7 +10,7 @@ use mostrace_map::class::Kind;
 use mostrace_map::fs::State;
 use serde::Serialize;
 
-use crate::answer::{Key, filesystem, names_of_keys};
+use crate::answer::{self, filesystem, names_of_owners};
 use crate::attribute::{HashMap, Op, Row};
 use crate::causes::{CauseId, Share, Verdicts};
 use crate::origins::{Base, Origins};
@@ -85,7 +85,7 @@ pub struct Taking {
     /// What was seen, by the units of the disk.
     seen: Vec<Act>,
     /// The accounts, the first of which has the number 1.
-    accounts: HashMap<Key, u32>,
+    accounts: HashMap<answer::Owner, u32>,
     bytes: u64,
 }
 
@@ -151,8 +151,8 @@ impl Taking {
             if to > at {
                 // There are at most as many as shares of writes.
                 let next = self.accounts.len() as u32 + 1;
-                let account = self.accounts.entry(Key::new(Base::default(), row, cause));
-                let account = *account.or_insert(next);
+                let owner = answer::Owner::new(Base::default(), row, cause);
+                let account = *self.accounts.entry(owner).or_insert(next);
                 self.push(What::Write(account), at..to);
                 at = to;
             }
@@ -240,12 +240,16 @@ fn number(runs: &[(u64, u64, u64)], unit: u64) -> u64 {
 }
 
 /// Returns the owners by the numbers of accounts.
-fn owners(accounts: HashMap<Key, u32>, origins: &Origins, filesystem: &str) -> Vec<Owner> {
-    let names = names_of_keys(origins, filesystem);
+fn owners(
+    accounts: HashMap<answer::Owner, u32>,
+    origins: &Origins,
+    filesystem: &str,
+) -> Vec<Owner> {
+    let names = names_of_owners(origins, filesystem);
     let mut owners = vec![Owner::default(); accounts.len() + 1];
     owners[0].layer = BEFORE.into();
-    for (key, number) in accounts {
-        let ([program, file], layer) = names(&key);
+    for (owner, number) in accounts {
+        let ([program, file], layer) = names(&owner);
         owners[number as usize] = Owner {
             layer: layer.unwrap_or_else(|| "unknown".into()),
             program,
@@ -310,7 +314,7 @@ mod tests {
         taking.write(&row(0, 16384), &[share(1, 8192), share(2, 4096)], 0);
         taking.write(&row(800, 4096), &[share(1, 2048), share(2, 2048)], 0);
         assert_eq!(runs(&taking), [(0, 2), (2, 3), (3, 4), (100, 101)]);
-        let mut causes: Vec<u32> = taking.accounts.keys().map(|key| key.cause.0).collect();
+        let mut causes: Vec<u32> = taking.accounts.keys().map(|owner| owner.cause.0).collect();
         causes.sort_unstable();
         assert_eq!(causes, [0, 1, 2]);
     }
