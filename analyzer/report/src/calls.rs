@@ -8,7 +8,7 @@ use mostrace_bundle::entry::{CallKind, EntryRef};
 use mostrace_bundle::table::TableReader;
 use serde::Serialize;
 
-use super::pack::{Coding, Column, Table};
+use super::pack::{Table, signed};
 use super::rows::{length, micros};
 use super::scan::Dictionary;
 use super::words::Words;
@@ -150,7 +150,7 @@ pub(super) fn calls<R: Read>(
     all.sort_by_key(|call| call.start_us);
     let mut words = Words::default();
     let mut kinds: HashMap<(u16, bool), u32> = HashMap::new();
-    let mut columns = columns(COLUMNS);
+    let mut rows = Table::new("calls", &COLUMNS, &["start"]);
     for call in all {
         let sort = (call.kind as u16, call.asks);
         let number = *kinds.entry(sort).or_insert_with(|| {
@@ -161,7 +161,7 @@ pub(super) fn calls<R: Read>(
             number
         });
         let waited = |wait| signed(call.parts.get(wait) / 1000);
-        let values = [
+        rows.push([
             number.into(),
             call.start_us,
             signed(call.took_us),
@@ -173,11 +173,10 @@ pub(super) fn calls<R: Read>(
             waited(Wait::CommitStart),
             waited(Wait::Commit),
             waited(Wait::Flush),
-        ];
-        push(&mut columns, values);
+        ]);
     }
     about.calls = words.list().to_vec();
-    Ok(("calls", columns))
+    Ok(rows)
 }
 
 /// Returns all transactions, in the order of their beginning.
@@ -198,37 +197,19 @@ pub(super) fn transactions(
     }
     sorted.sort_by_key(|span| span.start_ns);
     let mut databases = Words::default();
-    let mut columns = columns(["start", "took", "who", "database"]);
+    let columns = ["start", "took", "who", "database"];
+    let mut rows = Table::new("transactions", &columns, &["start"]);
     for span in sorted {
         let file = names.files.get(&span.file);
         let database = file.and_then(|file| file.database()).map(escape);
         let who = names.process(&span.task, span.end_ns);
-        let values = [
+        rows.push([
             micros(span.start_ns, start_ns),
             signed(length(span.ns())),
             dictionary.whos.number(Some(&who)).into(),
             databases.number(database.as_deref()).into(),
-        ];
-        push(&mut columns, values);
+        ]);
     }
     about.databases = databases.list().to_vec();
-    ("transactions", columns)
-}
-
-fn signed(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
-}
-
-fn columns<const N: usize>(names: [&'static str; N]) -> Vec<Column> {
-    let coding = |name| match name {
-        "start" => Coding::Delta,
-        _ => Coding::Plain,
-    };
-    names.map(|name| Column::new(name, coding(name))).into()
-}
-
-fn push<const N: usize>(columns: &mut [Column], values: [i64; N]) {
-    for (column, value) in columns.iter_mut().zip(values) {
-        column.push(value);
-    }
+    rows
 }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 use super::bands::Bands;
-use super::pack::{Coding, Column, Table};
+use super::pack::{Table, signed};
 use super::rows::{Cells, Sum, length};
 use super::scan::{Cell, Dictionary, Seen};
 use super::words::Weights;
@@ -198,48 +198,31 @@ impl Cube<'_> {
                 ..Cell::default()
             })
         };
-        let mut rows = columns(["time", "cell", "bytes", "requests"]);
+        let table = |name, columns: [&'static str; 4]| Table::new(name, &columns, &["time"]);
+        let mut rows = table("rows", ["time", "cell", "bytes", "requests"]);
         for (bin, cell, sum) in self.all.sorted() {
-            push(
-                &mut rows,
-                [time(bin), cell.into(), sum.bytes, sum.requests.into()],
-            );
+            let row = [time(bin), cell.into(), sum.bytes, sum.requests.into()];
+            rows.push(row.map(signed));
         }
-        let mut waits = columns(["time", "cell", "wait", "requests"]);
+        let mut waits = table("waits", ["time", "cell", "wait", "requests"]);
         for (bin, (of, step), sum) in self.waits.sorted() {
             let wait = length(most_of(step)).saturating_add(1);
-            push(
-                &mut waits,
-                [time(bin), kind(of).into(), wait, sum.requests.into()],
-            );
+            let row = [time(bin), kind(of).into(), wait, sum.requests.into()];
+            waits.push(row.map(signed));
         }
-        let mut places = columns(["time", "cell", "sector", "bytes"]);
+        let mut places = table("places", ["time", "cell", "sector", "bytes"]);
         for (bin, (of, sector), sum) in self.places.sorted() {
-            let sector = sector.saturating_add(1);
-            push(&mut places, [time(bin), kind(of).into(), sector, sum.bytes]);
+            let row = [
+                time(bin),
+                kind(of).into(),
+                sector.saturating_add(1),
+                sum.bytes,
+            ];
+            places.push(row.map(signed));
         }
-        let tables = vec![
-            ("rows", rows),
-            self.cells.table("cells"),
-            ("waits", waits),
-            ("places", places),
-            kinds.table("kinds"),
-        ];
+        let (cells, kinds) = (self.cells.table("cells"), kinds.table("kinds"));
+        let tables = vec![rows, cells, waits, places, kinds];
         (tables, bin_us.saturating_mul(1_u64 << self.all.shift))
-    }
-}
-
-fn columns(names: [&'static str; 4]) -> Vec<Column> {
-    let coding = |name| match name {
-        "time" => Coding::Delta,
-        _ => Coding::Plain,
-    };
-    names.map(|name| Column::new(name, coding(name))).into()
-}
-
-fn push(columns: &mut [Column], values: [u64; 4]) {
-    for (column, value) in columns.iter_mut().zip(values) {
-        column.push(value);
     }
 }
 

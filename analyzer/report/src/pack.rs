@@ -22,7 +22,7 @@ const SECTOR: i64 = 512;
 /// The way in which a column's values are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Coding {
+enum Coding {
     /// Each value.
     Plain,
     /// Each value's difference from the one before.
@@ -31,30 +31,13 @@ pub(super) enum Coding {
 
 /// A column of numbers.
 #[derive(Debug)]
-pub(super) struct Column {
+struct Column {
     name: &'static str,
     coding: Coding,
     values: Vec<i64>,
 }
 
 impl Column {
-    pub fn new(name: &'static str, coding: Coding) -> Column {
-        Column {
-            name,
-            coding,
-            values: Vec::new(),
-        }
-    }
-
-    /// Appends a value. One that does not fit becomes the largest that does.
-    pub fn push(&mut self, value: impl TryInto<i64>) {
-        self.values.push(value.try_into().unwrap_or(i64::MAX));
-    }
-
-    pub fn len(&self) -> usize {
-        self.values.len()
-    }
-
     fn scale(&self) -> i64 {
         match self.values.iter().all(|value| value % SECTOR == 0) {
             true => SECTOR,
@@ -85,7 +68,50 @@ impl Column {
 }
 
 /// A table of columns of equal length.
-pub(super) type Table = (&'static str, Vec<Column>);
+#[derive(Debug)]
+pub(super) struct Table {
+    name: &'static str,
+    columns: Vec<Column>,
+}
+
+impl Table {
+    /// Returns an empty table. The values of the columns `by_difference` are written as differences.
+    pub fn new(
+        name: &'static str,
+        columns: &[&'static str],
+        by_difference: &[&'static str],
+    ) -> Table {
+        let column = |name: &&'static str| Column {
+            name,
+            coding: match by_difference.contains(name) {
+                true => Coding::Delta,
+                false => Coding::Plain,
+            },
+            values: Vec::new(),
+        };
+        Table {
+            name,
+            columns: columns.iter().map(column).collect(),
+        }
+    }
+
+    /// Appends a row.
+    pub fn push<const N: usize>(&mut self, row: [i64; N]) {
+        for (column, value) in self.columns.iter_mut().zip(row) {
+            column.values.push(value);
+        }
+    }
+
+    /// Returns the number of rows.
+    pub fn len(&self) -> usize {
+        self.columns.first().map_or(0, |column| column.values.len())
+    }
+}
+
+/// Returns a number as a table has it. One that does not fit becomes the largest that does.
+pub(super) fn signed(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
 
 #[derive(Serialize)]
 struct Head<'h, W> {
@@ -131,10 +157,10 @@ pub(super) fn packed<'t>(
         bodies.push(bytes);
         head
     };
-    let heads = tables.map(|(name, columns)| TableHead {
-        name,
-        rows: columns.first().map_or(0, Column::len),
-        columns: columns.iter().map(&mut head_of).collect(),
+    let heads = tables.map(|table| TableHead {
+        name: table.name,
+        rows: table.len(),
+        columns: table.columns.iter().map(&mut head_of).collect(),
     });
     let head = Head {
         words,
@@ -192,8 +218,11 @@ pub(super) mod tests {
     }
 
     fn bytes(coding: Coding, values: &[i64]) -> Vec<u8> {
-        let mut column = Column::new("a", coding);
-        values.iter().for_each(|&value| column.push(value));
+        let column = Column {
+            name: "a",
+            coding,
+            values: values.to_vec(),
+        };
         column.bytes(column.scale())
     }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-use super::pack::{Coding, Column, Table};
+use super::pack::{Table, signed};
 use super::scan::{Cell, Seen};
 use mostrace_trace::tally::tallied_by_field;
 
@@ -44,21 +44,16 @@ impl Cells {
 
     /// Returns the table of the cells.
     pub fn table(&self, name: &'static str) -> Table {
-        let column = |name, of: fn(&Cell) -> u32| {
-            let mut column = Column::new(name, Coding::Plain);
-            self.list.iter().for_each(|cell| column.push(of(cell)));
-            column
-        };
-        let columns = vec![
-            column("op", |cell| cell.op.into()),
-            column("known", |cell| cell.known.into()),
-            column("who", |cell| cell.who),
-            column("file", |cell| cell.file),
-            column("own", |cell| cell.own),
-            column("layer", |cell| cell.layer),
-            column("why", |cell| cell.why),
-        ];
-        (name, columns)
+        let columns = ["op", "known", "who", "file", "own", "layer", "why"];
+        let mut table = Table::new(name, &columns, &[]);
+        for cell in &self.list {
+            let [op, known] = [cell.op, cell.known].map(u32::from);
+            let row = [
+                op, known, cell.who, cell.file, cell.own, cell.layer, cell.why,
+            ];
+            table.push(row.map(i64::from));
+        }
+        table
     }
 }
 
@@ -73,45 +68,33 @@ pub(super) fn length(ns: u64) -> u64 {
     ns.saturating_add(500) / 1000
 }
 
-/// The columns.
+/// The table of the shares.
 pub(super) struct Shares {
     start_ns: u64,
     request: Option<u32>,
-    flags: Column,
-    time: Column,
-    cell: Column,
-    bytes: Column,
-    wait: Column,
-    queue: Column,
-    sector: Column,
-    forced: Column,
+    rows: Table,
     pub cells: Cells,
 }
 
 impl Shares {
     pub fn new(start_ns: u64) -> Shares {
-        let plain = |name| Column::new(name, Coding::Plain);
+        let columns = [
+            "flags", "time", "cell", "bytes", "wait", "queue", "sector", "forced",
+        ];
         Shares {
             start_ns,
             request: None,
-            flags: plain("flags"),
-            time: Column::new("time", Coding::Delta),
-            cell: plain("cell"),
-            bytes: plain("bytes"),
-            wait: plain("wait"),
-            queue: plain("queue"),
-            sector: Column::new("sector", Coding::Delta),
-            forced: Column::new("forced", Coding::Delta),
+            rows: Table::new("rows", &columns, &["time", "sector", "forced"]),
             cells: Cells::default(),
         }
     }
 
     pub fn len(&self) -> usize {
-        self.time.len()
+        self.rows.len()
     }
 
     pub fn see(&mut self, row: &Seen) {
-        let mut flags = 0;
+        let mut flags = 0_u32;
         let mut set = |flag: u32, is: bool| flags |= if is { flag } else { 0 };
         set(
             flag::FIRST,
@@ -120,39 +103,31 @@ impl Shares {
         set(flag::SEQUENTIAL, row.sequential);
         set(flag::FUA, row.fua);
         set(flag::NO_Q, row.q_ns.is_none());
-        self.flags.push(flags);
-        self.time.push(micros(row.time_ns, self.start_ns));
-        self.cell.push(self.cells.number(row.cell));
-        self.bytes.push(row.bytes);
         // 0 is unknown.
         let since = |from: Option<u64>, to: Option<u64>| {
             let ns = to?.checked_sub(from?);
             ns.map(|ns| length(ns).saturating_add(1))
         };
         let wait = since(row.q_ns.or(row.d_ns), Some(row.time_ns));
-        self.wait.push(wait.unwrap_or(0));
-        self.queue.push(since(row.q_ns, row.d_ns).unwrap_or(0));
-        self.sector
-            .push(row.sector.map_or(0, |sector| sector.saturating_add(1)));
+        let queue = since(row.q_ns, row.d_ns);
+        let sector = row.sector.map(|sector| sector.saturating_add(1));
         // The start of the call as the table of calls has it, plus one.
         let forced = row.forced_ns.map(|ns| micros(ns, self.start_ns));
-        self.forced
-            .push(forced.map_or(0, |us| us.saturating_add(1).max(0)));
+        self.rows.push([
+            flags.into(),
+            micros(row.time_ns, self.start_ns),
+            self.cells.number(row.cell).into(),
+            signed(row.bytes),
+            signed(wait.unwrap_or(0)),
+            signed(queue.unwrap_or(0)),
+            signed(sector.unwrap_or(0)),
+            forced.map_or(0, |us| us.saturating_add(1).max(0)),
+        ]);
     }
 
     /// Returns the tables: the shares and their cells.
     pub fn tables(self) -> Vec<Table> {
-        let columns = vec![
-            self.flags,
-            self.time,
-            self.cell,
-            self.bytes,
-            self.wait,
-            self.queue,
-            self.sector,
-            self.forced,
-        ];
-        vec![("rows", columns), self.cells.table("cells")]
+        vec![self.rows, self.cells.table("cells")]
     }
 }
 
