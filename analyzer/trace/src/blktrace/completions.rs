@@ -2,19 +2,17 @@
 //! Reads the files of a trace and yields its completions.
 
 use super::completion::Completion;
-use super::counts::Counts;
 use super::error::Error;
 use super::lifecycle::LifeCycles;
 use super::names::{ThreadNames, WallClock};
 use super::trace::{Notice, Trace};
 
-/// The completions of a trace in time order; each borrows from the iterator until the next call. Names, counts and notices
-/// accumulate meanwhile, and are complete after the last completion.
+/// The completions of a trace in time order; each borrows from the iterator until the next call. Names and notices accumulate
+/// meanwhile, and are complete after the last completion.
 pub struct Completions {
     trace: Trace,
     cycles: LifeCycles,
     names: ThreadNames,
-    counts: Counts,
     wall_clock: Option<WallClock>,
 }
 
@@ -26,7 +24,6 @@ impl Completions {
             cycles: LifeCycles::new().of_zones(trace.zones()),
             trace,
             names: ThreadNames::default(),
-            counts: Counts::default(),
             wall_clock: None,
         }
     }
@@ -41,12 +38,6 @@ impl Completions {
     #[must_use]
     pub fn names(&self) -> &ThreadNames {
         &self.names
-    }
-
-    /// Returns the counts of events so far.
-    #[must_use]
-    pub fn counts(&self) -> &Counts {
-        &self.counts
     }
 
     /// Returns the first TIMESTAMP note so far.
@@ -85,7 +76,6 @@ impl Completions {
     /// Advances to the next completion; returns false at the end.
     pub fn step(&mut self) -> Result<bool, Error> {
         while let Some(event) = self.trace.next()? {
-            self.counts.push(event.action);
             if event.is_note() {
                 self.names.push(&event);
                 self.wall_clock = self.wall_clock.or_else(|| WallClock::of(&event));

@@ -17,7 +17,6 @@
 
 pub mod completion;
 pub mod completions;
-pub mod counts;
 mod cpu_file;
 mod disks;
 pub mod error;
@@ -36,7 +35,6 @@ pub mod trace;
 
 pub use completion::{Completion, Part};
 pub use completions::Completions;
-pub use counts::Counts;
 pub use error::Error;
 pub use find::{find, stem};
 pub use lifecycle::LifeCycles;
