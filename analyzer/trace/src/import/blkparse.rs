@@ -108,7 +108,7 @@ pub(super) fn stage(action: &[u8]) -> Option<u64> {
     })
 }
 
-/// Reads where the event is, its name or its error; returns its length.
+/// Reads where the event is, its name or its error; returns its length. A passthrough command has its bytes instead of a place.
 fn place<'a>(
     seen: &mut Seen<'a>,
     stage: u64,
@@ -119,11 +119,12 @@ fn place<'a>(
         return Some(Ok(0));
     }
     let first = words.number()?;
-    if words.rest().starts_with(b"(") {
-        return passthrough(first, seen, stage, words);
+    let is_passthrough = words.rest().starts_with(b"(");
+    if !is_passthrough {
+        seen.sector = first;
     }
-    seen.sector = first;
     let bytes = match stage {
+        _ if is_passthrough => length(first),
         ta::SPLIT => {
             words.eat(b"/")?;
             let cut_at = words.number()?;
@@ -133,7 +134,7 @@ fn place<'a>(
         _ if words.eat(b"+").is_some() => bytes_of_sectors(words.number()?),
         _ => Ok(0),
     };
-    // blkparse -t: the time that it took.
+    // The command in hexadecimal or, with blkparse -t, the time that it took.
     if words.rest().starts_with(b"(") {
         while !words.word()?.ends_with(b")") {}
     }
@@ -143,22 +144,6 @@ fn place<'a>(
         seen.comm = name(words);
     }
     Some(bytes)
-}
-
-/// A passthrough command: its bytes, and the command itself in hexadecimal.
-fn passthrough<'a>(
-    bytes: u64,
-    seen: &mut Seen<'a>,
-    stage: u64,
-    words: &mut Words<'a>,
-) -> Option<Result<u32, String>> {
-    while !words.word()?.ends_with(b")") {}
-    if stage == ta::COMPLETE {
-        seen.error = error(words.in_brackets()?)?;
-    } else {
-        seen.comm = name(words);
-    }
-    Some(length(bytes))
 }
 
 pub(super) fn error(word: &[u8]) -> Option<u16> {
