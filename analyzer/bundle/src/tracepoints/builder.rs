@@ -4,8 +4,7 @@
 use std::ops::Range;
 
 use crate::entry::{
-    Contents, Flags, Home, Jbd2, NONE, Origin, RawFile, RawHead, RawProcess, Stage, TYPE_FILE,
-    TYPE_PROCESS, What,
+    Flags, NONE, Origin, RawFile, RawHead, RawProcess, Stage, TYPE_FILE, TYPE_PROCESS, What,
 };
 use zerocopy::IntoBytes;
 
@@ -36,7 +35,7 @@ impl EntryBuilder {
             bytes: u32::try_from(bytes).unwrap_or(u32::MAX).into(),
             cpu: u16::try_from(at.cpu).unwrap_or(u16::MAX).into(),
             stage: Stage::QUEUE,
-            flags: Flags::default(),
+            ..RawHead::default()
         }
     }
 
@@ -65,16 +64,12 @@ impl EntryBuilder {
             tgid: thread.tgid.into(),
             uid: thread.uid.into(),
             opf: bio.opf().into(),
-            tid: 0.into(),
-            origin: if bio.is_data() {
-                Origin::UNKNOWN
-            } else {
-                Origin::EMPTY
+            origin: match bio.is_data() {
+                true => Origin::UNKNOWN,
+                false => Origin::EMPTY,
             },
-            jbd2: Jbd2::NONE,
-            home: Home::DISK,
-            contents: Contents::UNKNOWN,
             comm: thread.comm,
+            ..RawProcess::default()
         }
     }
 
@@ -113,21 +108,17 @@ impl EntryBuilder {
             head,
             ino: owner.ino.into(),
             offset: (owner.index.saturating_mul(unit).saturating_add(behind)).into(),
-            parent: 0.into(),
-            generation: 0.into(),
             s_dev: volume.dev.into(),
-            nlink: 0.into(),
             name_len: u16::try_from(name.len()).unwrap_or(u16::MAX).into(),
-            origin: if owner.is_node {
-                Origin::NODE
-            } else {
-                Origin::FILE
+            origin: match owner.is_node {
+                true => Origin::NODE,
+                false => Origin::FILE,
             },
-            what: if owner.is_node {
-                What::NODE
-            } else {
-                What::UNKNOWN
+            what: match owner.is_node {
+                true => What::NODE,
+                false => What::UNKNOWN,
             },
+            ..RawFile::default()
         };
         let mut entry = file.as_bytes().to_vec();
         entry.extend(name);

@@ -104,6 +104,7 @@ impl LineReader for Biosnoop {
     }
 }
 
+#[derive(Default)]
 struct Row<'a> {
     end_ns: u64,
     comm: &'a [u8],
@@ -130,17 +131,7 @@ fn sector(word: &[u8]) -> Option<u64> {
 impl Biosnoop {
     /// Parses a row from its end, because a name may have blanks.
     fn row<'a>(&self, line: &'a [u8]) -> Option<Row<'a>> {
-        let mut row = Row {
-            end_ns: 0,
-            comm: b"",
-            pid: 0,
-            disk: b"",
-            operation: b"",
-            sector: 0,
-            bytes: 0,
-            took_ns: 0,
-            queued: None,
-        };
+        let mut row = Row::default();
         let mut rest = line;
         for column in self.columns.iter().rev() {
             let text = rest.trim_ascii_end();

@@ -10,8 +10,8 @@ use foldhash::fast::RandomState;
 use mostrace_bundle::blk_io_trace::action::{BLK_TC_FS, BLK_TC_NOTIFY, ta, tn};
 use mostrace_bundle::blk_io_trace::{Event, Layout, Version, encode};
 use mostrace_bundle::entry::{
-    Contents, Flags, Home, Jbd2, NONE, Origin, RawComm, RawHead, RawProcess, Stage, TYPE_COMM,
-    TYPE_FILE, TYPE_PROCESS, UNKNOWN_ID,
+    Flags, NONE, RawComm, RawHead, RawProcess, Stage, TYPE_COMM, TYPE_FILE, TYPE_PROCESS,
+    UNKNOWN_ID,
 };
 use mostrace_bundle::table::TableWriter;
 use mostrace_bundle::tracepoints::{Bio, Fields, Follower, Moment, Tells, Thread};
@@ -319,20 +319,14 @@ impl Making<'_> {
                 bytes: seen.bytes.into(),
                 cpu: u16::try_from(seen.cpu).unwrap_or(0).into(),
                 stage: Stage::ISSUE,
-                flags: Flags::default(),
+                ..RawHead::default()
             },
-            submit_ns: 0.into(),
             home_sector: NONE.into(),
             pid: by.pid.into(),
             tgid: tgid.into(),
             uid: uid.into(),
-            opf: 0.into(),
-            tid: 0.into(),
-            origin: Origin::UNKNOWN,
-            jbd2: Jbd2::NONE,
-            home: Home::DISK,
-            contents: Contents::UNKNOWN,
             comm,
+            ..RawProcess::default()
         };
         self.made.entries = self.made.entries.saturating_add(1);
         self.processes.push(entry.as_bytes())
