@@ -75,8 +75,8 @@ fuzz_target!(|data: &[u8]| {
         attributor = attributor.with_family(family);
     }
     if choice & 64 == 0 {
-        attributor = attributor
-            .with_process_names(&mut comms)
+        attributor
+            .learn_process_names(&mut comms)
             .expect("whole entries");
     }
     let tables = Tables {

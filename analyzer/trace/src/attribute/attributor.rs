@@ -132,24 +132,12 @@ impl<'a, R: Read> Attributor<'a, R> {
         self
     }
 
-    /// Reads the table of cgroups. Call it before anything that names processes.
-    pub fn with_cgroups(mut self, table: &mut TableReader<impl Read>) -> Result<Self, Error> {
-        self.learn_cgroups(table)?;
-        Ok(self)
-    }
-
-    /// Reads the entries that were added to the table of cgroups.
+    /// Reads the table of cgroups to its present end. Call it before anything that names processes.
     pub fn learn_cgroups(&mut self, table: &mut TableReader<impl Read>) -> Result<(), Error> {
         self.registry.processes.cgroups_mut().read(table)
     }
 
-    /// Reads the table of the names of processes. Call it before anything that names processes.
-    pub fn with_process_names(mut self, table: &mut TableReader<impl Read>) -> Result<Self, Error> {
-        self.learn_process_names(table)?;
-        Ok(self)
-    }
-
-    /// Reads the entries that were added to the table of the names of processes.
+    /// Reads the table of the names of processes to its present end. Call it before anything that names processes.
     pub fn learn_process_names(&mut self, table: &mut TableReader<impl Read>) -> Result<(), Error> {
         self.registry.processes.names_mut().read(table)
     }

@@ -196,10 +196,10 @@ impl Reader<'_> {
             attributor = attributor.with_family(family);
         }
         if let Some(table) = self.recording.table(layout::CGROUP)?.as_mut() {
-            attributor = attributor.with_cgroups(table)?;
+            attributor.learn_cgroups(table)?;
         }
         if let Some(table) = self.recording.table(layout::COMM)?.as_mut() {
-            attributor = attributor.with_process_names(table)?;
+            attributor.learn_process_names(table)?;
         }
         if self.options.causes.is_some()
             && let Some(table) = self.recording.table(layout::STACK)?.as_mut()
