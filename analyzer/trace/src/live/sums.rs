@@ -122,19 +122,15 @@ impl Sums {
 
     /// Adds a system call.
     pub fn call(&mut self, call: &RawCall, registry: &Registry<'_>) {
-        let writes = matches!(
-            CallKind::of(call.kind.get()),
-            CallKind::Write | CallKind::Splice
-        );
-        if writes && call.result.get() >= 0 {
-            let task = Task::from(call);
-            let names = registry.process_names();
-            let place = Place::of(registry.cgroup(task.tgid, call.head.time_ns.get()));
+        let kind = CallKind::of(call.kind.get());
+        if matches!(kind, CallKind::Write | CallKind::Splice) && call.result.get() >= 0 {
+            let (task, time_ns) = (Task::from(call), call.head.time_ns.get());
+            let place = Place::of(registry.cgroup(task.tgid, time_ns));
             let asked = self.asked_in.entry(place).or_default();
             asked.tally(call.bytes.get());
             let named = Named {
                 tgid: task.tgid,
-                name: called(names.of_task(&task, call.head.time_ns.get())),
+                name: called(registry.process_names().of_task(&task, time_ns)),
             };
             self.asked.entry(named).or_default().tally(call.bytes.get());
         }
@@ -161,26 +157,26 @@ impl Sums {
                 Op::Write => {
                     let class = row.class().unwrap_or(Class::Unknown) as usize;
                     for share in shares {
-                        let whose = Whose::of(share.cause, row);
-                        let amount = self.by_cause.entry(whose).or_default();
+                        let amount = self.amount(share.cause, row);
                         amount.classes[class].tally(share.bytes.into());
                     }
                 }
                 Op::Read => {
                     for share in shares {
-                        let whose = Whose::of(share.cause, row);
-                        let amount = self.by_cause.entry(whose).or_default();
-                        amount.read.tally(share.bytes.into());
+                        self.amount(share.cause, row).read.tally(share.bytes.into());
                     }
                 }
                 Op::Flush => {
                     let cause = shares.first().map_or(CauseId::UNKNOWN, |s| s.cause);
-                    let whose = Whose::of(cause, row);
-                    self.by_cause.entry(whose).or_default().flushes.tally(1);
+                    self.amount(cause, row).flushes.tally(1);
                 }
                 _ => {}
             }
         }
+    }
+
+    fn amount(&mut self, cause: CauseId, row: &Row) -> &mut Amount {
+        self.by_cause.entry(Whose::of(cause, row)).or_default()
     }
 
     /// Returns the submitter that stands in for an unknown cause, and its name.
@@ -229,8 +225,7 @@ impl Sums {
                     name,
                     ..Line::default()
                 });
-                named.now.tally(line.now);
-                named.all.tally(line.all);
+                named.add(&line);
             }
         }
     }
@@ -355,8 +350,7 @@ fn sum_up<K: Eq + Hash>(lines: &mut HashMap<K, Line>, most: usize, others: K) {
     let sum = lines.entry(others).or_default();
     OTHERS.clone_into(&mut sum.name);
     for (_, line) in rest {
-        sum.now.tally(line.now);
-        sum.all.tally(line.all);
+        sum.add(&line);
     }
 }
 
@@ -382,8 +376,7 @@ fn by_name<'l>(lines: impl Iterator<Item = &'l Line>) -> Vec<Line> {
     let mut by_name: HashMap<&str, Line> = HashMap::default();
     for line in lines {
         let sum = by_name.entry(&line.name).or_default();
-        sum.now.tally(line.now);
-        sum.all.tally(line.all);
+        sum.add(line);
         sum.name.clone_from(&line.name);
     }
     by_name.into_values().collect()
