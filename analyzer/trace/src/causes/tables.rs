@@ -84,38 +84,26 @@ impl<R: Read> Tables<'_, R> {
 
     /// Returns the next handle that ended by `time_ns`.
     pub(super) fn handle(&mut self, time_ns: u64) -> Result<Option<&RawHandle>, Error> {
-        next(
-            &mut self.handles,
-            time_ns.saturating_add(DISORDER_NS),
-            |entry| match entry {
-                EntryRef::Handle(raw) => Some(raw),
-                _ => None,
-            },
-        )
+        match next(&mut self.handles, time_ns)? {
+            Some(EntryRef::Handle(raw)) => Ok(Some(raw)),
+            _ => Ok(None),
+        }
     }
 
     /// Returns the next block that was dirtied by `time_ns`.
     pub(super) fn dirtied(&mut self, time_ns: u64) -> Result<Option<&RawDirtied>, Error> {
-        next(
-            &mut self.dirtied,
-            time_ns.saturating_add(DISORDER_NS),
-            |entry| match entry {
-                EntryRef::Dirtied(raw) => Some(raw),
-                _ => None,
-            },
-        )
+        match next(&mut self.dirtied, time_ns)? {
+            Some(EntryRef::Dirtied(raw)) => Ok(Some(raw)),
+            _ => Ok(None),
+        }
     }
 
     /// Returns the next step of f2fs by `time_ns`.
     pub(super) fn step(&mut self, time_ns: u64) -> Result<Option<&RawF2fs>, Error> {
-        next(
-            &mut self.f2fs,
-            time_ns.saturating_add(DISORDER_NS),
-            |entry| match entry {
-                EntryRef::F2fs(raw) => Some(raw),
-                _ => None,
-            },
-        )
+        match next(&mut self.f2fs, time_ns)? {
+            Some(EntryRef::F2fs(raw)) => Ok(Some(raw)),
+            _ => Ok(None),
+        }
     }
 
     /// Returns the next call that may have been in progress at `time_ns`, unless it lasted long.
@@ -148,12 +136,12 @@ impl<R: Read> Tables<'_, R> {
     }
 }
 
-fn next<'t, R: Read, T>(
+/// Returns a table's next entry by `time_ns`, as far as its disorder allows.
+fn next<'t, R: Read>(
     table: &'t mut Option<&mut TableReader<R>>,
-    last_ns: u64,
-    raw: impl FnOnce(EntryRef<'t>) -> Option<T>,
-) -> Result<Option<T>, Error> {
+    time_ns: u64,
+) -> Result<Option<EntryRef<'t>>, Error> {
     let Some(table) = table else { return Ok(None) };
-    let entry = table.next_if(|head| head.time_ns.get() <= last_ns)?;
-    Ok(entry.and_then(raw))
+    let last_ns = time_ns.saturating_add(DISORDER_NS);
+    table.next_if(|head| head.time_ns.get() <= last_ns)
 }
