@@ -12,6 +12,7 @@ use polars_io::SerReader;
 use polars_io::parquet::read::{ParallelStrategy, ParquetReader};
 use polars_io::parquet::write::{ParquetCompression, ParquetWriter};
 
+use super::hour::SUMMED;
 use super::{Figures, Hour, Key};
 use crate::caught::caught;
 
@@ -81,10 +82,10 @@ pub(super) fn frame(hour: &Hour) -> PolarsResult<DataFrame> {
         let values: Vec<Option<&str>> = rows.iter().map(|(key, ..)| of(key)).collect();
         Series::new(name.into(), values).into_column()
     };
-    let number = |name: &str, of: fn(&Figures) -> u64| {
-        let values: Vec<u64> = rows.iter().map(|(_, figures, _)| of(figures)).collect();
-        Series::new(name.into(), values).into_column()
-    };
+    let sums = SUMMED.iter().map(|summed| {
+        let values = rows.iter().map(|(_, figures, _)| (summed.of)(figures));
+        Series::new(summed.name.into(), values.collect::<Vec<u64>>()).into_column()
+    });
     let of_hour = |value: Option<u64>| -> Vec<Option<u64>> {
         let values = rows.iter().map(|(.., own)| value.filter(|_| *own));
         values.collect()
@@ -121,7 +122,7 @@ pub(super) fn frame(hour: &Hour) -> PolarsResult<DataFrame> {
         own(&format!("{DRIVE}{}", gauge.name), value)
     });
     let devices = vec![hour.device.as_str(); rows.len()];
-    let columns = vec![
+    let keys = vec![
         times.cast(&DataType::Datetime(TimeUnit::Microseconds, None))?,
         Series::new("device".into(), devices).into_column(),
         Series::new("uid".into(), uids).into_column(),
@@ -132,15 +133,8 @@ pub(super) fn frame(hour: &Hour) -> PolarsResult<DataFrame> {
         text("class", |key| key.class),
         text("role", |key| key.role),
         text("layer", |key| key.layer.as_deref()),
-        number("write_bytes", |f| f.write_bytes),
-        number("writes", |f| f.writes),
-        number("read_bytes", |f| f.read_bytes),
-        number("reads", |f| f.reads),
-        number("zeroed_bytes", |f| f.zeroed_bytes),
-        number("discard_bytes", |f| f.discard_bytes),
-        number("flushes", |f| f.flushes),
-        number("asked_bytes", |f| f.asked_bytes),
-        number("charged_bytes", |f| f.charged_bytes),
+    ];
+    let others = [
         list("durable_us", |(bound, _)| bound)?,
         list("durable_calls", |(_, count)| count)?,
         own("watched_ms", Some(watched.ns / 1_000_000)),
@@ -157,5 +151,6 @@ pub(super) fn frame(hour: &Hour) -> PolarsResult<DataFrame> {
         own("gap_read_bytes", read(gap)),
         Series::new("gap_has_restart".into(), are_new).into_column(),
     ];
-    DataFrame::new(rows.len(), columns.into_iter().chain(drive).collect())
+    let columns = keys.into_iter().chain(sums).chain(others).chain(drive);
+    DataFrame::new(rows.len(), columns.collect())
 }

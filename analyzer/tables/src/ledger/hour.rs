@@ -105,6 +105,32 @@ tallied_by_field! {
     Figures: write_bytes, writes, read_bytes, reads, zeroed_bytes, discard_bytes, flushes, asked_bytes, charged_bytes, durable
 }
 
+/// A column of figures that are sums.
+pub(super) struct Summed {
+    /// The column's name.
+    pub name: &'static str,
+    /// Its figure of a row.
+    pub of: fn(&Figures) -> u64,
+    /// The place of its figure.
+    pub place: fn(&mut Figures) -> &mut u64,
+}
+
+/// Declares the columns of figures, each of which has its field's name.
+macro_rules! summed {
+    ($($field:ident),+ $(,)?) => {
+        /// The columns of figures that are sums.
+        pub(super) const SUMMED: &[Summed] = &[$(Summed {
+            name: stringify!($field),
+            of: |figures| figures.$field,
+            place: |figures| &mut figures.$field,
+        }),+];
+    };
+}
+
+summed! {
+    write_bytes, writes, read_bytes, reads, zeroed_bytes, discard_bytes, flushes, asked_bytes, charged_bytes
+}
+
 /// The facts about an hour as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Watched {

@@ -15,6 +15,7 @@ use polars::prelude::{
 
 use super::day::DRIVE;
 use super::days::Days;
+use super::hour::SUMMED;
 use super::running::is_added;
 use super::{Error, Figures, Result};
 use crate::tables::Table;
@@ -33,19 +34,6 @@ pub const COLUMNS: [&str; 11] = [
     "class",
     "role",
     "layer",
-];
-
-/// The columns of figures that are sums.
-const SUMMED: [&str; 9] = [
-    "write_bytes",
-    "writes",
-    "read_bytes",
-    "reads",
-    "zeroed_bytes",
-    "discard_bytes",
-    "flushes",
-    "asked_bytes",
-    "charged_bytes",
 ];
 
 /// The rows of some days, grouped by columns.
@@ -166,10 +154,8 @@ impl Sums {
         let labels = self.by.iter().map(|name| label(name, day, rows));
         let labels: Vec<StringChunked> = labels.collect::<PolarsResult<_>>()?;
         let number = |name: &str| rows.column(name)?.u64().cloned();
-        let figures: Vec<Numbers> = SUMMED
-            .into_iter()
-            .map(number)
-            .collect::<PolarsResult<_>>()?;
+        let figures = SUMMED.iter().map(|summed| number(summed.name));
+        let figures: Vec<Numbers> = figures.collect::<PolarsResult<_>>()?;
         let times = Time::of(rows)?;
         let list = |name: &str| rows.column(name)?.list().cloned();
         let (bounds, counts) = (list("durable_us")?, list("durable_calls")?);
@@ -184,19 +170,10 @@ impl Sums {
                 compared.is_uncounted |= time.uncounted_hours > 0;
                 continue;
             }
-            let figure = |n: usize| figures.get(n).and_then(|of| of.get(at)).unwrap_or(0);
-            let mut sum = Figures {
-                write_bytes: figure(0),
-                writes: figure(1),
-                read_bytes: figure(2),
-                reads: figure(3),
-                zeroed_bytes: figure(4),
-                discard_bytes: figure(5),
-                flushes: figure(6),
-                asked_bytes: figure(7),
-                charged_bytes: figure(8),
-                ..Figures::default()
-            };
+            let mut sum = Figures::default();
+            for (summed, of) in SUMMED.iter().zip(&figures) {
+                *(summed.place)(&mut sum) = of.get(at).unwrap_or(0);
+            }
             if let (Some(bounds), Some(counts)) =
                 (bounds.get_as_series(at), counts.get_as_series(at))
             {
@@ -294,25 +271,18 @@ impl Sums {
                 .collect();
             Series::new(name.into(), values).into_column()
         });
-        let number = |name: &str, of: fn(&Figures) -> Option<u64>| {
+        let number = |name: &str, of: &dyn Fn(&Figures) -> Option<u64>| {
             let values: Vec<Option<u64>> = groups.iter().map(|(_, sum)| of(sum)).collect();
             Series::new(name.into(), values).into_column()
         };
-        let figures = [
-            number("write_bytes", |f| Some(f.write_bytes)),
-            number("writes", |f| Some(f.writes)),
-            number("read_bytes", |f| Some(f.read_bytes)),
-            number("reads", |f| Some(f.reads)),
-            number("zeroed_bytes", |f| Some(f.zeroed_bytes)),
-            number("discard_bytes", |f| Some(f.discard_bytes)),
-            number("flushes", |f| Some(f.flushes)),
-            number("asked_bytes", |f| Some(f.asked_bytes)),
-            number("charged_bytes", |f| Some(f.charged_bytes)),
-            number("durable_calls", |f| Some(f.durable.len())),
-            number("durable_p50_us", |f| f.durable.quantile(50)),
-            number("durable_p99_us", |f| f.durable.quantile(99)),
+        let sums = SUMMED.iter();
+        let sums = sums.map(|summed| number(summed.name, &|sum| Some((summed.of)(sum))));
+        let durable = [
+            number("durable_calls", &|sum| Some(sum.durable.len())),
+            number("durable_p50_us", &|sum| sum.durable.quantile(50)),
+            number("durable_p99_us", &|sum| sum.durable.quantile(99)),
         ];
-        Table::with_total(labels.chain(figures).collect())
+        Table::with_total(labels.chain(sums).chain(durable).collect())
     }
 
     /// Returns when the hours begin in which the device was watched, seconds since 1970, and what they tell.
