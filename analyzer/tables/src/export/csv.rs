@@ -53,10 +53,6 @@ impl Exporter for Csv<'_> {
             .finish(&mut frame)?;
         Ok(())
     }
-
-    fn finish(self: Box<Self>) -> super::Result {
-        Ok(())
-    }
 }
 
 /// Formats times as in JSON.

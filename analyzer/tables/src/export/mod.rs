@@ -62,11 +62,13 @@ pub trait Exporter {
     /// Returns an error if the output cannot be written.
     fn write(&mut self, table: Table) -> Result;
 
-    /// Writes what follows the last piece.
+    /// Writes what follows the last piece, which in most formats is nothing.
     ///
     /// # Errors
     /// Returns an error if the output cannot be written.
-    fn finish(self: Box<Self>) -> Result;
+    fn finish(self: Box<Self>) -> Result {
+        Ok(())
+    }
 }
 
 impl Format {

@@ -43,10 +43,6 @@ impl Exporter for Text<'_> {
         }
         Ok(())
     }
-
-    fn finish(self: Box<Self>) -> super::Result {
-        Ok(())
-    }
 }
 
 /// Formats a table as text, without columns that have only zeros and empty values.
