@@ -4,9 +4,10 @@
 use mostrace_trace::about;
 use mostrace_trace::answer::{Answer, Destination, Destinations, Sums, percent, size};
 use mostrace_trace::charged::Charged;
+use mostrace_trace::fitting::end;
 use mostrace_trace::reading::Reading;
 use mostrace_trace::transactions::Database;
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
 
 /// Number of programs, files and layers that are shown.
 pub const MOST: usize = 6;
@@ -163,15 +164,7 @@ fn cut(name: &str, room: usize) -> String {
     if name.width() <= room {
         return name.to_owned();
     }
-    let mut left = room.saturating_sub(1);
-    let fits = |c: &char| {
-        let width = c.width().unwrap_or(0);
-        let is_fitting = width <= left;
-        left = left.saturating_sub(width);
-        is_fitting
-    };
-    let end: Vec<char> = name.chars().rev().take_while(fits).collect();
-    std::iter::once('…').chain(end.into_iter().rev()).collect()
+    format!("…{}", end(name, room.saturating_sub(1)))
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ pub mod blktrace;
 pub mod budget;
 pub mod causes;
 pub mod charged;
+pub mod fitting;
 pub mod flash;
 pub mod import;
 pub mod labels;

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use std::time::Duration;
 
 use mostrace_map::class::Class;
+use mostrace_trace::fitting::{beginning, end};
 use mostrace_trace::live::Line;
 use ratatui::Frame;
 use ratatui::crossterm::event::KeyCode;
@@ -13,7 +14,6 @@ use ratatui::style::Style;
 use ratatui::text::Line as Text;
 use ratatui::widgets::{Cell, Row, Table, TableState};
 use strum::{IntoStaticStr, VariantArray};
-use unicode_width::UnicodeWidthChar;
 
 use super::figures::{bytes, of_class, rate, times};
 
@@ -200,22 +200,10 @@ fn fitting(width: u16, is_process: bool) -> (Vec<&'static Column>, u16) {
 /// Shortens a name: a path keeps its end, any other name its beginning.
 fn shortened(name: &str, room: u16) -> String {
     let room = usize::from(room);
-    let wide = |c: char| c.width().unwrap_or(0);
-    if name.chars().map(wide).sum::<usize>() <= room {
-        return name.to_owned();
-    }
-    let mut left = room.saturating_sub(1);
-    let mut fits = |c: &char| {
-        let fits = wide(*c) <= left;
-        left = left.saturating_sub(wide(*c));
-        fits
-    };
-    if name.starts_with('/') {
-        let end: Vec<char> = name.chars().rev().take_while(&mut fits).collect();
-        let end: String = end.into_iter().rev().collect();
-        format!("…{end}")
-    } else {
-        let begin: String = name.chars().take_while(&mut fits).collect();
-        format!("{begin}…")
+    let left = room.saturating_sub(1);
+    match name.starts_with('/') {
+        _ if beginning(name, room) == name => name.to_owned(),
+        true => format!("…{}", end(name, left)),
+        false => format!("{}…", beginning(name, left)),
     }
 }

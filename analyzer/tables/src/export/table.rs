@@ -6,13 +6,13 @@ use std::ops::Range;
 
 use comfy_table::{CellAlignment, presets};
 use polars::prelude::Column;
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
 
 use super::Exporter;
 use super::cell::{says_nothing, shown};
 use crate::facts::catalogue::Type;
 use crate::tables::{Table, type_of, value};
-use mostrace_trace::tally::Tally;
+use mostrace_trace::fitting::{beginning, end};
 
 /// Number of rows that are laid out together; each lot has a header.
 const LOT: usize = 5000;
@@ -98,23 +98,8 @@ impl Printed {
 
 /// Returns the beginning and the end of a text that is too long; a path's end is the file's own name.
 fn shortened(text: &str, width: usize) -> String {
-    let fitting = |chars: &mut dyn Iterator<Item = char>, room: usize| {
-        let mut used = 0_usize;
-        chars
-            .take_while(|c| {
-                used.tally(c.width().unwrap_or(0));
-                used <= room
-            })
-            .collect::<Vec<char>>()
-    };
     let room = width.saturating_sub(1);
-    let end = fitting(&mut text.chars().rev(), room.div_ceil(2));
-    let start = fitting(&mut text.chars(), room / 2);
-    start
-        .into_iter()
-        .chain(['…'])
-        .chain(end.into_iter().rev())
-        .collect()
+    beginning(text, room / 2) + "…" + &end(text, room.div_ceil(2))
 }
 
 fn lay_out(

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Numbers as people read them.
 
+use crate::fitting::beginning;
 pub use crate::text::size;
-use unicode_width::UnicodeWidthChar;
 
 /// Returns `part` in per cent of `whole`, rounded.
 pub fn percent(part: u64, whole: u64) -> u64 {
@@ -28,15 +28,7 @@ pub fn times(ratio: f64) -> String {
 
 /// Cuts a name to a width; a longer one loses its end.
 pub fn cut(name: &str, width: usize) -> String {
-    let mut left = width;
-    let fits = |c: &char| match left.checked_sub(c.width().unwrap_or(0)) {
-        Some(rest) => {
-            left = rest;
-            true
-        }
-        None => false,
-    };
-    let start: String = name.chars().take_while(fits).collect();
+    let start = beginning(name, width);
     match start.len() == name.len() {
         true => start,
         false => start + "…",
