@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `mostrace analyze`: the tables.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
@@ -94,7 +93,7 @@ pub struct Analyze {
     #[arg(long, value_name = "COLUMN", value_delimiter = ',', requires = "by")]
     columns: Vec<String>,
     #[command(flatten)]
-    out: OutArgs,
+    pub(super) out: OutArgs,
 }
 
 fn interval(text: &str) -> Result<Duration, String> {
@@ -118,11 +117,6 @@ fn is_sum(name: &str) -> bool {
 }
 
 impl Analyze {
-    /// Returns the file to write to.
-    pub fn file(&self) -> Option<PathBuf> {
-        self.out.file()
-    }
-
     /// Runs the command.
     pub fn run(self) -> anyhow::Result<()> {
         let format = self.out.format();

@@ -39,7 +39,7 @@ pub struct Diff {
     json: bool,
     /// The file to write to; - is the standard output
     #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    pub(super) output: Option<PathBuf>,
 }
 
 /// A trace, with what makes it incomplete.
@@ -52,11 +52,6 @@ struct Compared {
 }
 
 impl Diff {
-    /// Returns the file to write to.
-    pub fn file(&self) -> Option<PathBuf> {
-        self.output.clone()
-    }
-
     /// Runs the command.
     pub fn run(self) -> anyhow::Result<()> {
         let mut out = Output::create(self.output.as_deref())?;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `mostrace events`: one row per completed request part.
 
-use std::path::PathBuf;
-
 use clap::builder::PossibleValuesParser;
 use mostrace_tables::export::Format;
 use mostrace_tables::facts::{Column, Filter, catalogue};
@@ -43,7 +41,7 @@ pub struct Events {
     #[command(flatten)]
     rows: WhereArgs,
     #[command(flatten)]
-    out: OutArgs,
+    pub(super) out: OutArgs,
     /// The columns, in this order; by default all, or the most important ones in a table
     #[arg(long, value_name = "COLUMN", value_delimiter = ',', hide_possible_values = true,
           value_parser = PossibleValuesParser::new(catalogue::ALL.iter().map(|c| c.name)))]
@@ -51,11 +49,6 @@ pub struct Events {
 }
 
 impl Events {
-    /// Returns the file to write to.
-    pub fn file(&self) -> Option<PathBuf> {
-        self.out.file()
-    }
-
     /// Runs the command.
     pub fn run(self) -> anyhow::Result<()> {
         if let Some(name) = twice(&self.columns) {

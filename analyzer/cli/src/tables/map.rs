@@ -60,7 +60,7 @@ pub struct Map {
     #[arg(long, value_enum, default_value = "walker", value_name = "WHO")]
     by: Lister,
     #[command(flatten)]
-    out: OutArgs,
+    pub(super) out: OutArgs,
 }
 
 /// The program that lists the blocks of inodes.
@@ -80,11 +80,6 @@ impl From<Lister> for By {
 }
 
 impl Map {
-    /// Returns the file to write to.
-    pub fn file(&self) -> Option<PathBuf> {
-        self.out.file()
-    }
-
     /// Runs the command.
     pub fn run(self) -> anyhow::Result<()> {
         let mut out = self.out.create()?;

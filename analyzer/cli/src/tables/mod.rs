@@ -61,14 +61,14 @@ impl Verb {
         match self {
             #[cfg(target_os = "linux")]
             Verb::Replay(args) => return Ok(ExitCode::from(args.run()?)),
-            Verb::Analyze(args) => wrote::telling(args.file(), || args.run())?,
+            Verb::Analyze(args) => wrote::telling(args.out.file(), || args.run())?,
             Verb::Report(args) => args.run()?,
-            Verb::Diff(args) => wrote::telling(args.file(), || args.run())?,
+            Verb::Diff(args) => wrote::telling(args.output.clone(), || args.run())?,
             Verb::Export(args) => args.run()?,
-            Verb::Events(args) => wrote::telling(args.file(), || args.run())?,
-            Verb::Query(args) => wrote::telling(args.file(), || args.run())?,
+            Verb::Events(args) => wrote::telling(args.out.file(), || args.run())?,
+            Verb::Query(args) => wrote::telling(args.out.file(), || args.run())?,
             Verb::Ledger(args) => return Ok(ExitCode::from(args.run()?)),
-            Verb::Map(args) => wrote::telling(args.file(), || args.run())?,
+            Verb::Map(args) => wrote::telling(args.out.file(), || args.run())?,
             Verb::Schema => {
                 std::io::stdout().write_all(mostrace_tables::tables::markdown().as_bytes())?;
             }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `mostrace query`: SQL over the rows and over the tables beside them.
 
-use std::path::PathBuf;
-
 use mostrace_tables::tables::calls;
 use mostrace_tables::tables::query::{self, Asked};
 
@@ -32,15 +30,10 @@ pub struct Query {
     #[command(flatten)]
     source: SourceArgs,
     #[command(flatten)]
-    out: OutArgs,
+    pub(super) out: OutArgs,
 }
 
 impl Query {
-    /// Returns the file to write to.
-    pub fn file(&self) -> Option<PathBuf> {
-        self.out.file()
-    }
-
     /// Runs the command.
     pub fn run(mut self) -> anyhow::Result<()> {
         let Some(sql) = self.source.take_last() else {
