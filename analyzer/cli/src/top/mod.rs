@@ -2,6 +2,7 @@
 //! `mostrace top`: a live view of a recording.
 
 use std::io::{IsTerminal, Write, stdout};
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -150,7 +151,9 @@ impl Top {
         let handlers = ENDS.map(register);
         let recorder = thread::spawn(move || record(&options));
         let watched = self.watch(&device, output, &recorder, &is_over);
-        let outcome = join(recorder)?;
+        let outcome = recorder
+            .join()
+            .unwrap_or_else(|panic| resume_unwind(panic))?;
         for handler in handlers {
             unregister(handler?);
         }
@@ -190,10 +193,9 @@ impl Top {
             // If the user ended the view, the recorder is still running and must be ended too.
             raise(SIGINT)?;
             let last = last?;
-            match follower.join() {
-                Ok(followed) => followed?,
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
+            follower
+                .join()
+                .unwrap_or_else(|panic| resume_unwind(panic))?;
             // What the user did not see any more counts.
             if let Some(view) = shown.try_iter().last().or(last) {
                 let totals = plain::totals(&view, self.by, self.lines);
@@ -219,12 +221,5 @@ impl Top {
         for what in &outcome.manifest.interference {
             say(&format!("INTERFERED: {what}"));
         }
-    }
-}
-
-fn join<T>(thread: JoinHandle<T>) -> T {
-    match thread.join() {
-        Ok(outcome) => outcome,
-        Err(panic) => std::panic::resume_unwind(panic),
     }
 }

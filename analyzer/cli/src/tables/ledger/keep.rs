@@ -2,6 +2,7 @@
 //! `mostrace ledger start`: records, sums up, and forgets.
 
 use std::fs;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -117,10 +118,8 @@ impl Start {
         }
         let recorder = thread::spawn(move || record(&options));
         let kept = self.follow(&days, before, running, output, &recorder);
-        match recorder.join() {
-            Ok(recorded) => recorded.map(drop).map_err(anyhow::Error::from).and(kept),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
+        let recorded = recorder.join().unwrap_or_else(|panic| resume_unwind(panic));
+        recorded.map_err(anyhow::Error::from).and(kept)
     }
 
     /// Says what will happen when.
@@ -183,10 +182,8 @@ impl Start {
                 Ok(followed?)
             });
             let kept = self.add(days, &hours);
-            match follower.join() {
-                Ok(followed) => followed.and(kept),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
+            let followed = follower.join().unwrap_or_else(|panic| resume_unwind(panic));
+            followed.and(kept)
         })
     }
 
