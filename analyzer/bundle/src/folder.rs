@@ -263,12 +263,7 @@ impl Folder {
 
     /// Returns true if the name is taken, also by a dangling link.
     pub fn has(&self, name: impl AsRef<OsStr>) -> Result<bool, Error> {
-        let name = name.as_ref();
-        match statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(_) => Ok(true),
-            Err(Errno::NOENT) => Ok(false),
-            Err(e) => Err(e).at(&self.path.join(name)),
-        }
+        Ok(self.identity_of(name.as_ref())?.is_some())
     }
 
     /// Returns the length in bytes of a file in this folder.
