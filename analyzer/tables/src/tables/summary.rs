@@ -78,24 +78,21 @@ impl Summary {
     pub fn new(facts: &Facts, filter: Option<&Filter>, trace: Trace<'_>) -> Result<Summary> {
         let groups = all_summed(facts, &GROUPINGS.map(Grouping::of), filter)?;
         let sizes = Sizes::new(facts, filter)?;
+        let by = |name, title, note, at: usize| -> Result<Section> {
+            Ok(section(name, title, note, traffic(&groups[at])?))
+        };
         let mut sections = vec![
-            section("by_class", "Classes", Some(SPANS), traffic(&groups[CLASS])?),
-            section("by_kind", "Kinds", None, traffic(&groups[KIND])?),
-            section(
-                "by_role",
-                "Roles of regular files",
-                Some(NO_FILE),
-                traffic(&groups[ROLE])?,
-            ),
-            section("by_process", "Processes", None, traffic(&groups[PROCESS])?),
+            by("by_class", "Classes", Some(SPANS), CLASS)?,
+            by("by_kind", "Kinds", None, KIND)?,
+            by("by_role", "Roles of regular files", Some(NO_FILE), ROLE)?,
+            by("by_process", "Processes", None, PROCESS)?,
         ];
         let known = |(labels, _): &(Vec<Label>, Totals)| labels[0] != Label::Empty;
         if groups[DIRTIER].groups.iter().any(known) {
-            let table = traffic(&groups[DIRTIER])?;
-            sections.push(section("by_dirtier", "Dirtiers", Some(DIRTIERS), table));
+            sections.push(by("by_dirtier", "Dirtiers", Some(DIRTIERS), DIRTIER)?);
         }
         sections.extend([
-            section("by_file", "Files", Some(NO_FILE), traffic(&groups[FILE])?),
+            by("by_file", "Files", Some(NO_FILE), FILE)?,
             section(
                 "journal_homes",
                 "What the journal holds copies of",
@@ -109,18 +106,13 @@ impl Summary {
                 sizes.by_size()?,
             ),
             section("order", "Order", Some(sizes::ORDER), sizes.by_order()?),
-            section(
-                "by_provenance",
-                "How owners are known",
-                None,
-                traffic(&groups[PROVENANCE])?,
-            ),
-            section(
+            by("by_provenance", "How owners are known", None, PROVENANCE)?,
+            by(
                 "by_cause_known",
                 "How causes are known",
                 Some(CERTAINTY),
-                traffic(&groups[KNOWN])?,
-            ),
+                KNOWN,
+            )?,
             section(
                 "percentiles",
                 "Times and sizes of requests",
