@@ -225,6 +225,10 @@ fn apart([a, b]: [&Side; 2]) -> Option<String> {
         let fault = side.fault.as_ref()?;
         Some(format!("{} is not reliable: {fault}", side.name))
     });
+    let known_only_for = |side: &Side| {
+        let (name, one) = (&side.name, side.unit.one());
+        Some(format!("the number of {one}s is known only for {name}"))
+    };
     let unlike = || match [a, b].map(exactly) {
         [Some(_), Some(_)] if a.unit != b.unit => Some(format!(
             "{} counts {}s, {} {}s",
@@ -233,16 +237,8 @@ fn apart([a, b]: [&Side; 2]) -> Option<String> {
             b.name,
             b.unit.one()
         )),
-        [Some(_), None] => Some(format!(
-            "the number of {1}s is known only for {0}",
-            a.name,
-            a.unit.one()
-        )),
-        [None, Some(_)] => Some(format!(
-            "the number of {1}s is known only for {0}",
-            b.name,
-            b.unit.one()
-        )),
+        [Some(_), None] => known_only_for(a),
+        [None, Some(_)] => known_only_for(b),
         _ => None,
     };
     faulty.or_else(unlike)
