@@ -77,11 +77,6 @@ impl Bundle {
         &self.manifest
     }
 
-    /// Replaces the manifest, for example by one that may be shown to strangers. The file is not changed.
-    pub fn set_manifest(&mut self, manifest: Manifest) {
-        self.manifest = manifest;
-    }
-
     /// Returns true if the recorder was not stopped in order or the archive was cut: files may end in the middle of a
     /// record.
     pub fn is_cut(&self) -> bool {

@@ -154,11 +154,6 @@ impl Analysis {
         self.recordings.len() > 1
     }
 
-    /// Returns true if files of a recording may end within a record.
-    pub fn is_cut(&self) -> bool {
-        self.recordings.iter().any(Recording::is_cut)
-    }
-
     /// Returns the table of calls if there is exactly one recording and it has one.
     ///
     /// # Errors

@@ -33,13 +33,6 @@ pub enum WriteError {
     },
 }
 
-impl WriteError {
-    /// Returns true if the reader has closed the pipe (`| head`), which is not an error.
-    pub fn is_closed_pipe(&self) -> bool {
-        matches!(self, WriteError::Io { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
-    }
-}
-
 /// A file or the standard output. It remembers the system's error, which a format's writer may lose. A new file that was not
 /// written completely is removed, because a part of a table looks like the whole.
 pub struct Output {

@@ -140,11 +140,6 @@ impl Recording {
         self.manifest.as_ref()
     }
 
-    /// Replaces the manifest, for example by one that hides names.
-    pub fn set_manifest(&mut self, manifest: Manifest) {
-        self.manifest = Some(manifest);
-    }
-
     /// Returns true if files may end within a record.
     pub fn is_cut(&self) -> bool {
         self.cut

@@ -164,11 +164,6 @@ impl OperationKind {
     pub fn of(number: u16) -> OperationKind {
         OperationKind::from_repr(number).unwrap_or_default()
     }
-
-    /// Returns the word that tables use, for example `sync_range`.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// The longest path that the kernel takes, bytes (`PATH_MAX` of `<linux/limits.h>`, less the final NUL).

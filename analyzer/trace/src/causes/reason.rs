@@ -60,11 +60,6 @@ impl Reason {
     /// Every value, in the order of their codes.
     pub const ALL: &[Reason] = Reason::VARIANTS;
 
-    /// The word used in tables and files.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
     /// Decodes f2fs's flags of a checkpoint; None if a task asked for it.
     pub(super) fn of_bits(bits: u16) -> Option<Reason> {
         let by_bit = [

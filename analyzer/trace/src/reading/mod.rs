@@ -188,11 +188,6 @@ impl Reading {
             leftovers: self.origins.names.leftovers,
         })
     }
-
-    /// Returns true if files of a recording may end within a record.
-    pub fn is_cut(&self) -> bool {
-        self.recordings.iter().any(Recording::is_cut)
-    }
 }
 
 /// Returns a name for each recording: its label or its file's name, or its path where these are not unique.
