@@ -12,43 +12,37 @@ use serde::{Deserialize, Serialize};
 pub struct Gauge {
     /// The counter's name in a manifest and in a ledger; NVMe's counters have the names that nvme-cli prints.
     pub name: &'static str,
-    /// True if the counter only grows, so that the difference of two readings tells what happened between them.
-    pub grows: bool,
 }
 
-const fn grows(name: &'static str) -> Gauge {
-    Gauge { name, grows: true }
-}
-
-const fn state(name: &'static str) -> Gauge {
-    Gauge { name, grows: false }
+const fn named(name: &'static str) -> Gauge {
+    Gauge { name }
 }
 
 /// NVMe: thousands of units of 512 bytes that the host wrote, rounded up.
-pub const DATA_UNITS_WRITTEN: Gauge = grows("data_units_written");
+pub const DATA_UNITS_WRITTEN: Gauge = named("data_units_written");
 /// NVMe: thousands of units of 512 bytes that the host read, rounded up.
-pub const DATA_UNITS_READ: Gauge = grows("data_units_read");
+pub const DATA_UNITS_READ: Gauge = named("data_units_read");
 /// NVMe: number of the host's write commands.
-pub const HOST_WRITE_COMMANDS: Gauge = grows("host_write_commands");
+pub const HOST_WRITE_COMMANDS: Gauge = named("host_write_commands");
 /// NVMe: number of the host's read commands.
-pub const HOST_READ_COMMANDS: Gauge = grows("host_read_commands");
+pub const HOST_READ_COMMANDS: Gauge = named("host_read_commands");
 /// NVMe, Open Compute Project: bytes that the drive wrote to its media, including its own work.
-pub const MEDIA_BYTES_WRITTEN: Gauge = grows("media_bytes_written");
+pub const MEDIA_BYTES_WRITTEN: Gauge = named("media_bytes_written");
 /// NVMe: the part of its life that the vendor considers used, percent. It may exceed 100; 255 stands for everything above 254.
-pub const PERCENTAGE_USED: Gauge = state("percentage_used");
+pub const PERCENTAGE_USED: Gauge = named("percentage_used");
 /// NVMe: the part of the spare capacity that is left, percent.
-pub const AVAILABLE_SPARE: Gauge = state("available_spare");
+pub const AVAILABLE_SPARE: Gauge = named("available_spare");
 /// NVMe: number of times that data could not be read or written intact.
-pub const MEDIA_ERRORS: Gauge = grows("media_errors");
+pub const MEDIA_ERRORS: Gauge = named("media_errors");
 /// NVMe: a set of bits: 1 for little spare capacity, 2 for temperature, 4 for unreliable, 8 for read-only, 16 for a failed backup
 /// of volatile memory.
-pub const CRITICAL_WARNING: Gauge = state("critical_warning");
+pub const CRITICAL_WARNING: Gauge = named("critical_warning");
 /// eMMC and UFS: the used life of the first type of memory, in tenths; 11 stands for more than all of it.
-pub const LIFE_TIME_A: Gauge = state("life_time_a");
+pub const LIFE_TIME_A: Gauge = named("life_time_a");
 /// eMMC and UFS: the used life of the second type of memory, in tenths; 11 stands for more than all of it.
-pub const LIFE_TIME_B: Gauge = state("life_time_b");
+pub const LIFE_TIME_B: Gauge = named("life_time_b");
 /// eMMC and UFS: use of the reserved blocks: 1 normal, 2 four fifths used, 3 nine tenths used.
-pub const PRE_EOL_INFO: Gauge = state("pre_eol_info");
+pub const PRE_EOL_INFO: Gauge = named("pre_eol_info");
 
 /// All counters, in the order in which they are shown.
 pub const ALL: [Gauge; 12] = [

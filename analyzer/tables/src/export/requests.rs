@@ -29,12 +29,8 @@ pub(super) struct Request {
     pub sector: Option<u64>,
     pub bytes: u64,
     pub op: Op,
-    /// True if it is marked synchronous.
-    pub sync: bool,
     /// True if it has forced unit access (FUA).
     pub fua: bool,
-    /// True for a flush, or a write with a preflush.
-    pub flush: bool,
     /// Index of the device in the facts.
     pub device: u32,
     /// Number of the completion of the device's flush that it waited for.
@@ -108,7 +104,6 @@ fn completed<E: From<PolarsError>>(
                 known.min()
             };
             let op = Op::ALL.get(bits::OP.of(word[row]) as usize);
-            let letters = bits::RWBS.of(word[row]);
             see(Request {
                 arrived_ns: known(q).or(known(d)).unwrap_or(time[row]),
                 number: number[row],
@@ -116,9 +111,7 @@ fn completed<E: From<PolarsError>>(
                 sector: known(sector),
                 bytes: size[row].into(),
                 op: op.copied().unwrap_or_default(),
-                sync: letters & 1 != 0,
-                fua: letters >> 1 & 1 != 0,
-                flush: letters >> 2 & 1 != 0,
+                fua: bits::RWBS.of(word[row]) >> 1 & 1 != 0,
                 device: device[row],
                 device_flush: Some(device_flush[row]).filter(|&number| number != NONE_32),
             })?;

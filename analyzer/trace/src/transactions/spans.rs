@@ -44,8 +44,6 @@ pub struct Called {
     pub kind: CallKind,
     /// The role of its file; None if the file belongs to no database.
     pub role: Option<Role>,
-    /// Inode and generation of its file.
-    pub file: (u64, u32),
     /// Start of the call, CLOCK_MONOTONIC in ns.
     pub start_ns: u64,
     /// Return of the call, CLOCK_MONOTONIC in ns.
@@ -175,7 +173,6 @@ pub fn called<R: Read>(
                 calls.push(Called {
                     kind: CallKind::of(raw.kind.get()),
                     role: reader.role(file),
-                    file,
                     start_ns: raw.start_ns.get(),
                     end_ns: raw.head.time_ns.get(),
                     bytes: raw.bytes.get(),
