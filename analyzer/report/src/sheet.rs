@@ -15,7 +15,6 @@ use mostrace_tables::analysis::Analysis;
 use mostrace_tables::facts::Column;
 use mostrace_tables::tables::diff::Side;
 use mostrace_tables::tables::sizes::{self, Sizes};
-use mostrace_tables::tables::summary;
 use mostrace_tables::tables::{Grouping, about, locality, summed};
 use mostrace_tables::tables::{Table, numbers, texts};
 use mostrace_trace::answer::Answer;
@@ -126,7 +125,7 @@ impl Sheet {
             trust,
             trust_why,
             about: about::lines(path, manifest, facts.duration_ns(), &total),
-            notices: summary::notices(facts, &analysis.trace()),
+            notices: analysis.all_notices(),
             is_empty,
             packed,
             drawn: Drawn {

@@ -29,11 +29,10 @@ use std::path::{Path, PathBuf};
 use mostrace_bundle::{Manifest, layout};
 
 use crate::facts::{self, Committed, Facts};
-use crate::tables::summary::Trace;
 use crate::tables::waits::Waits;
 pub use anonymous::{hidden_manifest, shown};
 use mostrace_trace::pipeline::{Both, Fold};
-use mostrace_trace::reading::{self, Reading};
+use mostrace_trace::reading::{self, Reading, Remarked};
 pub use mostrace_trace::reading::{Error, Options, Progress};
 use mostrace_trace::recording::{self, Joined, Recording, Table};
 use mostrace_trace::transactions::{self, Database};
@@ -133,15 +132,23 @@ impl Analysis {
         self.manifest.as_ref()
     }
 
-    /// Returns what a summary says of the trace beside its rows.
-    pub fn trace(&self) -> Trace<'_> {
-        Trace {
+    /// Returns all notices: those of the readers and the recorder, of entries without a completion, and of writes that were not
+    /// tracked.
+    pub fn all_notices(&self) -> Vec<String> {
+        let mut notices = reading::notices(Remarked {
             manifest: self.manifest(),
-            warnings: self.warnings.clone(),
-            notices: self.notices.clone(),
+            warnings: &self.warnings,
+            notices: &self.notices,
             mapped: self.mapped,
-            databases: &self.databases,
+            leftovers: self.facts.names().leftovers,
+        });
+        let missed = self.facts.locality().map_or(0, |locality| locality.missed);
+        if missed > 0 {
+            notices.push(format!(
+                "rewrites: {missed} writes were not tracked, because they are too long or too far apart"
+            ));
         }
+        notices
     }
 
     /// Returns the recordings that were read.

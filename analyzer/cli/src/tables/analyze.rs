@@ -170,7 +170,8 @@ impl Analyze {
             return Ok(paint::put(&mut out, &text)?);
         }
         let analysis = self.source.analyze(true, true)?;
-        let summary = Summary::new(&analysis.facts, filter, analysis.trace())?;
+        let (facts, manifest) = (&analysis.facts, analysis.manifest());
+        let summary = Summary::new(facts, filter, manifest, &analysis.databases)?;
         match format {
             Format::Json => out.json(&self.json(&summary, &analysis))?,
             _ => {
@@ -271,7 +272,7 @@ impl Analyze {
             text.push_str(line);
             text.push('\n');
         };
-        summary.warnings.iter().for_each(|first| line(first));
+        analysis.warnings.iter().for_each(|first| line(first));
         for first in summary.answer.iter().flat_map(|answer| answer.lines(None)) {
             line(&first);
         }
@@ -286,7 +287,7 @@ impl Analyze {
         for (name, value) in about {
             line(&format!("{name:<11} {value}"));
         }
-        for notice in &summary.notices {
+        for notice in &analysis.all_notices() {
             line(&format!("{:<11} {notice}", "note"));
         }
         for section in summary.sections.iter().filter(|s| s.table.says_something()) {
@@ -305,9 +306,9 @@ impl Analyze {
         let shown = Shown {
             recordings: analysis.recordings(),
             manifest: analysis.manifest(),
-            warnings: &summary.warnings,
+            warnings: &analysis.warnings,
             finding: summary.answer.as_ref(),
-            notices: &summary.notices,
+            notices: &analysis.all_notices(),
             duration_ns: summary.duration_ns,
             total: &summary.total,
         };

@@ -3,7 +3,7 @@
 
 use mostrace_tables::analysis::Analysis;
 use mostrace_tables::facts::Filter;
-use mostrace_tables::tables::{about, for_the_answer, summary};
+use mostrace_tables::tables::{about, for_the_answer};
 use mostrace_trace::answer::Answer;
 
 use crate::brief::{Brief, MOST};
@@ -20,7 +20,7 @@ pub fn of(analysis: &Analysis, filter: &Filter) -> anyhow::Result<Brief> {
         whole: about::whole(analysis.recordings(), &analysis.warnings),
         answer: Answer::of(&sums, manifest, &analysis.databases),
         destinations: Answer::destinations(&sums, manifest, MOST),
-        notices: summary::notices(&analysis.facts, &analysis.trace()),
+        notices: analysis.all_notices(),
         is_filtered: true,
         others: None,
     })

@@ -8,7 +8,6 @@ use std::process::Command;
 
 use mostrace_tables::analysis::{Analysis, Options};
 use mostrace_tables::tables::for_the_answer;
-use mostrace_tables::tables::summary::notices;
 use mostrace_trace::answer::Summing;
 use mostrace_trace::causes::Sharing;
 use mostrace_trace::reading;
@@ -65,7 +64,7 @@ fn the_answer_sums_up_what_the_tables_do() {
                 "{paths:?}"
             );
             assert_eq!(read.databases, rows.databases);
-            assert_eq!(read.all_notices(), notices(&rows.facts, &rows.trace()));
+            assert_eq!(read.all_notices(), rows.all_notices());
         }
     }
 }

@@ -8,7 +8,6 @@ use super::sizes::{self, Sizes};
 use super::{Result, Table, amplification, locality, percent, percentiles, reals};
 use crate::facts::{Column, Facts, Filter};
 use mostrace_trace::answer::Answer;
-use mostrace_trace::reading::{self, Remarked};
 use mostrace_trace::sums::Totals;
 use mostrace_trace::sums::{Groups, Label};
 use mostrace_trace::transactions::{Database, Transactions};
@@ -38,30 +37,11 @@ pub struct Section {
     pub table: Table,
 }
 
-/// Information about the trace beside its rows.
-#[derive(Debug, Default)]
-pub struct Trace<'a> {
-    /// None for a bare trace.
-    pub manifest: Option<&'a Manifest>,
-    /// Lines that say what makes the figures incomplete.
-    pub warnings: Vec<String>,
-    /// The readers' notices.
-    pub notices: Vec<String>,
-    /// True if there was a map of the filesystem.
-    pub mapped: bool,
-    /// The calls of processes on their files.
-    pub databases: &'a [Database],
-}
-
 /// The whole summary.
 #[derive(Debug)]
 pub struct Summary {
-    /// Lines that say what makes the figures incomplete; they come first.
-    pub warnings: Vec<String>,
     /// What the trace shows; None if a filter leaves out rows.
     pub answer: Option<Answer>,
-    /// Further notices.
-    pub notices: Vec<String>,
     /// Time from the first completion to the last, ns.
     pub duration_ns: u64,
     /// The sums of all rows.
@@ -71,11 +51,17 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Sums up the rows that pass the filter.
+    /// Sums up the rows that pass the filter. `manifest` is None for a bare trace; `databases` are the calls of processes on their
+    /// files.
     ///
     /// # Errors
     /// Returns an error if a temporary file cannot be read or the filter does not fit its columns.
-    pub fn new(facts: &Facts, filter: Option<&Filter>, trace: Trace<'_>) -> Result<Summary> {
+    pub fn new(
+        facts: &Facts,
+        filter: Option<&Filter>,
+        manifest: Option<&Manifest>,
+        databases: &[Database],
+    ) -> Result<Summary> {
         let groups = all_summed(facts, &GROUPINGS.map(Grouping::of), filter)?;
         let sizes = Sizes::new(facts, filter)?;
         let by = |name, title, note, at: usize| -> Result<Section> {
@@ -127,11 +113,11 @@ impl Summary {
                 section("hottest", "Hottest ranges", None, locality::hottest(facts)?),
             ]);
         }
-        if let Some(payload) = trace.manifest.and_then(|m| m.payload.as_ref()) {
+        if let Some(payload) = manifest.and_then(|m| m.payload.as_ref()) {
             let workload = mostrace_trace::text::escape(payload.workload.as_bytes());
             // The figures per transaction are those that `check` compares with limits.
-            let charged = facts.charged(trace.manifest, trace.databases);
-            let count = Transactions::new(trace.manifest, &charged.own_databases()).count;
+            let charged = facts.charged(manifest, databases);
+            let count = Transactions::new(manifest, &charged.own_databases()).count;
             let sums = [CLASS, ROLE].map(|at| match filter {
                 None => charged.groups(GROUPINGS[at].0),
                 Some(_) => groups[at].clone(),
@@ -140,7 +126,7 @@ impl Summary {
                 Some(_) => format!("Amplification: {workload}, {count} transactions"),
                 None => format!("Amplification: {workload}"),
             };
-            let media = trace.manifest.and_then(amplification::media);
+            let media = manifest.and_then(amplification::media);
             let (class, role) = ("Amplification by class", "Amplification by role");
             let shares = |sums: &Groups| amplification::shares(payload, count, sums);
             sections.extend([
@@ -159,12 +145,10 @@ impl Summary {
                 ),
             ]);
         }
-        let of_all = || Answer::of(&facts.for_the_answer(), trace.manifest, trace.databases);
+        let of_all = || Answer::of(&facts.for_the_answer(), manifest, databases);
         let answer = filter.is_none().then(of_all);
         Ok(Summary {
             answer,
-            warnings: trace.warnings.clone(),
-            notices: notices(facts, &trace),
             duration_ns: facts.duration_ns(),
             total: groups[CLASS].total,
             sections,
@@ -248,26 +232,4 @@ fn homes(groups: &Groups) -> Result<Table> {
     let with_home = all.column("home_kind")?.is_not_null();
     let homes = all.filter(&with_home)?;
     Ok(homes.select(["kind", "home_kind", "write_bytes"])?.into())
-}
-
-/// Returns further notices: those of the readers and the recorder, of entries without a completion, and of writes that were not
-/// tracked.
-pub fn notices(facts: &Facts, trace: &Trace<'_>) -> Vec<String> {
-    let mut notices = reading::notices(Remarked {
-        manifest: trace.manifest,
-        warnings: &trace.warnings,
-        notices: &trace.notices,
-        mapped: trace.mapped,
-        leftovers: facts.names().leftovers,
-    });
-    if let Some(missed) = facts
-        .locality()
-        .map(|l| l.missed)
-        .filter(|&missed| missed > 0)
-    {
-        notices.push(format!(
-            "rewrites: {missed} writes were not tracked, because they are too long or too far apart"
-        ));
-    }
-    notices
 }
