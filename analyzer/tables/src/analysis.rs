@@ -196,7 +196,7 @@ impl Analysis {
             let Some(mut calls) = recording.calls()? else {
                 continue;
             };
-            let names = self.facts.names_of(origin);
+            let names = self.facts.origins.names_of(origin);
             let spans = transactions::spans(&mut calls, &names.files)?;
             all.extend(spans.into_iter().map(|span| Committed {
                 origin,

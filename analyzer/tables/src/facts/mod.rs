@@ -28,7 +28,6 @@ mod shares;
 mod stored;
 mod values;
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -56,7 +55,7 @@ pub use stored::{NONE, NONE_32, bits, column as stored_column};
 #[derive(Default)]
 pub struct Facts {
     batches: Batches,
-    origins: Origins,
+    pub(crate) origins: Origins,
     devices: Vec<u32>,
     requests: u64,
     rewrites: Option<rewrites::Locality>,
@@ -102,22 +101,12 @@ impl Facts {
         &self.origins
     }
 
-    /// Returns the properties of all recordings.
-    pub(crate) fn origins(&self) -> &[Origin] {
-        &self.origins.list
-    }
-
     /// Replaces the manifest of each recording, for example by one that hides names.
     pub(crate) fn replace_manifests(&mut self, by: impl Fn(&Manifest) -> Manifest) {
         for origin in &mut self.origins.list {
             let manifest = origin.manifest.take();
             origin.manifest = manifest.map(|manifest| Box::new(by(&manifest)));
         }
-    }
-
-    /// Returns the names that the rows of the recording at index `nth` refer to, by its own numbers.
-    pub(crate) fn names_of(&self, nth: usize) -> Cow<'_, Names> {
-        self.origins.names_of(nth)
     }
 
     /// Returns what the processes of the recording at index `nth` were called.
@@ -133,26 +122,6 @@ impl Facts {
     pub fn called(&self, nth: usize, task: &Task, time_ns: u64) -> String {
         let name = self.process_names(nth).of_task(task, time_ns);
         called(name.map(|name| self.shown(name)).as_deref())
-    }
-
-    /// Returns the index of the recording that a process belongs to.
-    pub(crate) fn origin_of_process(&self, at: usize) -> usize {
-        self.origins.of_process(at)
-    }
-
-    /// Returns the index of the recording that a file belongs to.
-    pub(crate) fn origin_of_file(&self, at: usize) -> usize {
-        self.origins.of_file(at)
-    }
-
-    /// Returns what is appended to the label of a process of the recording at index `nth`.
-    pub(crate) fn suffix_of(&self, nth: usize) -> String {
-        self.origins.suffix(nth)
-    }
-
-    /// Returns the number of recordings.
-    pub(crate) fn recordings(&self) -> usize {
-        self.origins.list.len()
     }
 
     /// Sets folders in which programs' files are looked for, ahead of the places that the recording names.

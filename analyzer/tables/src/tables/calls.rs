@@ -121,7 +121,7 @@ fn table(
     let of_file = |name, value: fn(&File) -> Option<String>| {
         texts(name, calls.iter().map(|raw| value(files.of(raw)?)))
     };
-    let origin = facts.origins().first();
+    let origin = facts.origins.list.first();
     let packages = origin.and_then(|origin| origin.packages.as_ref());
     let comm = |raw: &RawCall| {
         let comm = raw.comm.split(|&b| b == 0).next().unwrap_or_default();

@@ -205,7 +205,7 @@ pub fn run(facts: &Facts, sql: &str, asked: &Asked, calls: Vec<Table>) -> Result
     let mut context = SQLContext::new();
     if !asked.columns.is_empty() {
         let mut columns = asked.columns.clone();
-        let bundle = Column::find("bundle").filter(|_| facts.recordings() > 1);
+        let bundle = Column::find("bundle").filter(|_| facts.origins.list.len() > 1);
         columns.extend(bundle.filter(|_| sql.contains('*') && !has(sql, "bundle")));
         let frames = facts.frames(&columns, None);
         context.register(NAME, one(frames.map(|frame| frame.map(DataFrame::lazy)))?);

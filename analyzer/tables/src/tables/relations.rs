@@ -16,6 +16,7 @@ use mostrace_bundle::Manifest;
 use crate::facts::labels::{package_of, process_labels};
 use crate::facts::{Column, Committed, Facts, Part, Rows, bits, stored_column as at};
 use mostrace_trace::attribute::{File, Op, Process};
+use mostrace_trace::origins::Origins;
 use mostrace_trace::tally::Tally;
 use mostrace_trace::text::escape;
 
@@ -263,7 +264,7 @@ struct Listed {
 impl Listed {
     /// Sums up by a stored number; `numbers` is the number of its values.
     fn by(facts: &Facts, number: &'static str, numbers: usize) -> PolarsResult<Listed> {
-        let recordings = facts.recordings();
+        let recordings = facts.origins.list.len();
         let others = numbers.saturating_sub(1);
         let sums = sums(
             facts,
@@ -287,13 +288,13 @@ impl Listed {
     }
 
     /// Returns the columns of sums and of the recording.
-    fn columns(&self, facts: &Facts, origin: fn(&Facts, usize) -> usize) -> Vec<Values> {
+    fn columns(&self, facts: &Facts, origin: fn(&Origins, usize) -> usize) -> Vec<Values> {
         let names = self
             .numbers()
             .enumerate()
             .map(|(row, number)| match number {
                 0 => facts.name_of(row).to_owned(),
-                _ => facts.name_of(origin(facts, number)).to_owned(),
+                _ => facts.name_of(origin(&facts.origins, number)).to_owned(),
             });
         [of_sums(&self.sums), vec![texts("bundle", names.map(Some))]].concat()
     }
@@ -335,7 +336,7 @@ fn of_sums(all: &[Sums]) -> Vec<Values> {
 }
 
 fn recordings(facts: &Facts) -> PolarsResult<Table> {
-    let all = facts.origins();
+    let all = &facts.origins.list;
     let sums = sums(facts, at::origin, all.len(), |_, origin| origin)?;
     let manifests = || all.iter().map(|origin| origin.manifest.as_deref());
     let text = |name, of: fn(&Manifest) -> Option<&str>| {
@@ -415,7 +416,7 @@ fn processes(facts: &Facts) -> PolarsResult<Table> {
         texts("process", labels),
         texts("package", packages),
     ];
-    Table::new([own, listed.columns(facts, Facts::origin_of_process)].concat())
+    Table::new([own, listed.columns(facts, Origins::of_process)].concat())
 }
 
 fn files(facts: &Facts) -> PolarsResult<Table> {
@@ -443,7 +444,7 @@ fn files(facts: &Facts) -> PolarsResult<Table> {
         text("database", |file| file.database().map(escape)),
         text("final_path", |file| file.final_path.as_deref().map(escape)),
     ];
-    Table::new([own, listed.columns(facts, Facts::origin_of_file)].concat())
+    Table::new([own, listed.columns(facts, Origins::of_file)].concat())
 }
 
 fn transactions(facts: &Facts) -> PolarsResult<Table> {
@@ -451,7 +452,7 @@ fn transactions(facts: &Facts) -> PolarsResult<Table> {
     let mut files: HashMap<(usize, u64, u32), &File> = HashMap::new();
     for (at, file) in facts.names().files.iter().enumerate() {
         if let Some((inode, generation)) = file.inode.zip(file.generation) {
-            let id = (facts.origin_of_file(at), inode, generation);
+            let id = (facts.origins.of_file(at), inode, generation);
             files.entry(id).or_insert(file);
         }
     }
@@ -463,7 +464,7 @@ fn transactions(facts: &Facts) -> PolarsResult<Table> {
         |name, value: fn(&Committed) -> u64| numbers(name, all.iter().map(|one| Some(value(one))));
     let process = |one: &Committed| {
         let name = facts.called(one.origin, &one.task, one.end_ns);
-        let suffix = facts.suffix_of(one.origin);
+        let suffix = facts.origins.suffix(one.origin);
         Some(format!("{name}:{}{suffix}", one.task.tgid))
     };
     // A database that was recognised by its contents alone has no role: it is the file itself.

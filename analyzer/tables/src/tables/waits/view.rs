@@ -58,7 +58,7 @@ impl<'c> Sums<'c> {
         mut waits: Waits<'_, R>,
     ) -> Result<(), Error> {
         let all = facts.names().files.iter().enumerate();
-        let its = all.filter(|(at, _)| facts.origin_of_file(*at) == nth);
+        let its = all.filter(|(at, _)| facts.origins.of_file(*at) == nth);
         let files = Files::new(its.map(|(_, file)| file));
         while let Some(entry) = calls.next_if(|_| true)? {
             let EntryRef::Call(raw) = entry else { continue };
