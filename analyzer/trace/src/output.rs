@@ -103,7 +103,7 @@ impl Output {
     /// # Errors
     /// Returns an error if the output cannot be written.
     pub fn text(&mut self, text: &str) -> Result<(), WriteError> {
-        self.whole(&text::harmless_lines(text))
+        self.page(&text::harmless_lines(text))
     }
 
     /// Writes a JSON document.
@@ -111,7 +111,7 @@ impl Output {
     /// # Errors
     /// Returns an error if the output cannot be written.
     pub fn json(&mut self, value: &Value) -> Result<(), WriteError> {
-        self.whole(&text::harmless_json(&format!("{value:#}\n")))
+        self.page(&text::harmless_json(&format!("{value:#}\n")))
     }
 
     /// Writes a page unchanged.
@@ -119,11 +119,7 @@ impl Output {
     /// # Errors
     /// Returns an error if the output cannot be written.
     pub fn page(&mut self, page: &str) -> Result<(), WriteError> {
-        self.whole(page)
-    }
-
-    fn whole(&mut self, text: &str) -> Result<(), WriteError> {
-        let written = self.write_all(text.as_bytes());
+        let written = self.write_all(page.as_bytes());
         self.end(written)
     }
 
