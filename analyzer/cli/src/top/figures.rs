@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use mostrace_map::class::Class;
+use mostrace_trace::answer;
 use mostrace_trace::live::{Amount, Latency};
 use mostrace_trace::text;
 
@@ -31,11 +32,7 @@ pub fn percent(part: u64, whole: u64) -> u64 {
 
 /// Formats an amplification; empty if it is unknown.
 pub fn times(amplification: Option<f64>) -> String {
-    match amplification {
-        Some(times) if times >= 100.0 => format!("{times:.0} ×"),
-        Some(times) => format!("{times:.1} ×"),
-        None => String::new(),
-    }
+    amplification.map(answer::times).unwrap_or_default()
 }
 
 /// Formats the latency of requests, to follow their number; empty without requests.

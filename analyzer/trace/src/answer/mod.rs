@@ -32,8 +32,7 @@ pub use destinations::{Destination, Destinations};
 pub use keys::{Key, Owner};
 pub use layers::bytes_of_layers;
 pub use sums::{Summing, Sums, names_of_owners};
-pub use words::is_part;
-pub use words::{percent, size};
+pub use words::{is_part, percent, size, times};
 
 use self::headline::Headline;
 use crate::sums::layer;
