@@ -110,13 +110,9 @@ fn program() -> PathBuf {
 }
 
 /// Opens a ledger to read it.
-fn open(folder: &Path) -> anyhow::Result<Days> {
-    Ok(Days::open(folder, TRIAL)?)
-}
-
 /// Opens a ledger to sum it up, with the hour that is not over if its keeper tells it.
 fn open_with_running(folder: &Path) -> anyhow::Result<Days> {
-    let days = open(folder)?;
+    let days = Days::open(folder, TRIAL)?;
     #[cfg(target_os = "linux")]
     let days = {
         let running = running::ask(days.folder());
@@ -128,7 +124,7 @@ fn open_with_running(folder: &Path) -> anyhow::Result<Days> {
 impl Check {
     fn run(&self) -> anyhow::Result<u8> {
         let limits = Limits::read(&self.limits)?;
-        let over = limits.check(&open(&self.folder)?)?;
+        let over = limits.check(&Days::open(&self.folder, TRIAL)?)?;
         for over in &over {
             crate::print(|out| {
                 out.extend(format!("{over}\n").into_bytes());

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use chrono::{DateTime, SecondsFormat};
 use indicatif::HumanDuration;
 use mostrace_bundle::health;
-use mostrace_tables::ledger::{Reading, Sums};
+use mostrace_tables::ledger::{Days, Reading, Sums};
 
 use super::lock::Lock;
 
@@ -30,7 +30,7 @@ pub struct Stop {
 impl Status {
     /// Runs the command.
     pub fn run(&self) -> anyhow::Result<()> {
-        let days = super::open(&self.folder)?;
+        let days = Days::open(&self.folder, super::TRIAL)?;
         let list = days.list()?;
         let (count, ends) = (list.len(), days.ends()?);
         let newest = list.last().copied();
@@ -83,6 +83,6 @@ fn ended(last: Option<&Reading>) -> String {
 impl Stop {
     /// Runs the command.
     pub fn run(&self) -> anyhow::Result<()> {
-        Lock::end_holder(super::open(&self.folder)?.folder())
+        Lock::end_holder(Days::open(&self.folder, super::TRIAL)?.folder())
     }
 }
