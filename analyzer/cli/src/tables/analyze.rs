@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use mostrace_bundle::units;
 use mostrace_tables::analysis::Analysis;
-use mostrace_tables::export::{Format, Output, to_text, to_value};
+use mostrace_tables::export::{Format, Output, sections_to_text, to_text, to_value};
 use mostrace_tables::facts::{Column, Filter, catalogue};
 use mostrace_tables::tables::groups::table_of;
 use mostrace_tables::tables::summary::Summary;
@@ -290,14 +290,7 @@ impl Analyze {
         for notice in &analysis.all_notices() {
             line(&format!("{:<11} {notice}", "note"));
         }
-        for section in summary.sections.iter().filter(|s| s.table.says_something()) {
-            line(&format!("\n{}", section.title));
-            if let Some(note) = section.note {
-                line(&format!("({note})"));
-            }
-            line(to_text(&section.table, width).trim_end_matches('\n'));
-        }
-        text
+        text + &sections_to_text(&summary.sections, width)
     }
 
     fn json(&self, summary: &Summary, analysis: &Analysis) -> Value {

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use mostrace_tables::export::{Output, to_text, to_value};
+use mostrace_tables::export::{Output, sections_to_text, to_value};
 use mostrace_tables::facts::catalogue;
 use mostrace_tables::tables::about;
 use mostrace_tables::tables::diff::{Diff as Differences, Side, letter};
@@ -133,8 +133,5 @@ fn text(sides: &[Compared], diff: &Differences, width: Option<usize>) -> String 
         let lines = read.side.finding.lines(read.whole.as_deref());
         text.extend(lines.into_iter().map(|line| line + "\n"));
     }
-    for section in diff.sections.iter().filter(|s| s.table.says_something()) {
-        text += &format!("\n{}\n{}", section.title, to_text(&section.table, width));
-    }
-    text
+    text + &sections_to_text(&diff.sections, width)
 }

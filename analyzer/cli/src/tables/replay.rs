@@ -11,7 +11,7 @@ use mostrace_bundle::Bundle;
 use mostrace_bundle::temporary::{TempFile, TempFolder};
 use mostrace_capture::{FreshKind, Options, settle};
 use mostrace_replay::{Recorded, Start, refuse_unless_empty};
-use mostrace_tables::export::{Output, to_text, to_value};
+use mostrace_tables::export::{Output, sections_to_text, to_value};
 use mostrace_tables::tables::diff::{Diff as Differences, Side, letter};
 use mostrace_trace::budget::{Judgement, Runs, report};
 use serde_json::{Map, Value, json};
@@ -299,14 +299,7 @@ impl Replay {
         for (nth, name) in names.iter().enumerate() {
             writeln!(text, "{}: {name}", letter(nth))?;
         }
-        for section in diff.sections.iter().filter(|s| s.table.says_something()) {
-            write!(
-                text,
-                "\n{}\n{}",
-                section.title,
-                to_text(&section.table, out.width())
-            )?;
-        }
+        text += &sections_to_text(&diff.sections, out.width());
         for replay in replays {
             writeln!(text, "\n{}: {}", replay.name, replay.told.text)?;
         }

@@ -34,7 +34,7 @@ pub use identity::identity;
 pub use json::to_value;
 pub use mostrace_trace::output::{Output, WriteError};
 pub use operations::{Error as OperationsError, write as operations};
-pub use table::to_text;
+pub use table::{sections_to_text, to_text};
 
 /// The format in which a table is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

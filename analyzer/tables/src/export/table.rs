@@ -11,6 +11,7 @@ use unicode_width::UnicodeWidthStr;
 use super::Exporter;
 use super::cell::{says_nothing, shown};
 use crate::facts::catalogue::Type;
+use crate::tables::summary::Section;
 use crate::tables::{Table, type_of, value};
 use mostrace_trace::fitting::{beginning, end};
 
@@ -53,6 +54,17 @@ pub fn to_text(table: &Table, width: Option<usize>) -> String {
     };
     let columns = table.frame.columns().iter().filter(says).collect();
     lay_out(columns, 0..table.len(), table.has_total, width)
+}
+
+/// Formats sections as text, each below its heading and its note, without those that say nothing.
+pub fn sections_to_text(sections: &[Section], width: Option<usize>) -> String {
+    let saying = sections.iter().filter(|s| s.table.says_something());
+    let text = |section: &Section| {
+        let note = section.note.map(|note| format!("({note})\n"));
+        let (title, note) = (&section.title, note.unwrap_or_default());
+        format!("\n{title}\n{note}{}", to_text(&section.table, width))
+    };
+    saying.map(text).collect()
 }
 
 /// A column as it is printed.
