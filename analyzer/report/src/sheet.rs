@@ -89,9 +89,7 @@ impl Sheet {
     ) -> Result<Sheet> {
         let facts = &analysis.facts;
         let manifest = analysis.manifest();
-        let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
-        let filesystem = filesystem.map_or("the filesystem", |f| f.kind.as_str());
-        let filesystem = mostrace_trace::text::escape(filesystem.as_bytes());
+        let filesystem = mostrace_trace::answer::filesystem(manifest);
         let databases = &analysis.databases;
         let total = summed(facts, Grouping::by(&[]), None)?.total;
         let Data { packed, is_summed } = data(analysis, &filesystem)?;

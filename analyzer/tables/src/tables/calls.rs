@@ -123,10 +123,7 @@ fn table(
     };
     let origin = facts.origins.list.first();
     let packages = origin.and_then(|origin| origin.packages.as_ref());
-    let comm = |raw: &RawCall| {
-        let comm = raw.comm.split(|&b| b == 0).next().unwrap_or_default();
-        Some(escape(&facts.shown(comm)))
-    };
+    let comm = |raw: &RawCall| Some(escape(&facts.shown(Task::from(raw).comm())));
     let name = |raw: &RawCall| {
         let name: &str = CallKind::of(raw.kind.get()).into();
         Some(name.to_owned())

@@ -78,8 +78,6 @@ impl<'c> Sums<'c> {
         files: &Files<'_>,
         raw: &RawCall,
     ) -> Vec<Option<String>> {
-        let comm = raw.comm.split(|&b| b == 0).next().unwrap_or_default();
-        let comm = || escape(&facts.shown(comm));
         let file = files.of(raw);
         let call: &str = CallKind::of(raw.kind.get()).into();
         let label = |by: &&str| match *by {
@@ -87,7 +85,7 @@ impl<'c> Sums<'c> {
                 let name = facts.called(nth, &Task::from(raw), raw.head.time_ns.get());
                 Some(format!("{name}:{}", raw.tgid.get()))
             }
-            "comm" => Some(comm()),
+            "comm" => Some(escape(&facts.shown(Task::from(raw).comm()))),
             "file" => match file.and_then(|file| file.path.as_deref()) {
                 Some(path) => Some(escape(path)),
                 None => Some(raw.ino.get())
