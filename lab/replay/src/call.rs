@@ -14,7 +14,7 @@ use rustix::io::{self, Errno, Result};
 
 use crate::beneath::{Beneath, reopen};
 use crate::bytes::{Bytes, CALL_MAX, Contents};
-use crate::operation::{Call, FileId, Opened, Operation, Range, Target};
+use crate::operation::{Call, Change, FileCall, FileId, Opened, Operation, Range, Target};
 use crate::sys::{self, Sink};
 use crate::{Error, Name};
 use crate::{ended, flags};
@@ -103,19 +103,10 @@ impl Caller {
             Call::Rename { flags, .. } if flags & flags::RENAME_WHITEOUT != 0 => {
                 Some("a replay makes no device nodes")
             }
-            Call::Chown { .. } if !self.is_root => Some("only root may change owners"),
-            Call::Store { range, .. } if range.bytes > STORE_MAX => {
-                Some("a store of more than 1 GiB")
+            Call::Change(_, Change::Chown { .. }) if !self.is_root => {
+                Some("only root may change owners")
             }
-            // With the replay's own buffer, the call would write something.
-            Call::Write { .. } if ended::errno(operation.result) == Some(Errno::FAULT) => {
-                Some("its buffer could not be read")
-            }
-            Call::Read { bytes, .. } | Call::Write { bytes, .. } | Call::Copy { bytes, .. } => {
-                let moved = u64::try_from(operation.result).unwrap_or(0);
-                let impossible = moved > CALL_MAX || moved > *bytes;
-                impossible.then_some("the result is more than a call can have moved")
-            }
+            Call::Of(_, call) => refuses(call, operation.result),
             _ => None,
         }
     }
@@ -124,7 +115,8 @@ impl Caller {
         match &operation.call {
             Call::Open(opened) => self.open(opened, opened.flags),
             Call::Opened(opened) => self.open(opened, without_creation(opened.flags)),
-            Call::Close { file } => self.close(*file, number),
+            Call::Of(file, FileCall::Close) => self.close(*file, number),
+            Call::Of(file, call) => self.contents(*file, *call, number, operation.result),
             Call::Rename { from, to, flags } => {
                 let (from_folder, from) = self.beneath.entry(from)?;
                 let (to_folder, to) = self.beneath.entry(to)?;
@@ -142,8 +134,8 @@ impl Caller {
                 let (folder, last) = self.beneath.entry(path)?;
                 done(fs::symlinkat(target.as_slice(), folder, last))
             }
-            Call::Unlink { path } => self.remove(path, AtFlags::empty()),
-            Call::Rmdir { path } => self.remove(path, AtFlags::REMOVEDIR),
+            Call::Unlink(path) => self.remove(path, AtFlags::empty()),
+            Call::Rmdir(path) => self.remove(path, AtFlags::REMOVEDIR),
             Call::Mkdir { path, mode } => {
                 let (folder, last) = self.beneath.entry(path)?;
                 done(fs::mkdirat(folder, last, permissions(*mode)))
@@ -157,16 +149,10 @@ impl Caller {
                 done(fs::mknodat(folder, last, kind, permissions(*mode), 0))
             }
             Call::Sync => done(fs::syncfs(self.beneath.root())),
-            Call::Truncate { target, .. }
-            | Call::Chmod { target, .. }
-            | Call::Chown { target, .. }
-            | Call::Utimes { target }
-            | Call::Setxattr { target, .. }
-            | Call::Removexattr { target, .. } => done(match target {
-                Target::File(file) => self.change_file(*file, &operation.call),
-                Target::Path(path) => self.change_path(path, &operation.call),
+            Call::Change(target, change) => done(match target {
+                Target::File(file) => self.change_file(*file, change),
+                Target::Path(path) => self.change_path(path, change),
             }),
-            call => self.contents(call, number, operation.result),
         }
     }
 
@@ -232,67 +218,53 @@ impl Caller {
         done(fs::unlinkat(folder, last, flags))
     }
 
-    fn contents(&self, call: &Call, number: u32, recorded: i64) -> Result<u64> {
-        let Some(id) = call.file() else {
-            return Ok(0);
-        };
+    fn contents(&self, id: FileId, call: FileCall, number: u32, recorded: i64) -> Result<u64> {
         let file = match call {
-            Call::Store { .. } | Call::Msync { .. } => self.mapped(id, number)?,
+            FileCall::Store(_) | FileCall::Msync(..) => self.mapped(id, number)?,
             _ => self.file(id)?,
         };
-        self.contents_of(&file, call, recorded)
-    }
-
-    fn contents_of(&self, file: &OwnedFd, call: &Call, recorded: i64) -> Result<u64> {
         let fd = file.as_fd();
-        match call {
-            Call::Read { offset, bytes, .. } => self.sink.read(fd, *bytes, *offset),
-            Call::Write { offset, bytes, .. } => self.write(file, *offset, wrote(*bytes, recorded)),
-            Call::Fallocate { mode, range, .. } => {
-                let mode = FallocateFlags::from_bits_retain(*mode);
-                done(fs::fallocate(fd, mode, range.offset, range.bytes))
+        done(match call {
+            FileCall::Read { offset, bytes } => return self.sink.read(fd, bytes, offset),
+            FileCall::Write { offset, bytes } => {
+                return self.write(&file, offset, wrote(bytes, recorded));
             }
-            Call::Fsync { .. } => done(fs::fsync(fd)),
-            Call::Fdatasync { .. } => done(fs::fdatasync(fd)),
-            Call::SyncRange { range, flags, .. } => done(sys::sync_file_range(fd, *range, *flags)),
-            Call::Fadvise { range, advice, .. } => done(sys::fadvise(fd, *range, *advice)),
-            Call::Syncfs { .. } => done(fs::syncfs(fd)),
-            Call::Msync { range, flags, .. } => done(sys::msync(fd, *range, *flags)),
-            Call::Store { range, .. } => {
-                done(sys::store(fd, within(file, *range)?, self.zero.as_fd()))
+            FileCall::Fallocate(range, mode) => {
+                let mode = FallocateFlags::from_bits_retain(mode);
+                fs::fallocate(fd, mode, range.offset, range.bytes)
             }
-            Call::Copy {
+            FileCall::Fsync => fs::fsync(fd),
+            FileCall::Fdatasync => fs::fdatasync(fd),
+            FileCall::SyncRange(range, flags) => sys::sync_file_range(fd, range, flags),
+            FileCall::Fadvise(range, advice) => sys::fadvise(fd, range, advice),
+            FileCall::Syncfs => fs::syncfs(fd),
+            FileCall::Msync(range, flags) => sys::msync(fd, range, flags),
+            FileCall::Store(range) => sys::store(fd, within(&file, range)?, self.zero.as_fd()),
+            FileCall::Copy {
                 from,
-                from_offset,
-                offset,
+                mut from_offset,
+                mut offset,
                 bytes,
-                ..
             } => {
-                let bytes = wrote(*bytes, recorded);
+                let bytes = wrote(bytes, recorded);
                 let Some(from) = from else {
-                    return self.write(file, *offset, bytes);
+                    return self.write(&file, offset, bytes);
                 };
-                let (mut from_offset, mut offset) = (*from_offset, *offset);
                 let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-                let from = self.file(*from)?;
-                let copied =
-                    fs::copy_file_range(from, from_offset.as_mut(), fd, offset.as_mut(), bytes);
-                copied.map(|bytes| bytes as u64)
+                let from = self.file(from)?;
+                let (at, to) = (from_offset.as_mut(), offset.as_mut());
+                return fs::copy_file_range(from, at, fd, to, bytes).map(|bytes| bytes as u64);
             }
-            Call::Clone {
+            FileCall::Clone {
                 from,
                 from_offset,
                 range,
-                ..
-            } => {
-                let from = self.file(*from)?;
-                done(sys::clone_range(from.as_fd(), *from_offset, fd, *range))
-            }
-            Call::AtomicStart { .. } => done(sys::command::<{ sys::ATOMIC_START }>(fd)),
-            Call::AtomicCommit { .. } => done(sys::command::<{ sys::ATOMIC_COMMIT }>(fd)),
-            Call::AtomicAbort { .. } => done(sys::command::<{ sys::ATOMIC_ABORT }>(fd)),
-            _ => Ok(0),
-        }
+            } => sys::clone_range(self.file(from)?.as_fd(), from_offset, fd, range),
+            FileCall::AtomicStart => sys::command::<{ sys::ATOMIC_START }>(fd),
+            FileCall::AtomicCommit => sys::command::<{ sys::ATOMIC_COMMIT }>(fd),
+            FileCall::AtomicAbort => sys::command::<{ sys::ATOMIC_ABORT }>(fd),
+            FileCall::Close => Ok(()),
+        })
     }
 
     fn write(&self, file: &OwnedFd, offset: Option<u64>, bytes: u64) -> Result<u64> {
@@ -311,33 +283,30 @@ impl Caller {
         written.map(|bytes| bytes as u64)
     }
 
-    fn change_file(&self, file: FileId, call: &Call) -> Result<()> {
+    fn change_file(&self, file: FileId, change: &Change) -> Result<()> {
         let file = self.file(file)?;
-        match call {
-            Call::Truncate { length, .. } => fs::ftruncate(file, *length),
-            Call::Chmod { mode, .. } => fs::fchmod(file, permissions(*mode)),
-            Call::Chown { uid, gid, .. } => fs::fchown(file, user(*uid), group(*gid)),
-            Call::Utimes { .. } => fs::futimens(file, &now()),
-            Call::Setxattr {
-                name, bytes, flags, ..
-            } => {
+        match change {
+            Change::Truncate(length) => fs::ftruncate(file, *length),
+            Change::Chmod(mode) => fs::fchmod(file, permissions(*mode)),
+            Change::Chown { uid, gid } => fs::fchown(file, user(*uid), group(*gid)),
+            Change::Utimes => fs::futimens(file, &now()),
+            Change::Setxattr { name, bytes, flags } => {
                 let flags = XattrFlags::from_bits_retain(*flags);
                 fs::fsetxattr(file, name.as_slice(), self.bytes.first(*bytes), flags)
             }
-            Call::Removexattr { name, .. } => fs::fremovexattr(file, name.as_slice()),
-            _ => Ok(()),
+            Change::Removexattr(name) => fs::fremovexattr(file, name.as_slice()),
         }
     }
 
     /// Changes the file at a path. truncate and chmod follow a symbolic link, within the folder, because they do not work on links;
     /// the other calls change the link.
-    fn change_path(&self, path: &Name, call: &Call) -> Result<()> {
-        match call {
-            Call::Truncate { length, .. } => {
+    fn change_path(&self, path: &Name, change: &Change) -> Result<()> {
+        match change {
+            Change::Truncate(length) => {
                 fs::ftruncate(self.open_regular(path, flags::O_WRONLY, 0)?, *length)
             }
-            Call::Chmod { mode, .. } => self.beneath.chmod(path, *mode & 0o7777),
-            Call::Chown { uid, gid, .. } => {
+            Change::Chmod(mode) => self.beneath.chmod(path, *mode & 0o7777),
+            Change::Chown { uid, gid } => {
                 let (folder, last) = self.beneath.entry(path)?;
                 fs::chownat(
                     folder,
@@ -347,13 +316,11 @@ impl Caller {
                     AtFlags::SYMLINK_NOFOLLOW,
                 )
             }
-            Call::Utimes { .. } => {
+            Change::Utimes => {
                 let (folder, last) = self.beneath.entry(path)?;
                 fs::utimensat(folder, last, &now(), AtFlags::SYMLINK_NOFOLLOW)
             }
-            Call::Setxattr {
-                name, bytes, flags, ..
-            } => {
+            Change::Setxattr { name, bytes, flags } => {
                 let file = self.beneath.handle(path, false)?;
                 let flags = XattrFlags::from_bits_retain(*flags);
                 fs::setxattr(
@@ -363,11 +330,10 @@ impl Caller {
                     flags,
                 )
             }
-            Call::Removexattr { name, .. } => {
+            Change::Removexattr(name) => {
                 let file = self.beneath.handle(path, false)?;
                 fs::removexattr(reopen(&file), name.as_slice())
             }
-            _ => Ok(()),
         }
     }
 }
@@ -381,7 +347,7 @@ fn files(operations: &[Operation]) -> (HashMap<FileId, Mutex<File>>, HashMap<Fil
             Call::Open(opened) | Call::Opened(opened) => {
                 files.extend(opened.file.map(|file| (file, Mutex::default())));
             }
-            Call::Store { file, .. } | Call::Msync { file, .. } => {
+            Call::Of(file, FileCall::Store(_) | FileCall::Msync(..)) => {
                 last_uses.insert(*file, number);
             }
             _ => {}
@@ -392,6 +358,25 @@ fn files(operations: &[Operation]) -> (HashMap<FileId, Mutex<File>>, HashMap<Fil
 
 fn lock(file: &Mutex<File>) -> MutexGuard<'_, File> {
     file.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the reason why a call on an open file is refused, if there is one.
+fn refuses(call: &FileCall, result: i64) -> Option<LeftOut> {
+    match call {
+        FileCall::Store(range) if range.bytes > STORE_MAX => Some("a store of more than 1 GiB"),
+        // With the replay's own buffer, the call would write something.
+        FileCall::Write { .. } if ended::errno(result) == Some(Errno::FAULT) => {
+            Some("its buffer could not be read")
+        }
+        FileCall::Read { bytes, .. }
+        | FileCall::Write { bytes, .. }
+        | FileCall::Copy { bytes, .. } => {
+            let moved = u64::try_from(result).unwrap_or(0);
+            let impossible = moved > CALL_MAX || moved > *bytes;
+            impossible.then_some("the result is more than a call can have moved")
+        }
+        _ => None,
+    }
 }
 
 fn done(made: Result<()>) -> Result<u64> {

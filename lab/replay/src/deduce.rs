@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use crate::Name;
 use crate::ended::errno;
 use crate::flags;
-use crate::operation::{Call, FileId, Opened, Operation, Target};
+use crate::operation::{Call, Change, FileCall, FileId, Opened, Operation, Target};
 use crate::tree::{Entry, EntryPlace, FileTree, Kind, ObjectId};
 
 /// The files and names that an operation uses.
@@ -72,10 +72,11 @@ impl Deduction {
     }
 
     fn call(&mut self, call: &Call, result: i64) {
-        let ok = result >= 0;
         match call {
             Call::Open(opened) => self.open(opened, result),
             Call::Opened(opened) => self.opened(opened),
+            Call::Of(file, call) => self.contents(*file, *call, result),
+            Call::Change(target, change) => self.change(target, change, result),
             Call::Rename { from, to, flags } => self.rename(from, to, *flags, result),
             Call::Link { from, to, follow } => self.hard_link(from, to, *follow, result),
             Call::Symlink { target, path } => {
@@ -83,36 +84,34 @@ impl Deduction {
             }
             Call::Mkdir { path, .. } => self.create(path, Kind::Folder, result),
             Call::Mknod { path, mode } => self.create(path, kind_of(*mode, Kind::File), result),
-            Call::Unlink { path } => self.remove(path, Kind::File, result),
-            Call::Rmdir { path } => self.remove(path, Kind::Folder, result),
-            Call::Truncate { target, length: _ } => {
-                if let Some(id) = self.target(target, true, result).filter(|_| ok) {
-                    self.tree.object_mut(id).size.cut();
-                }
-            }
-            Call::Chmod { target, .. } => {
-                if let Some(id) = self.target(target, true, result).filter(|_| ok) {
-                    self.tree.object_mut(id).mode.get_or_insert(None);
-                }
-            }
-            Call::Chown { target, .. }
-            | Call::Utimes { target }
-            | Call::Setxattr { target, .. }
-            | Call::Removexattr { target, .. } => drop(self.target(target, false, result)),
+            Call::Unlink(path) => self.remove(path, Kind::File, result),
+            Call::Rmdir(path) => self.remove(path, Kind::Folder, result),
             Call::Sync => {}
-            _ => self.contents(call, result),
+        }
+    }
+
+    fn change(&mut self, target: &Target, change: &Change, result: i64) {
+        let follow = matches!(change, Change::Truncate(_) | Change::Chmod(_));
+        let id = self.target(target, follow, result);
+        if let Some(id) = id.filter(|_| result >= 0) {
+            let object = self.tree.object_mut(id);
+            match change {
+                Change::Truncate(_) => object.size.cut(),
+                Change::Chmod(_) => drop(object.mode.get_or_insert(None)),
+                _ => {}
+            }
         }
     }
 
     /// Takes a call on the contents of an open file.
-    fn contents(&mut self, call: &Call, result: i64) {
+    fn contents(&mut self, file: FileId, call: FileCall, result: i64) {
         let (ok, moved) = (result >= 0, moved(result));
         let end = |offset: Option<u64>, bytes| offset.map(|offset| offset.saturating_add(bytes));
         match call {
-            Call::Read { file, offset, .. } => self.read(*file, end(*offset, moved), moved),
-            Call::Write { file, offset, .. } => self.written(*file, end(*offset, moved), moved),
-            Call::Fallocate { file, mode, range } => {
-                let id = self.file(*file);
+            FileCall::Read { offset, .. } => self.read(file, end(offset, moved), moved),
+            FileCall::Write { offset, .. } => self.written(file, end(offset, moved), moved),
+            FileCall::Fallocate(range, mode) => {
+                let id = self.file(file);
                 let size = &mut self.tree.object_mut(id).size;
                 match ok {
                     true if mode & flags::FALLOC_MOVES != 0 => size.cut(),
@@ -122,8 +121,8 @@ impl Deduction {
                     _ => {}
                 }
             }
-            Call::Store { file, range } => {
-                let id = self.file(*file);
+            FileCall::Store(range) => {
+                let id = self.file(file);
                 let last = range.offset.saturating_add(range.bytes).saturating_sub(1);
                 // The last page begins within the file; a store cannot make a file longer.
                 let page = last & !(PAGE - 1);
@@ -132,40 +131,28 @@ impl Deduction {
                     size.reaches(page.max(range.offset).saturating_add(1));
                 }
             }
-            Call::Copy {
+            FileCall::Copy {
                 from,
                 from_offset,
-                to,
                 offset,
                 ..
             } => {
                 if let Some(from) = from {
-                    self.read(*from, end(*from_offset, moved), moved);
+                    self.read(from, end(from_offset, moved), moved);
                 }
-                self.written(*to, end(*offset, moved), moved);
+                self.written(file, end(offset, moved), moved);
             }
-            Call::Clone {
+            FileCall::Clone {
                 from,
                 from_offset,
-                to,
                 range,
             } => {
                 let bytes = if ok { range.bytes } else { 0 };
-                self.read(*from, end(Some(*from_offset), bytes), bytes);
+                self.read(from, end(Some(from_offset), bytes), bytes);
                 let until = end(Some(range.offset), bytes).filter(|_| bytes > 0);
-                self.written(*to, until, u64::from(ok));
+                self.written(file, until, u64::from(ok));
             }
-            Call::Close { file }
-            | Call::Fsync { file }
-            | Call::Fdatasync { file }
-            | Call::SyncRange { file, .. }
-            | Call::Fadvise { file, .. }
-            | Call::Syncfs { file }
-            | Call::Msync { file, .. }
-            | Call::AtomicStart { file }
-            | Call::AtomicCommit { file }
-            | Call::AtomicAbort { file } => drop(self.file(*file)),
-            _ => {}
+            _ => drop(self.file(file)),
         }
     }
 

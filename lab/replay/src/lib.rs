@@ -44,7 +44,7 @@ pub use ended::Ended;
 pub use error::{Error, Result};
 pub use mobigen::read_mobigen;
 pub use name::Name;
-pub use operation::{Call, FileId, Opened, Operation, Range, Target, Unknown};
+pub use operation::{Call, Change, FileCall, FileId, Opened, Operation, Range, Target, Unknown};
 pub use outcome::{Difference, Latencies, Outcome, Quantiles, StartError, Tally};
 pub use player::Timing;
 pub use run::{Replay, Settings, refuse_unless_empty, replay};

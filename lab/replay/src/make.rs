@@ -12,7 +12,7 @@ use rustix::io::{self, Errno};
 
 use crate::beneath::Beneath;
 use crate::bytes::{Bytes, Contents};
-use crate::operation::{Call, Operation, Target};
+use crate::operation::{Call, Change, Operation, Target};
 use crate::start::StartFile;
 use crate::{Error, Name, Result, Start};
 
@@ -148,14 +148,11 @@ fn names(operations: &[Operation]) -> BTreeSet<Name> {
                 }
             }
             Call::Symlink { path, .. }
-            | Call::Unlink { path }
-            | Call::Rmdir { path }
+            | Call::Unlink(path)
+            | Call::Rmdir(path)
             | Call::Mkdir { path, .. }
             | Call::Mknod { path, .. }
-            | Call::Truncate {
-                target: Target::Path(path),
-                ..
-            } => {
+            | Call::Change(Target::Path(path), Change::Truncate(_)) => {
                 names.insert(path.clone());
             }
             _ => {}
@@ -306,9 +303,7 @@ mod tests {
         fs::write(&victim, "kept").unwrap();
         std::os::unix::fs::symlink(&victim, dir.path().join("longer")).unwrap();
         std::os::unix::fs::symlink(outside.path(), dir.path().join("f")).unwrap();
-        let unlink = Call::Unlink {
-            path: name("f/victim"),
-        };
+        let unlink = Call::Unlink(name("f/victim"));
         assert!(
             start()
                 .make(dir.path(), Contents::Random, &[operation(unlink)])

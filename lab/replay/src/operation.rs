@@ -75,8 +75,7 @@ pub struct Range {
     pub bytes: u64,
 }
 
-/// A call and its arguments. Strum's words are those of the table, see
-/// [`OperationKind`](mostrace_bundle::operation::OperationKind).
+/// A call and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[allow(missing_docs)] // the fields are the calls' arguments
@@ -84,63 +83,11 @@ pub enum Call {
     Open(Opened),
     /// This is not a call: the file was open when it was first used.
     Opened(Opened),
-    /// The last descriptor was closed.
-    Close {
-        file: FileId,
-    },
-    /// `offset` is None if the call used the file's position and that is unknown.
-    Read {
-        file: FileId,
-        offset: Option<u64>,
-        bytes: u64,
-    },
-    /// `offset` is None if it is unknown, or if the file was opened with `O_APPEND`.
-    Write {
-        file: FileId,
-        offset: Option<u64>,
-        bytes: u64,
-    },
-    Truncate {
-        target: Target,
-        length: u64,
-    },
-    Fallocate {
-        file: FileId,
-        mode: u32,
-        range: Range,
-    },
-    Fsync {
-        file: FileId,
-    },
-    Fdatasync {
-        file: FileId,
-    },
-    SyncRange {
-        file: FileId,
-        range: Range,
-        flags: u32,
-    },
-    /// A length of 0 reaches to the end of the file.
-    Fadvise {
-        file: FileId,
-        range: Range,
-        advice: u32,
-    },
+    /// A call on an open file; of two files, on the one that changes.
+    Of(FileId, FileCall),
+    /// A call that changes what its target's inode says.
+    Change(Target, Change),
     Sync,
-    Syncfs {
-        file: FileId,
-    },
-    /// The range is counted in the file; `file` is one that was mapped.
-    Msync {
-        file: FileId,
-        range: Range,
-        flags: u32,
-    },
-    /// The task stored to a shared mapping, so that the range became dirty.
-    Store {
-        file: FileId,
-        range: Range,
-    },
     Rename {
         from: Name,
         to: Name,
@@ -157,12 +104,8 @@ pub enum Call {
         target: Vec<u8>,
         path: Name,
     },
-    Unlink {
-        path: Name,
-    },
-    Rmdir {
-        path: Name,
-    },
+    Unlink(Name),
+    Rmdir(Name),
     Mkdir {
         path: Name,
         mode: u32,
@@ -171,34 +114,42 @@ pub enum Call {
         path: Name,
         mode: u32,
     },
-    Chmod {
-        target: Target,
-        mode: u32,
-    },
-    /// `u32::MAX` leaves the user or the group as it is.
-    Chown {
-        target: Target,
-        uid: u32,
-        gid: u32,
-    },
-    Utimes {
-        target: Target,
-    },
-    Setxattr {
-        target: Target,
-        name: Vec<u8>,
+}
+
+/// What a call does with an open file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+#[allow(missing_docs)] // the fields are the calls' arguments
+pub enum FileCall {
+    /// The last descriptor was closed.
+    Close,
+    /// `offset` is None if the call used the file's position and that is unknown.
+    Read {
+        offset: Option<u64>,
         bytes: u64,
-        flags: u32,
     },
-    Removexattr {
-        target: Target,
-        name: Vec<u8>,
+    /// `offset` is None if it is unknown, or if the file was opened with `O_APPEND`.
+    Write {
+        offset: Option<u64>,
+        bytes: u64,
     },
+    /// The range, and the mode.
+    Fallocate(Range, u32),
+    Fsync,
+    Fdatasync,
+    /// The range, and the flags.
+    SyncRange(Range, u32),
+    /// The range, whose length of 0 reaches to the end of the file, and the advice.
+    Fadvise(Range, u32),
+    Syncfs,
+    /// The range, which is counted in the file that was mapped, and the flags.
+    Msync(Range, u32),
+    /// The task stored to a shared mapping, so that the range became dirty.
+    Store(Range),
     /// copy_file_range, sendfile, splice. `from` is None if the bytes came from outside the filesystem.
     Copy {
         from: Option<FileId>,
         from_offset: Option<u64>,
-        to: FileId,
         offset: Option<u64>,
         bytes: u64,
     },
@@ -206,63 +157,43 @@ pub enum Call {
     Clone {
         from: FileId,
         from_offset: u64,
-        to: FileId,
         range: Range,
     },
-    AtomicStart {
-        file: FileId,
+    AtomicStart,
+    AtomicCommit,
+    AtomicAbort,
+}
+
+/// A change of an inode.
+#[derive(Clone, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+#[allow(missing_docs)] // the fields are the calls' arguments
+pub enum Change {
+    /// To this length in bytes.
+    Truncate(u64),
+    Chmod(u32),
+    /// `u32::MAX` leaves the user or the group as it is.
+    Chown {
+        uid: u32,
+        gid: u32,
     },
-    AtomicCommit {
-        file: FileId,
+    Utimes,
+    Setxattr {
+        name: Vec<u8>,
+        bytes: u64,
+        flags: u32,
     },
-    AtomicAbort {
-        file: FileId,
-    },
+    Removexattr(Vec<u8>),
 }
 
 impl Call {
-    /// Returns the word that tables use, for example `sync_range`.
+    /// Returns the word that tables use, for example `sync_range`: that of
+    /// [`OperationKind`](mostrace_bundle::operation::OperationKind).
     pub fn kind(&self) -> &'static str {
-        self.into()
-    }
-
-    /// Returns the open file that the call changes or uses; None if it has no file, or only a path.
-    pub fn file(&self) -> Option<FileId> {
         match self {
-            Call::Open(opened) | Call::Opened(opened) => opened.file,
-            Call::Close { file }
-            | Call::Read { file, .. }
-            | Call::Write { file, .. }
-            | Call::Fallocate { file, .. }
-            | Call::Fsync { file }
-            | Call::Fdatasync { file }
-            | Call::SyncRange { file, .. }
-            | Call::Fadvise { file, .. }
-            | Call::Syncfs { file }
-            | Call::Msync { file, .. }
-            | Call::Store { file, .. }
-            | Call::Copy { to: file, .. }
-            | Call::Clone { to: file, .. }
-            | Call::AtomicStart { file }
-            | Call::AtomicCommit { file }
-            | Call::AtomicAbort { file } => Some(*file),
-            Call::Truncate { target, .. }
-            | Call::Chmod { target, .. }
-            | Call::Chown { target, .. }
-            | Call::Utimes { target }
-            | Call::Setxattr { target, .. }
-            | Call::Removexattr { target, .. }
-            | Call::Link { from: target, .. } => match target {
-                Target::File(file) => Some(*file),
-                Target::Path(_) => None,
-            },
-            Call::Sync
-            | Call::Rename { .. }
-            | Call::Symlink { .. }
-            | Call::Unlink { .. }
-            | Call::Rmdir { .. }
-            | Call::Mkdir { .. }
-            | Call::Mknod { .. } => None,
+            Call::Of(_, call) => call.into(),
+            Call::Change(_, change) => change.into(),
+            call => call.into(),
         }
     }
 }

@@ -270,7 +270,7 @@ mod tests {
 
     use super::*;
     use crate::deduce::Deduction;
-    use crate::operation::{Call, FileId, Opened, Target};
+    use crate::operation::{Call, Change, FileCall, FileId, Opened, Target};
 
     fn order(operations: &[Operation]) -> (Order, Vec<Touched>) {
         let mut order = Order::new(operations);
@@ -334,19 +334,16 @@ mod tests {
         });
         prop_oneof![
             opened.prop_map(Call::Open),
-            file().prop_map(|file| Call::Fsync { file }),
+            file().prop_map(|file| Call::Of(file, FileCall::Fsync)),
             path().prop_map(|path| Call::Mkdir { path, mode: 0 }),
-            path().prop_map(|path| Call::Unlink { path }),
+            path().prop_map(Call::Unlink),
             (path(), path()).prop_map(|(from, to)| Call::Rename { from, to, flags: 0 }),
             (path(), path()).prop_map(|(from, to)| Call::Link {
                 from: Target::Path(from),
                 to,
                 follow: false
             }),
-            path().prop_map(|path| Call::Chmod {
-                target: Target::Path(path),
-                mode: 0
-            }),
+            path().prop_map(|path| Call::Change(Target::Path(path), Change::Chmod(0))),
         ]
     }
 
@@ -418,7 +415,7 @@ mod tests {
             mkdir(2, 20, 30, "a/b"),
             mkdir(3, 20, 30, "c"),
             mkdir(4, 25, 40, "a/b/c"),
-            at(5, 50, 60, Call::Rmdir { path: name("a") }),
+            at(5, 50, 60, Call::Rmdir(name("a"))),
         ]);
         let waits: Vec<&[u32]> = (0..5).map(|number| order.dependencies(number)).collect();
         assert_eq!(
@@ -443,10 +440,7 @@ mod tests {
             to: name("c"),
             flags: 0,
         };
-        let chmod = |path| Call::Chmod {
-            target: Target::Path(name(path)),
-            mode: 0,
-        };
+        let chmod = |path| Call::Change(Target::Path(name(path)), Change::Chmod(0));
         let all = [link, rename, chmod("a"), chmod("c"), chmod("d")];
         let operations: Vec<Operation> = (0..)
             .zip(all)

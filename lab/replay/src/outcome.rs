@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::ended::Ended;
 use crate::flags;
-use crate::operation::{Call, Operation, Unknown};
+use crate::operation::{Call, FileCall, Operation, Unknown};
 
 /// The results of replaying operations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -220,14 +220,15 @@ impl Outcome {
 fn is_durable(call: &Call) -> bool {
     const MS_SYNC: u32 = 4;
     match call {
-        Call::Fsync { .. }
-        | Call::Fdatasync { .. }
-        | Call::Sync
-        | Call::Syncfs { .. }
-        | Call::AtomicCommit { .. } => true,
-        Call::Msync { flags, .. } => flags & MS_SYNC != 0,
-        Call::SyncRange { flags, .. } => flags & flags::SYNC_FILE_RANGE_WAIT_AFTER != 0,
-        _ => false,
+        Call::Of(_, call) => match call {
+            FileCall::Fsync | FileCall::Fdatasync | FileCall::Syncfs | FileCall::AtomicCommit => {
+                true
+            }
+            FileCall::Msync(_, flags) => flags & MS_SYNC != 0,
+            FileCall::SyncRange(_, flags) => flags & flags::SYNC_FILE_RANGE_WAIT_AFTER != 0,
+            _ => false,
+        },
+        call => *call == Call::Sync,
     }
 }
 

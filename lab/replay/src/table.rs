@@ -8,7 +8,7 @@ use mostrace_bundle::entry::{EntryRef, NONE};
 use mostrace_bundle::operation::{OperationKind, OperationRef, operation_flags as flags};
 use mostrace_bundle::{Bundle, layout};
 
-use crate::operation::{Call, FileId, Opened, Operation, Range, Target, Unknown};
+use crate::operation::{Call, Change, FileCall, FileId, Opened, Operation, Range, Target, Unknown};
 use crate::{Error, Name, Result};
 
 /// The operations of a recording on one filesystem, read for a replay.
@@ -96,119 +96,80 @@ fn call(entry: &OperationRef<'_>) -> std::result::Result<Call, &'static str> {
     let (bytes, flags, mode) = (raw.bytes.get(), raw.flags.get(), raw.mode.get());
     let offset = known(raw.offset.get());
     let range = || offset.map(|offset| Range { offset, bytes }).ok_or(NO_RANGE);
+    let of = |call| file().map(|file| Call::Of(file, call));
+    let change = |change| target().map(|target| Call::Change(target, change));
     use OperationKind as Kind;
-    Ok(match OperationKind::of(raw.kind.get()) {
-        Kind::Unknown => return Err("a newer recorder made it"),
-        Kind::Open => Call::Open(opened(entry, path().ok())),
-        Kind::Opened => Call::Opened(opened(entry, path().ok())),
-        Kind::Close => Call::Close { file: file()? },
-        Kind::Read => Call::Read {
-            file: file()?,
-            offset,
-            bytes,
-        },
-        Kind::Write => Call::Write {
-            file: file()?,
-            offset,
-            bytes,
-        },
-        Kind::Truncate => Call::Truncate {
-            target: target()?,
-            length: bytes,
-        },
-        Kind::Fallocate => Call::Fallocate {
-            file: file()?,
-            mode: flags,
-            range: range()?,
-        },
-        Kind::Fsync => Call::Fsync { file: file()? },
-        Kind::Fdatasync => Call::Fdatasync { file: file()? },
-        Kind::SyncRange => Call::SyncRange {
-            file: file()?,
-            range: range()?,
-            flags,
-        },
-        Kind::Fadvise => Call::Fadvise {
-            file: file()?,
-            range: range()?,
-            advice: flags,
-        },
-        Kind::Sync => Call::Sync,
-        Kind::Syncfs => Call::Syncfs { file: file()? },
-        Kind::Msync => Call::Msync {
-            file: file()?,
-            range: range()?,
-            flags,
-        },
-        Kind::Store => Call::Store {
-            file: file()?,
-            range: range()?,
-        },
-        Kind::Rename => Call::Rename {
+    match OperationKind::of(raw.kind.get()) {
+        Kind::Unknown => Err("a newer recorder made it"),
+        Kind::Open => Ok(Call::Open(opened(entry, path().ok()))),
+        Kind::Opened => Ok(Call::Opened(opened(entry, path().ok()))),
+        Kind::Close => of(FileCall::Close),
+        Kind::Read => of(FileCall::Read { offset, bytes }),
+        Kind::Write => of(FileCall::Write { offset, bytes }),
+        Kind::Truncate => change(Change::Truncate(bytes)),
+        Kind::Fallocate => Ok(Call::Of(file()?, FileCall::Fallocate(range()?, flags))),
+        Kind::Fsync => of(FileCall::Fsync),
+        Kind::Fdatasync => of(FileCall::Fdatasync),
+        Kind::SyncRange => Ok(Call::Of(file()?, FileCall::SyncRange(range()?, flags))),
+        Kind::Fadvise => Ok(Call::Of(file()?, FileCall::Fadvise(range()?, flags))),
+        Kind::Sync => Ok(Call::Sync),
+        Kind::Syncfs => of(FileCall::Syncfs),
+        Kind::Msync => Ok(Call::Of(file()?, FileCall::Msync(range()?, flags))),
+        Kind::Store => Ok(Call::Of(file()?, FileCall::Store(range()?))),
+        Kind::Rename => Ok(Call::Rename {
             from: path()?,
             to: other()?,
             flags,
-        },
-        Kind::Link => Call::Link {
-            // Older recordings have no file here, and no such flag.
+        }),
+        Kind::Link => Ok(Call::Link {
             from: match raw.file.get() {
                 0 => Target::Path(path()?),
                 _ => target()?,
             },
             to: other()?,
             follow: flags & AT_SYMLINK_FOLLOW != 0,
-        },
-        Kind::Symlink => Call::Symlink {
+        }),
+        Kind::Symlink => Ok(Call::Symlink {
             target: name(),
             path: path()?,
-        },
-        Kind::Unlink => Call::Unlink { path: path()? },
-        Kind::Rmdir => Call::Rmdir { path: path()? },
-        Kind::Mkdir => Call::Mkdir {
-            path: path()?,
-            mode,
-        },
-        Kind::Mknod => Call::Mknod {
-            path: path()?,
-            mode,
-        },
-        Kind::Chmod => Call::Chmod {
-            target: target()?,
-            mode,
-        },
-        Kind::Chown => Call::Chown {
-            target: target()?,
+        }),
+        Kind::Unlink => path().map(Call::Unlink),
+        Kind::Rmdir => path().map(Call::Rmdir),
+        Kind::Mkdir => path().map(|path| Call::Mkdir { path, mode }),
+        Kind::Mknod => path().map(|path| Call::Mknod { path, mode }),
+        Kind::Chmod => change(Change::Chmod(mode)),
+        Kind::Chown => change(Change::Chown {
             uid: raw.uid.get(),
             gid: raw.gid.get(),
-        },
-        Kind::Utimes => Call::Utimes { target: target()? },
-        Kind::Setxattr => Call::Setxattr {
-            target: target()?,
+        }),
+        Kind::Utimes => change(Change::Utimes),
+        Kind::Setxattr => change(Change::Setxattr {
             name: name(),
             bytes,
             flags,
-        },
-        Kind::Removexattr => Call::Removexattr {
-            target: target()?,
-            name: name(),
-        },
-        Kind::Copy => Call::Copy {
+        }),
+        Kind::Removexattr => change(Change::Removexattr(name())),
+        Kind::Copy => of(FileCall::Copy {
             from: self::file(raw.other_file.get()),
             from_offset: known(raw.other_offset.get()),
-            to: file()?,
             offset,
             bytes,
-        },
-        Kind::Clone => Call::Clone {
-            from: self::file(raw.other_file.get()).ok_or(NO_FILE)?,
-            from_offset: known(raw.other_offset.get()).ok_or(NO_RANGE)?,
-            to: file()?,
-            range: range()?,
-        },
-        Kind::AtomicStart => Call::AtomicStart { file: file()? },
-        Kind::AtomicCommit => Call::AtomicCommit { file: file()? },
-        Kind::AtomicAbort => Call::AtomicAbort { file: file()? },
-    })
+        }),
+        Kind::Clone => {
+            let from = self::file(raw.other_file.get()).ok_or(NO_FILE)?;
+            let from_offset = known(raw.other_offset.get()).ok_or(NO_RANGE)?;
+            let (file, range) = (file()?, range()?);
+            let call = FileCall::Clone {
+                from,
+                from_offset,
+                range,
+            };
+            Ok(Call::Of(file, call))
+        }
+        Kind::AtomicStart => of(FileCall::AtomicStart),
+        Kind::AtomicCommit => of(FileCall::AtomicCommit),
+        Kind::AtomicAbort => of(FileCall::AtomicAbort),
+    }
 }
 
 fn opened(entry: &OperationRef<'_>, path: Option<Name>) -> Opened {

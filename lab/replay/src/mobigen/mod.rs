@@ -10,7 +10,7 @@ use std::path::Path;
 
 pub use script::{Flags, Line, ScriptCall, parse};
 
-use crate::operation::{Call, FileId, Opened, Operation};
+use crate::operation::{Call, FileCall, FileId, Opened, Operation};
 use crate::table::Recorded;
 use crate::{Name, Result};
 
@@ -62,7 +62,7 @@ impl Reader {
     fn push(&mut self, line: &Line, call: Call) {
         let at = u64::try_from(line.at.as_nanos()).unwrap_or(u64::MAX);
         let result = match call {
-            Call::Write { .. } => line.result.unwrap_or(0),
+            Call::Of(_, FileCall::Write { .. }) => line.result.unwrap_or(0),
             // -1 stands for any error.
             _ => line.result.unwrap_or(0).min(0),
         };
@@ -80,9 +80,9 @@ impl Reader {
         let bytes = u64::try_from(line.bytes()).unwrap_or_default();
         Ok(match &line.call {
             ScriptCall::Open { path, flags } => self.opened(line, path, flags)?,
-            ScriptCall::Close(number) => Call::Close {
-                file: self.open.remove(number).ok_or(NO_FILE)?.id,
-            },
+            ScriptCall::Close(number) => {
+                Call::Of(self.open.remove(number).ok_or(NO_FILE)?.id, FileCall::Close)
+            }
             ScriptCall::Write { descriptor, offset } => {
                 let file = self.file(*descriptor)?;
                 let at = offset.unwrap_or(file.position);
@@ -90,11 +90,8 @@ impl Reader {
                     file.position = at.saturating_add(bytes);
                 }
                 file.changed = true;
-                Call::Write {
-                    file: file.id,
-                    offset: (!file.append).then_some(at),
-                    bytes,
-                }
+                let offset = (!file.append).then_some(at);
+                Call::Of(file.id, FileCall::Write { offset, bytes })
             }
             ScriptCall::Read { descriptor, offset } => {
                 let file = self.file(*descriptor)?;
@@ -106,13 +103,9 @@ impl Reader {
                 self.had(opened_by, changed, end);
                 return Err(LOOKS);
             }
-            ScriptCall::Fsync(number) => Call::Fsync {
-                file: self.file(*number)?.id,
-            },
-            ScriptCall::Fdatasync(number) => Call::Fdatasync {
-                file: self.file(*number)?.id,
-            },
-            ScriptCall::Unlink(path) => Call::Unlink { path: name(path)? },
+            ScriptCall::Fsync(number) => Call::Of(self.file(*number)?.id, FileCall::Fsync),
+            ScriptCall::Fdatasync(number) => Call::Of(self.file(*number)?.id, FileCall::Fdatasync),
+            ScriptCall::Unlink(path) => Call::Unlink(name(path)?),
             ScriptCall::Fstat(_)
             | ScriptCall::Access(_)
             | ScriptCall::Stat(_)
@@ -204,7 +197,9 @@ mod tests {
         };
         assert_eq!((opened.size, opened.flags), (Some(100), 0o102));
         let writes = recorded.operations.iter().filter_map(|o| match o.call {
-            Call::Write { offset, bytes, .. } => Some((offset, bytes, o.begin_ns, o.result)),
+            Call::Of(_, FileCall::Write { offset, bytes }) => {
+                Some((offset, bytes, o.begin_ns, o.result))
+            }
             _ => None,
         });
         let writes: Vec<_> = writes.collect();

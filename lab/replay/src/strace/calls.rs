@@ -9,7 +9,7 @@ use super::args::{Args, Described, Folder};
 use super::names::{self, Sort};
 use super::tasks::{Files, Leads, OpenFile, Task};
 use crate::Name;
-use crate::operation::{Call, FileId, Operation, Target};
+use crate::operation::{Call, FileCall, FileId, Operation, Target};
 use crate::table::Recorded;
 
 /// The reasons why calls are left out.
@@ -358,7 +358,7 @@ impl<'s> Reader<'s> {
         let closed = files.borrow_mut().close(number);
         let is_last = closed.is_some();
         if let Some(file) = closed {
-            self.push(asked, Call::Close { file: file.id }, 0);
+            self.push(asked, Call::Of(file.id, FileCall::Close), 0);
         }
         is_last
     }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::args::{Args, field, number};
 use super::calls::{Asked, HARMLESS, Made, NOT_READ, Reader, Status, Why};
 use super::tasks::{Mapping, OpenFile};
-use crate::operation::{Call, Range};
+use crate::operation::{Call, FileCall, Range};
 use crate::words::{MMAP, MODE};
 
 const STORES: &str = "strace sees no stores to this mapping";
@@ -115,11 +115,8 @@ impl Reader<'_> {
         } else {
             asked.args.plain(2)
         };
-        Ok(Some(Call::Write {
-            file: file.id,
-            offset,
-            bytes: asked_for.unwrap_or(written),
-        }))
+        let bytes = asked_for.unwrap_or(written);
+        Ok(Some(Call::Of(file.id, FileCall::Write { offset, bytes })))
     }
 
     pub(super) fn copied(&mut self, asked: &Asked<'_>, result: i64) -> Made {
@@ -148,13 +145,13 @@ impl Reader<'_> {
         let from_offset = source.as_deref().and_then(|file| place(from_at, file));
         let offset = place(to_at, &target);
         target.changed.set(true);
-        Ok(Some(Call::Copy {
+        let copy = FileCall::Copy {
             from: source.map(|file| file.id),
             from_offset,
-            to: target.id,
             offset,
             bytes: asked.args.plain(length).unwrap_or(moved),
-        }))
+        };
+        Ok(Some(Call::Of(target.id, copy)))
     }
 
     pub(super) fn mapped(&mut self, asked: &Asked<'_>, result: i64) -> Made {
@@ -191,14 +188,12 @@ impl Reader<'_> {
         let mapping = files.mappings.iter().find(inside).ok_or(UNMAPPED)?;
         let skipped = address.saturating_sub(mapping.address);
         let flags = asked.args.number(2, MMAP).unwrap_or(0);
-        Ok(Some(Call::Msync {
-            file: mapping.file.id,
-            range: Range {
-                offset: mapping.offset.saturating_add(skipped),
-                bytes,
-            },
-            flags: u32::try_from(flags).unwrap_or(0),
-        }))
+        let range = Range {
+            offset: mapping.offset.saturating_add(skipped),
+            bytes,
+        };
+        let call = FileCall::Msync(range, u32::try_from(flags).unwrap_or(0));
+        Ok(Some(Call::Of(mapping.file.id, call)))
     }
 
     fn maps(&mut self, asked: &Asked<'_>, address: u64) -> Made {

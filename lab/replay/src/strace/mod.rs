@@ -116,7 +116,7 @@ fn refuse_without_order(read: &[(&PathBuf, Text<'_>)]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operation::{Call, Target};
+    use crate::operation::{Call, Change, Target};
 
     fn calls(lines: &[&str]) -> Vec<Call> {
         let settings = StraceSettings {
@@ -195,18 +195,12 @@ mod tests {
                     target: b"t".to_vec(),
                     path: name("l")
                 },
-                Call::Chown {
-                    target: Target::Path(name("c")),
-                    uid: 5,
-                    gid: 6
-                },
-                Call::Chmod {
-                    target: Target::File(crate::operation::FileId(1)),
-                    mode: 0o600
-                },
-                Call::Utimes {
-                    target: Target::File(crate::operation::FileId(1))
-                },
+                Call::Change(Target::Path(name("c")), Change::Chown { uid: 5, gid: 6 }),
+                Call::Change(
+                    Target::File(crate::operation::FileId(1)),
+                    Change::Chmod(0o600)
+                ),
+                Call::Change(Target::File(crate::operation::FileId(1)), Change::Utimes),
             ]
         );
     }

@@ -4,7 +4,7 @@
 use super::args::{field, number};
 use super::calls::{Asked, HARMLESS, Made, NO_PATH, NOT_READ, Reader, Why};
 use crate::Name;
-use crate::operation::{Call, Range, Target};
+use crate::operation::{Call, Change, FileCall, Range, Target};
 use crate::words::{AT, FADVISE, FALLOCATE, MODE, RENAME, SYNC_RANGE, XATTR};
 
 const AT_REMOVEDIR: u64 = 0x200;
@@ -38,49 +38,41 @@ impl Reader<'_> {
         // The first argument of mkdirat and its like is the folder from which the path counts.
         let at = usize::from(asked.name.trim_end_matches('2').ends_with("at"));
         let call = match asked.name {
-            "fsync" => Call::Fsync {
-                file: self.id(asked)?,
-            },
-            "fdatasync" => Call::Fdatasync {
-                file: self.id(asked)?,
-            },
+            "fsync" => Call::Of(self.id(asked)?, FileCall::Fsync),
+            "fdatasync" => Call::Of(self.id(asked)?, FileCall::Fdatasync),
             "sync" => Call::Sync,
-            "syncfs" => Call::Syncfs {
-                file: self.id(asked)?,
-            },
-            "sync_file_range" => Call::SyncRange {
-                file: self.id(asked)?,
-                range: range(1, 2)?,
-                flags: flags(3, SYNC_RANGE)?,
-            },
-            "fadvise64" => Call::Fadvise {
-                file: self.id(asked)?,
-                range: range(1, 2)?,
-                advice: flags(3, FADVISE)?,
-            },
-            "sync_file_range2" => Call::SyncRange {
-                file: self.id(asked)?,
-                range: range(2, 3)?,
-                flags: flags(1, SYNC_RANGE)?,
-            },
-            "arm_fadvise64_64" => Call::Fadvise {
-                file: self.id(asked)?,
-                range: range(2, 3)?,
-                advice: flags(1, FADVISE)?,
-            },
-            "fallocate" => Call::Fallocate {
-                file: self.id(asked)?,
-                mode: flags(1, FALLOCATE)?,
-                range: range(2, 3)?,
-            },
+            "syncfs" => Call::Of(self.id(asked)?, FileCall::Syncfs),
+            "sync_file_range" => {
+                let file = self.id(asked)?;
+                Call::Of(
+                    file,
+                    FileCall::SyncRange(range(1, 2)?, flags(3, SYNC_RANGE)?),
+                )
+            }
+            "fadvise64" => {
+                let file = self.id(asked)?;
+                Call::Of(file, FileCall::Fadvise(range(1, 2)?, flags(3, FADVISE)?))
+            }
+            "sync_file_range2" => {
+                let file = self.id(asked)?;
+                Call::Of(
+                    file,
+                    FileCall::SyncRange(range(2, 3)?, flags(1, SYNC_RANGE)?),
+                )
+            }
+            "arm_fadvise64_64" => {
+                let file = self.id(asked)?;
+                Call::Of(file, FileCall::Fadvise(range(2, 3)?, flags(1, FADVISE)?))
+            }
+            "fallocate" => {
+                let (file, mode) = (self.id(asked)?, flags(1, FALLOCATE)?);
+                Call::Of(file, FileCall::Fallocate(range(2, 3)?, mode))
+            }
             "truncate" | "ftruncate" => {
                 if at_file(asked.name, at) {
                     self.file(asked, 0)?.changed.set(true);
                 }
-                Call::Truncate {
-                    target: self.target(asked, at)?,
-                    length: wide(1, &[])?,
-                }
+                Call::Change(self.target(asked, at)?, Change::Truncate(wide(1, &[])?))
             }
             "rename" | "renameat" | "renameat2" => {
                 self.renamed |= result >= 0;
@@ -97,15 +89,9 @@ impl Reader<'_> {
                 target: args.string(0).ok_or(NO_PATH)?,
                 path: self.path(asked, (at > 0).then_some(1), at + 1)?,
             },
-            "unlinkat" if wide(2, AT)? & AT_REMOVEDIR != 0 => Call::Rmdir {
-                path: self.path_at(asked, at)?,
-            },
-            "unlink" | "unlinkat" => Call::Unlink {
-                path: self.path_at(asked, at)?,
-            },
-            "rmdir" => Call::Rmdir {
-                path: self.path_at(asked, at)?,
-            },
+            "unlinkat" if wide(2, AT)? & AT_REMOVEDIR != 0 => Call::Rmdir(self.path_at(asked, at)?),
+            "unlink" | "unlinkat" => Call::Unlink(self.path_at(asked, at)?),
+            "rmdir" => Call::Rmdir(self.path_at(asked, at)?),
             "mkdir" | "mkdirat" => Call::Mkdir {
                 path: self.path_at(asked, at)?,
                 mode: flags(at + 1, MODE)?,
@@ -114,31 +100,34 @@ impl Reader<'_> {
                 path: self.path_at(asked, at)?,
                 mode: flags(at + 1, MODE)?,
             },
-            "chmod" | "fchmod" | "fchmodat" | "fchmodat2" => Call::Chmod {
-                target: self.target(asked, at)?,
-                mode: flags(at + 1, MODE)?,
-            },
-            "chown" | "lchown" | "fchown" | "fchownat" => Call::Chown {
-                target: self.target(asked, at)?,
-                uid: owner(at + 1),
-                gid: owner(at + 2),
-            },
-            "utimensat" | "futimesat" if args.text(1) == "NULL" => Call::Utimes {
-                target: Target::File(self.id(asked)?),
-            },
-            "utime" | "utimes" | "utimensat" | "futimesat" => Call::Utimes {
-                target: self.named(asked, at)?,
-            },
-            "setxattr" | "lsetxattr" | "fsetxattr" => Call::Setxattr {
-                target: self.target(asked, at)?,
-                name: args.string(1).ok_or(NOT_READ)?,
-                bytes: wide(3, &[])?,
-                flags: optional(4, XATTR),
-            },
-            "removexattr" | "lremovexattr" | "fremovexattr" => Call::Removexattr {
-                target: self.target(asked, at)?,
-                name: args.string(1).ok_or(NOT_READ)?,
-            },
+            "chmod" | "fchmod" | "fchmodat" | "fchmodat2" => {
+                let target = self.target(asked, at)?;
+                Call::Change(target, Change::Chmod(flags(at + 1, MODE)?))
+            }
+            "chown" | "lchown" | "fchown" | "fchownat" => {
+                let (uid, gid) = (owner(at + 1), owner(at + 2));
+                Call::Change(self.target(asked, at)?, Change::Chown { uid, gid })
+            }
+            "utimensat" | "futimesat" if args.text(1) == "NULL" => {
+                Call::Change(Target::File(self.id(asked)?), Change::Utimes)
+            }
+            "utime" | "utimes" | "utimensat" | "futimesat" => {
+                Call::Change(self.named(asked, at)?, Change::Utimes)
+            }
+            "setxattr" | "lsetxattr" | "fsetxattr" => {
+                let target = self.target(asked, at)?;
+                let set = Change::Setxattr {
+                    name: args.string(1).ok_or(NOT_READ)?,
+                    bytes: wide(3, &[])?,
+                    flags: optional(4, XATTR),
+                };
+                Call::Change(target, set)
+            }
+            "removexattr" | "lremovexattr" | "fremovexattr" => {
+                let target = self.target(asked, at)?;
+                let name = args.string(1).ok_or(NOT_READ)?;
+                Call::Change(target, Change::Removexattr(name))
+            }
             _ => return Ok(None),
         };
         Ok(Some(call))
@@ -178,13 +167,12 @@ impl Reader<'_> {
             None => return Err(IOCTL),
         };
         to.changed.set(true);
-        let (from, to) = (from.id, to.id);
-        Ok(Some(Call::Clone {
-            from,
+        let clone = FileCall::Clone {
+            from: from.id,
             from_offset,
-            to,
             range,
-        }))
+        };
+        Ok(Some(Call::Of(to.id, clone)))
     }
 
     /// Returns the two paths of a call, each behind its folder if `at` is 1.

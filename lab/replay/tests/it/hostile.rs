@@ -8,7 +8,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use common::{O_CREAT, O_RDWR, O_TRUNC, Script, Watched, name, opened, settings, tree};
-use mostrace_replay::{Call, Error, FileId, Opened, Replay, Start, Target, replay};
+use mostrace_replay::{
+    Call, Change, Error, FileCall, FileId, Opened, Replay, Start, Target, replay,
+};
 
 /// Links to a folder in all ways that lead out of the replay's folder.
 fn ways_out(watched: &Watched) -> Vec<Vec<u8>> {
@@ -49,41 +51,22 @@ fn no_link_leads_out() {
                 .open(number, &at, O_RDWR | O_CREAT | O_TRUNC)
                 .write(number, 0, 100);
             let by_path = Target::Path(target.clone());
+            script.call(Call::Change(by_path.clone(), Change::Truncate(1)), 0);
+            script.call(Call::Change(by_path.clone(), Change::Chmod(0o777)), 0);
             script.call(
-                Call::Truncate {
-                    target: by_path.clone(),
-                    length: 1,
-                },
+                Call::Change(by_path.clone(), Change::Chown { uid: 1, gid: 1 }),
                 0,
             );
-            script.call(
-                Call::Chmod {
-                    target: by_path.clone(),
-                    mode: 0o777,
-                },
-                0,
-            );
-            script.call(
-                Call::Chown {
-                    target: by_path.clone(),
-                    uid: 1,
-                    gid: 1,
-                },
-                0,
-            );
-            script.call(
-                Call::Utimes {
-                    target: by_path.clone(),
-                },
-                0,
-            );
+            script.call(Call::Change(by_path.clone(), Change::Utimes), 0);
             let name = b"user.x".to_vec();
-            let set = Call::Setxattr {
-                target: by_path,
-                name,
-                bytes: 10,
-                flags: 0,
-            };
+            let set = Call::Change(
+                by_path,
+                Change::Setxattr {
+                    name,
+                    bytes: 10,
+                    flags: 0,
+                },
+            );
             script.call(set, 0);
         }
         let inside = |last: &str| name(&format!("{link}/{last}"));
@@ -142,18 +125,8 @@ fn no_link_leads_out() {
             },
             0,
         );
-        script.call(
-            Call::Unlink {
-                path: inside("file"),
-            },
-            0,
-        );
-        script.call(
-            Call::Rmdir {
-                path: inside("folder"),
-            },
-            0,
-        );
+        script.call(Call::Unlink(inside("file")), 0);
+        script.call(Call::Rmdir(inside("folder")), 0);
     }
     let outcome = watched.replay(&script);
     assert!(outcome.calls["symlink"].same >= 8, "{outcome}");
@@ -176,12 +149,7 @@ fn no_link_that_comes_later_leads_out() {
         },
         0,
     );
-    script.call(
-        Call::Unlink {
-            path: name("a/file"),
-        },
-        0,
-    );
+    script.call(Call::Unlink(name("a/file")), 0);
     let (recorded, settings) = (script.recorded(), settings(&watched.root()));
     let replay = Replay::prepare(&recorded, &settings).unwrap();
     fs::remove_dir(watched.root().join("a")).unwrap();
@@ -218,11 +186,13 @@ fn devices_are_not_made_and_fifos_not_waited_for() {
     for (file, flags) in [(2, 0), (3, 1), (4, 2)] {
         script.open(file, "fifo", flags);
         script.call(
-            Call::Read {
-                file: FileId(file),
-                offset: None,
-                bytes: 1,
-            },
+            Call::Of(
+                FileId(file),
+                FileCall::Read {
+                    offset: None,
+                    bytes: 1,
+                },
+            ),
             1,
         );
     }

@@ -12,8 +12,8 @@ use common::{
     opened, settings,
 };
 use mostrace_replay::{
-    Call, Contents, Error, FileId, Opened, Range, Replay, Settings, Start, StartFile, Target,
-    Timing, replay,
+    Call, Change, Contents, Error, FileCall, FileId, Opened, Range, Replay, Settings, Start,
+    StartFile, Target, Timing, replay,
 };
 use test_support::wait;
 
@@ -35,107 +35,82 @@ fn calls_on_an_open_file() {
     script.write(1, 100, 3_000_000);
     let offset = Some(2_999_000);
     let (file, target) = (FILE, Target::File(FILE));
-    let read = Call::Read {
+    let read = Call::Of(
         file,
-        offset,
-        bytes: 5_000_000,
-    };
+        FileCall::Read {
+            offset,
+            bytes: 5_000_000,
+        },
+    );
     script.call(read, 1100);
     script.call(
-        Call::Write {
+        Call::Of(
             file,
-            offset: None,
-            bytes: 10,
-        },
+            FileCall::Write {
+                offset: None,
+                bytes: 10,
+            },
+        ),
         10,
     );
     script.call(
-        Call::Fallocate {
+        Call::Of(
             file,
-            mode: 0,
-            range: Range {
-                offset: 0,
-                bytes: 4_000_000,
-            },
-        },
+            FileCall::Fallocate(
+                Range {
+                    offset: 0,
+                    bytes: 4_000_000,
+                },
+                0,
+            ),
+        ),
         0,
     );
-    script.call(Call::Fsync { file }, 0);
-    script.call(Call::Fdatasync { file }, 0);
-    script.call(
-        Call::SyncRange {
-            file,
-            range: ALL,
-            flags: 7,
-        },
-        0,
-    );
-    script.call(
-        Call::Fadvise {
-            file,
-            range: ALL,
-            advice: 4,
-        },
-        0,
-    );
-    script.call(Call::Syncfs { file }, 0);
+    script.call(Call::Of(file, FileCall::Fsync), 0);
+    script.call(Call::Of(file, FileCall::Fdatasync), 0);
+    script.call(Call::Of(file, FileCall::SyncRange(ALL, 7)), 0);
+    script.call(Call::Of(file, FileCall::Fadvise(ALL, 4)), 0);
+    script.call(Call::Of(file, FileCall::Syncfs), 0);
     script.call(Call::Sync, 0);
-    script.call(
-        Call::Chmod {
-            target: target.clone(),
-            mode: 0o600,
-        },
-        0,
-    );
-    script.call(
-        Call::Utimes {
-            target: target.clone(),
-        },
-        0,
-    );
+    script.call(Call::Change(target.clone(), Change::Chmod(0o600)), 0);
+    script.call(Call::Change(target.clone(), Change::Utimes), 0);
     let xattr = b"user.name".to_vec();
-    let set = |flags| Call::Setxattr {
-        target: target.clone(),
-        name: xattr.clone(),
-        bytes: 77,
-        flags,
+    let set = |flags| {
+        Call::Change(
+            target.clone(),
+            Change::Setxattr {
+                name: xattr.clone(),
+                bytes: 77,
+                flags,
+            },
+        )
     };
     script.call(set(1), 0).call(set(1), -17);
     script.call(
-        Call::Removexattr {
-            target: target.clone(),
-            name: xattr.clone(),
-        },
+        Call::Change(target.clone(), Change::Removexattr(xattr.clone())),
         0,
     );
     script.call(
-        Call::Removexattr {
-            target: target.clone(),
-            name: xattr.clone(),
-        },
+        Call::Change(target.clone(), Change::Removexattr(xattr.clone())),
         -61,
     );
     script.call(set(0), 0);
-    script.call(
-        Call::Truncate {
-            target: target.clone(),
-            length: 3_500_000,
-        },
-        0,
-    );
+    script.call(Call::Change(target.clone(), Change::Truncate(3_500_000)), 0);
     if is_root() {
         script.call(
-            Call::Chown {
+            Call::Change(
                 target,
-                uid: 12,
-                gid: u32::MAX,
-            },
+                Change::Chown {
+                    uid: 12,
+                    gid: u32::MAX,
+                },
+            ),
             0,
         );
     }
-    script.call(Call::Close { file }, 0);
-    script.call(Call::Close { file }, -9);
-    script.call(Call::Fsync { file }, -9);
+    script.call(Call::Of(file, FileCall::Close), 0);
+    script.call(Call::Of(file, FileCall::Close), -9);
+    script.call(Call::Of(file, FileCall::Fsync), -9);
     let outcome = script.replay(root.path());
     assert_same(&outcome);
     assert_eq!(outcome.durable_replayed.all().len(), 5);
@@ -153,31 +128,18 @@ fn a_mapping_outlives_the_descriptor() {
     let mut script = Script::default();
     script.open(1, "f", O_RDWR | O_CREAT | O_EXCL);
     script.write(1, 0, 20_000);
-    script.call(Call::Close { file: FILE }, 0);
+    script.call(Call::Of(FILE, FileCall::Close), 0);
     let range = Range {
         offset: 4096,
         bytes: 12_000,
     };
-    script.call(Call::Store { file: FILE, range }, 0);
-    script.call(
-        Call::Msync {
-            file: FILE,
-            range,
-            flags: 4,
-        },
-        0,
-    );
+    script.call(Call::Of(FILE, FileCall::Store(range)), 0);
+    script.call(Call::Of(FILE, FileCall::Msync(range, 4)), 0);
     let behind = Range {
         offset: 1 << 40,
         bytes: 1,
     };
-    script.call(
-        Call::Store {
-            file: FILE,
-            range: behind,
-        },
-        -14,
-    );
+    script.call(Call::Of(FILE, FileCall::Store(behind)), -14);
     let outcome = script.replay(root.path());
     assert_same(&outcome);
     // A store is one byte of each page, and nothing else changed.
@@ -203,31 +165,37 @@ fn flags_of_an_open_are_kept() {
     script.write(1, 0, 8192);
     // O_DIRECT takes whole sectors only.
     script.call(
-        Call::Write {
-            file: FILE,
-            offset: Some(1),
-            bytes: 100,
-        },
+        Call::Of(
+            FILE,
+            FileCall::Write {
+                offset: Some(1),
+                bytes: 100,
+            },
+        ),
         -22,
     );
     script.open(2, "f", O_RDWR);
     script.call(
-        Call::Write {
-            file: FileId(2),
-            offset: Some(1),
-            bytes: 100,
-        },
+        Call::Of(
+            FileId(2),
+            FileCall::Write {
+                offset: Some(1),
+                bytes: 100,
+            },
+        ),
         100,
     );
     script.call(Call::Open(opened(3, "f", O_RDWR | O_CREAT | O_EXCL)), -17);
     script.call(Call::Open(opened(3, "f", O_DIRECTORY)), -20);
     script.call(Call::Open(opened(3, "g", O_RDWR)), -2);
     script.call(
-        Call::Read {
-            file: FileId(3),
-            offset: Some(0),
-            bytes: 1,
-        },
+        Call::Of(
+            FileId(3),
+            FileCall::Read {
+                offset: Some(0),
+                bytes: 1,
+            },
+        ),
         -9,
     );
     assert_same(&script.replay(root.path()));
@@ -239,12 +207,16 @@ fn copies() {
     let mut script = Script::default();
     script.open(1, "f", O_RDWR | O_CREAT).write(1, 0, 10_000);
     script.open(2, "g", O_RDWR | O_CREAT);
-    let copy = |from| Call::Copy {
-        from,
-        from_offset: Some(1000),
-        to: FileId(2),
-        offset: Some(500),
-        bytes: 20_000,
+    let copy = |from| {
+        Call::Of(
+            FileId(2),
+            FileCall::Copy {
+                from,
+                from_offset: Some(1000),
+                offset: Some(500),
+                bytes: 20_000,
+            },
+        )
     };
     script.call(copy(Some(FILE)), 9000);
     script.call(copy(None), 20_000);
@@ -263,17 +235,19 @@ fn what_another_filesystem_cannot_do_is_another_result() {
         .open(2, "g", O_RDWR | O_CREAT);
     let (from, to, range) = (FILE, FileId(2), ALL);
     script.call(
-        Call::Clone {
-            from,
-            from_offset: 0,
+        Call::Of(
             to,
-            range,
-        },
+            FileCall::Clone {
+                from,
+                from_offset: 0,
+                range,
+            },
+        ),
         0,
     );
-    script.call(Call::AtomicStart { file: FILE }, 0);
-    script.call(Call::AtomicCommit { file: FILE }, 0);
-    script.call(Call::AtomicAbort { file: FILE }, 0);
+    script.call(Call::Of(FILE, FileCall::AtomicStart), 0);
+    script.call(Call::Of(FILE, FileCall::AtomicCommit), 0);
+    script.call(Call::Of(FILE, FileCall::AtomicAbort), 0);
     let outcome = script.replay(root.path());
     assert_eq!(outcome.made_and_same(), (6, 2));
     let text = outcome.to_string();
@@ -297,14 +271,7 @@ fn the_start_is_what_the_operations_found() {
     script.call(Call::Opened(seen), 0);
     script.open(2, "a/read", 0);
     let (file, offset) = (FileId(2), Some(500));
-    script.call(
-        Call::Read {
-            file,
-            offset,
-            bytes: 100,
-        },
-        100,
-    );
+    script.call(Call::Of(file, FileCall::Read { offset, bytes: 100 }), 100);
     script.open(3, "a/truncated", O_RDWR | O_TRUNC);
     script.open(4, "a/made", O_RDWR | O_CREAT);
     script.call(
@@ -315,12 +282,7 @@ fn the_start_is_what_the_operations_found() {
         },
         0,
     );
-    script.call(
-        Call::Unlink {
-            path: name("new/x"),
-        },
-        0,
-    );
+    script.call(Call::Unlink(name("new/x")), 0);
     script.call(Call::Open(opened(5, "absent", 0)), -2);
     script.call(
         Call::Mkdir {
@@ -329,12 +291,7 @@ fn the_start_is_what_the_operations_found() {
         },
         -17,
     );
-    script.call(
-        Call::Rmdir {
-            path: name("removed"),
-        },
-        0,
-    );
+    script.call(Call::Rmdir(name("removed")), 0);
     script.call(
         Call::Mkdir {
             path: name("removed"),
@@ -467,11 +424,7 @@ fn fast_replays_make_many_operations_a_second() {
         let (offset, bytes) = (Some(nth % 1000 * 100), 100);
         script.call_of(
             thread as u32,
-            Call::Write {
-                file,
-                offset,
-                bytes,
-            },
+            Call::Of(file, FileCall::Write { offset, bytes }),
             100,
         );
     }

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use common::{O_CREAT, O_DIRECTORY, O_RDWR, Script, Watched, name, opened};
-use mostrace_replay::{Call, FileId, Opened, Range, Target};
+use mostrace_replay::{Call, Change, FileCall, FileId, Opened, Range, Target};
 
 /// Returns the most memory that the process has had, bytes.
 fn peak() -> u64 {
@@ -60,31 +60,19 @@ fn cost_nothing() {
             (5, 9),
             (9, i64::MIN),
         ] {
-            script.call(
-                Call::Write {
-                    file,
-                    offset,
-                    bytes,
-                },
-                result,
-            );
-            script.call(
-                Call::Read {
-                    file,
-                    offset,
-                    bytes,
-                },
-                result,
-            );
+            script.call(Call::Of(file, FileCall::Write { offset, bytes }), result);
+            script.call(Call::Of(file, FileCall::Read { offset, bytes }), result);
             let from = Some(file);
             script.call(
-                Call::Copy {
-                    from,
-                    from_offset: offset,
-                    to: file,
-                    offset,
-                    bytes,
-                },
+                Call::Of(
+                    file,
+                    FileCall::Copy {
+                        from,
+                        from_offset: offset,
+                        offset,
+                        bytes,
+                    },
+                ),
                 result,
             );
         }
@@ -93,66 +81,36 @@ fn cost_nothing() {
                 offset: offset.unwrap_or(7),
                 bytes,
             };
-            script.call(Call::Store { file, range }, 0);
-            script.call(
-                Call::Msync {
-                    file,
-                    range,
-                    flags: u32::MAX,
-                },
-                0,
-            );
-            script.call(
-                Call::SyncRange {
-                    file,
-                    range,
-                    flags: u32::MAX,
-                },
-                0,
-            );
-            script.call(
-                Call::Fadvise {
-                    file,
-                    range,
-                    advice: u32::MAX,
-                },
-                0,
-            );
-            script.call(
-                Call::Fallocate {
-                    file,
-                    mode: u32::MAX,
-                    range,
-                },
-                0,
-            );
+            script.call(Call::Of(file, FileCall::Store(range)), 0);
+            script.call(Call::Of(file, FileCall::Msync(range, u32::MAX)), 0);
+            script.call(Call::Of(file, FileCall::SyncRange(range, u32::MAX)), 0);
+            script.call(Call::Of(file, FileCall::Fadvise(range, u32::MAX)), 0);
+            script.call(Call::Of(file, FileCall::Fallocate(range, u32::MAX)), 0);
             let from_offset = range.bytes;
             script.call(
-                Call::Clone {
-                    from: file,
-                    from_offset,
-                    to: file,
-                    range,
-                },
+                Call::Of(
+                    file,
+                    FileCall::Clone {
+                        from: file,
+                        from_offset,
+                        range,
+                    },
+                ),
                 0,
             );
             let target = Target::File(file);
             script.call(
-                Call::Setxattr {
-                    target: target.clone(),
-                    name: vec![0; 300],
-                    bytes,
-                    flags: 9,
-                },
+                Call::Change(
+                    target.clone(),
+                    Change::Setxattr {
+                        name: vec![0; 300],
+                        bytes,
+                        flags: 9,
+                    },
+                ),
                 0,
             );
-            script.call(
-                Call::Truncate {
-                    target,
-                    length: bytes,
-                },
-                0,
-            );
+            script.call(Call::Change(target, Change::Truncate(bytes)), 0);
         }
     }
     for flags in [u32::MAX, 3, 0o1000_0000, 0o2000_0000] {
@@ -183,8 +141,8 @@ fn cost_nothing() {
             },
             0,
         );
-        script.call(Call::Unlink { path: path.clone() }, 0);
-        script.call(Call::Rmdir { path: path.clone() }, 0);
+        script.call(Call::Unlink(path.clone()), 0);
+        script.call(Call::Rmdir(path.clone()), 0);
         script.call(
             Call::Mkdir {
                 path,

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 use common::{O_APPEND, O_CREAT, O_EXCL, O_RDWR, O_TRUNC, name, settings, tree};
 use mostrace_replay::{
-    Call, FileId, Opened, Operation, Range, Recorded, Start, Target, Unknown, replay,
+    Call, Change, FileCall, FileId, Opened, Operation, Range, Recorded, Start, Target, Unknown,
+    replay,
 };
 use proptest::prelude::*;
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, XattrFlags};
@@ -158,7 +159,7 @@ impl Interpreter {
             Step::Close(file) => {
                 let (file, fd) = self.open.remove(&file)?;
                 drop(fd);
-                (Call::Close { file }, 0)
+                (Call::Of(file, FileCall::Close), 0)
             }
             Step::Read(file, at, count) => {
                 let (file, fd) = self.open.get(&file)?;
@@ -166,11 +167,13 @@ impl Interpreter {
                 let made = rustix::io::pread(fd, &mut buffer[..], at);
                 let (file, offset) = (*file, Some(at));
                 (
-                    Call::Read {
+                    Call::Of(
                         file,
-                        offset,
-                        bytes: count,
-                    },
+                        FileCall::Read {
+                            offset,
+                            bytes: count,
+                        },
+                    ),
                     returned(made),
                 )
             }
@@ -182,11 +185,13 @@ impl Interpreter {
                 let made = rustix::io::pwrite(fd, &bytes[..count as usize], at);
                 let (file, offset) = (*file, (!append).then_some(at));
                 (
-                    Call::Write {
+                    Call::Of(
                         file,
-                        offset,
-                        bytes: count,
-                    },
+                        FileCall::Write {
+                            offset,
+                            bytes: count,
+                        },
+                    ),
                     returned(made),
                 )
             }
@@ -201,11 +206,13 @@ impl Interpreter {
                 let made = rustix::io::write(fd, &bytes[..count as usize]);
                 let (file, offset) = (*file, None);
                 (
-                    Call::Write {
+                    Call::Of(
                         file,
-                        offset,
-                        bytes: count,
-                    },
+                        FileCall::Write {
+                            offset,
+                            bytes: count,
+                        },
+                    ),
                     returned(made),
                 )
             }
@@ -213,10 +220,7 @@ impl Interpreter {
                 let open = rustix::fs::open(self.path(at), OFlags::WRONLY, Mode::empty());
                 let made = open.and_then(|fd| rustix::fs::ftruncate(fd, length));
                 (
-                    Call::Truncate {
-                        target: target(at),
-                        length,
-                    },
+                    Call::Change(target(at), Change::Truncate(length)),
                     nothing(made),
                 )
             }
@@ -224,7 +228,7 @@ impl Interpreter {
                 let (file, fd) = self.open.get(&file)?;
                 let target = Target::File(*file);
                 (
-                    Call::Truncate { target, length },
+                    Call::Change(target, Change::Truncate(length)),
                     nothing(rustix::fs::ftruncate(fd, length)),
                 )
             }
@@ -234,17 +238,16 @@ impl Interpreter {
                 let made = rustix::fs::fallocate(fd, flags, offset, bytes);
                 let range = Range { offset, bytes };
                 (
-                    Call::Fallocate {
-                        file: *file,
-                        mode,
-                        range,
-                    },
+                    Call::Of(*file, FileCall::Fallocate(range, mode)),
                     nothing(made),
                 )
             }
             Step::Fsync(file) => {
                 let (file, fd) = self.open.get(&file)?;
-                (Call::Fsync { file: *file }, nothing(rustix::fs::fsync(fd)))
+                (
+                    Call::Of(*file, FileCall::Fsync),
+                    nothing(rustix::fs::fsync(fd)),
+                )
             }
             Step::Copy(from, to, from_at, at, bytes) => {
                 let ((from, from_fd), (to, to_fd)) = (self.open.get(&from)?, self.open.get(&to)?);
@@ -256,13 +259,15 @@ impl Interpreter {
                     Some(&mut other),
                     bytes as usize,
                 );
-                let call = Call::Copy {
-                    from: Some(*from),
-                    from_offset: Some(from_at),
-                    to: *to,
-                    offset: Some(at),
-                    bytes,
-                };
+                let call = Call::Of(
+                    *to,
+                    FileCall::Copy {
+                        from: Some(*from),
+                        from_offset: Some(from_at),
+                        offset: Some(at),
+                        bytes,
+                    },
+                );
                 (call, returned(made))
             }
             Step::Rename(from, to, flags) => {
@@ -300,11 +305,11 @@ impl Interpreter {
                 )
             }
             Step::Unlink(at) => (
-                Call::Unlink { path: path(at) },
+                Call::Unlink(path(at)),
                 nothing(rustix::fs::unlink(self.path(at))),
             ),
             Step::Rmdir(at) => (
-                Call::Rmdir { path: path(at) },
+                Call::Rmdir(path(at)),
                 nothing(rustix::fs::rmdir(self.path(at))),
             ),
             Step::Mkdir(at) => {
@@ -319,13 +324,7 @@ impl Interpreter {
             }
             Step::Chmod(at, mode) => {
                 let made = rustix::fs::chmod(self.path(at), Mode::from_raw_mode(mode));
-                (
-                    Call::Chmod {
-                        target: target(at),
-                        mode,
-                    },
-                    nothing(made),
-                )
+                (Call::Change(target(at), Change::Chmod(mode)), nothing(made))
             }
             Step::Utimes(at) => {
                 let now = rustix::fs::Timespec {
@@ -338,18 +337,20 @@ impl Interpreter {
                 };
                 let flags = AtFlags::SYMLINK_NOFOLLOW;
                 let made = rustix::fs::utimensat(rustix::fs::CWD, self.path(at), &times, flags);
-                (Call::Utimes { target: target(at) }, nothing(made))
+                (Call::Change(target(at), Change::Utimes), nothing(made))
             }
             Step::Setxattr(at, bytes) => {
                 let value = vec![1; bytes as usize];
                 let made =
                     rustix::fs::lsetxattr(self.path(at), "user.x", &value, XattrFlags::empty());
-                let call = Call::Setxattr {
-                    target: target(at),
-                    name: b"user.x".to_vec(),
-                    bytes,
-                    flags: 0,
-                };
+                let call = Call::Change(
+                    target(at),
+                    Change::Setxattr {
+                        name: b"user.x".to_vec(),
+                        bytes,
+                        flags: 0,
+                    },
+                );
                 (call, nothing(made))
             }
         })

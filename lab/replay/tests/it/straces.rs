@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use mostrace_replay::{Call, Name, Recorded, Start, StraceSettings, Target, read_strace};
+use mostrace_replay::{Call, FileCall, Name, Recorded, Start, StraceSettings, Target, read_strace};
 use proptest::prelude::*;
 
 fn read(texts: &[(&str, &str)]) -> Recorded {
@@ -69,7 +69,7 @@ fn programs_of_32_bits_have_other_names() {
     ];
     assert_eq!(kinds(&recorded), expected);
     let offset = |n: usize| match &recorded.operations[n].call {
-        Call::Write { offset, .. } | Call::Copy { offset, .. } => *offset,
+        Call::Of(_, FileCall::Write { offset, .. } | FileCall::Copy { offset, .. }) => *offset,
         _ => None,
     };
     assert_eq!((offset(1), offset(4)), (Some(5000), Some(6000)));
@@ -136,7 +136,7 @@ fn a_thread_without_a_beginning_shares_files() {
 "#,
     );
     let writes = recorded.operations.iter().filter_map(|o| match o.call {
-        Call::Write { file, offset, .. } => Some((file.0, offset)),
+        Call::Of(file, FileCall::Write { offset, .. }) => Some((file.0, offset)),
         _ => None,
     });
     let writes: Vec<_> = writes.collect();
@@ -163,8 +163,12 @@ fn children_and_closes_count_from_their_beginning() {
 "#);
     let expected = ["open", "write", "close", "open", "write", "write"];
     assert_eq!(kinds(&recorded), expected);
-    let of = recorded.operations.iter();
-    let of: Vec<u64> = of.map(|o| o.call.file().unwrap().0).collect();
+    let of = recorded.operations.iter().map(|o| match &o.call {
+        Call::Open(opened) => opened.file.unwrap().0,
+        Call::Of(file, _) => file.0,
+        other => panic!("{other:?}"),
+    });
+    let of: Vec<u64> = of.collect();
     assert_eq!(of, [1, 1, 1, 2, 2, 2]);
     assert_eq!(left_out(&recorded), BTreeMap::from([(HARMLESS, 5)]));
 }
@@ -209,7 +213,10 @@ fn a_file_gets_its_name_later() {
                 Call::Link { from, to, .. } => (from.clone(), to.clone()),
                 other => panic!("{other:?}"),
             };
-            let file = recorded.operations[0].call.file().unwrap();
+            let Call::Open(unnamed) = &recorded.operations[0].call else {
+                panic!("{recorded:?}")
+            };
+            let file = unnamed.file.unwrap();
             assert_eq!(
                 from,
                 (Target::File(file), Name::new(b"n").unwrap()),

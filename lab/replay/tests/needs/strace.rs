@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use mostrace_replay::{
-    Call, Contents, Name, Recorded, Settings, StraceSettings, Timing, read_strace, replay,
+    Call, Contents, FileCall, Name, Recorded, Settings, StraceSettings, Timing, read_strace, replay,
 };
 use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags, fallocate, linkat, openat};
 use test_support::{Need, Suite, at_once, tests};
@@ -190,7 +190,7 @@ fn calls_are_those_that_the_program_made() {
         .operations
         .iter()
         .filter_map(|operation| match operation.call {
-            Call::Write { offset, bytes, .. } if bytes < 700 => Some((offset, bytes)),
+            Call::Of(_, FileCall::Write { offset, bytes }) if bytes < 700 => Some((offset, bytes)),
             _ => None,
         });
     let writes: Vec<(Option<u64>, u64)> = writes.collect();

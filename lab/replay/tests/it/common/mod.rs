@@ -8,8 +8,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use mostrace_replay::{
-    Call, Contents, FileId, Name, Opened, Operation, Outcome, Recorded, Settings, Timing, Unknown,
-    replay,
+    Call, Contents, FileCall, FileId, Name, Opened, Operation, Outcome, Recorded, Settings, Timing,
+    Unknown, replay,
 };
 
 pub const O_RDWR: u32 = 0o2;
@@ -56,11 +56,7 @@ impl Script {
     pub fn write(&mut self, file: u64, offset: u64, bytes: u64) -> &mut Script {
         let offset = Some(offset);
         let file = FileId(file);
-        let call = Call::Write {
-            file,
-            offset,
-            bytes,
-        };
+        let call = Call::Of(file, FileCall::Write { offset, bytes });
         self.call(call, bytes as i64)
     }
 
