@@ -52,47 +52,58 @@ pub(crate) fn errno(result: i64) -> Option<Errno> {
         .then(|| Errno::from_raw_os_error(errno))
 }
 
-/// Returns the name of an errno that calls on files return (errno(3)).
+/// The errors that calls on files return (errno(3)).
+const NAMES: &[(&str, Errno)] = &[
+    ("EPERM", Errno::PERM),
+    ("ENOENT", Errno::NOENT),
+    ("EINTR", Errno::INTR),
+    ("EIO", Errno::IO),
+    ("ENXIO", Errno::NXIO),
+    ("E2BIG", Errno::TOOBIG),
+    ("EBADF", Errno::BADF),
+    ("EAGAIN", Errno::AGAIN),
+    ("ENOMEM", Errno::NOMEM),
+    ("EACCES", Errno::ACCESS),
+    ("EFAULT", Errno::FAULT),
+    ("EBUSY", Errno::BUSY),
+    ("EEXIST", Errno::EXIST),
+    ("EXDEV", Errno::XDEV),
+    ("ENODEV", Errno::NODEV),
+    ("ENOTDIR", Errno::NOTDIR),
+    ("EISDIR", Errno::ISDIR),
+    ("EINVAL", Errno::INVAL),
+    ("ENFILE", Errno::NFILE),
+    ("EMFILE", Errno::MFILE),
+    ("ENOTTY", Errno::NOTTY),
+    ("ETXTBSY", Errno::TXTBSY),
+    ("EFBIG", Errno::FBIG),
+    ("ENOSPC", Errno::NOSPC),
+    ("ESPIPE", Errno::SPIPE),
+    ("EROFS", Errno::ROFS),
+    ("EMLINK", Errno::MLINK),
+    ("EPIPE", Errno::PIPE),
+    ("ERANGE", Errno::RANGE),
+    ("ENAMETOOLONG", Errno::NAMETOOLONG),
+    ("ENOSYS", Errno::NOSYS),
+    ("ENOTEMPTY", Errno::NOTEMPTY),
+    ("ELOOP", Errno::LOOP),
+    ("ENODATA", Errno::NODATA),
+    ("EOVERFLOW", Errno::OVERFLOW),
+    ("EOPNOTSUPP", Errno::OPNOTSUPP),
+    ("EDQUOT", Errno::DQUOT),
+    ("ESTALE", Errno::STALE),
+    ("ETIMEDOUT", Errno::TIMEDOUT),
+];
+
+/// Returns the name of an errno that calls on files return.
 fn name(errno: i32) -> Option<&'static str> {
-    Some(match self::errno(i64::from(errno).saturating_neg())? {
-        Errno::PERM => "EPERM",
-        Errno::NOENT => "ENOENT",
-        Errno::INTR => "EINTR",
-        Errno::IO => "EIO",
-        Errno::NXIO => "ENXIO",
-        Errno::TOOBIG => "E2BIG",
-        Errno::BADF => "EBADF",
-        Errno::AGAIN => "EAGAIN",
-        Errno::NOMEM => "ENOMEM",
-        Errno::ACCESS => "EACCES",
-        Errno::FAULT => "EFAULT",
-        Errno::BUSY => "EBUSY",
-        Errno::EXIST => "EEXIST",
-        Errno::XDEV => "EXDEV",
-        Errno::NODEV => "ENODEV",
-        Errno::NOTDIR => "ENOTDIR",
-        Errno::ISDIR => "EISDIR",
-        Errno::INVAL => "EINVAL",
-        Errno::NFILE => "ENFILE",
-        Errno::MFILE => "EMFILE",
-        Errno::NOTTY => "ENOTTY",
-        Errno::TXTBSY => "ETXTBSY",
-        Errno::FBIG => "EFBIG",
-        Errno::NOSPC => "ENOSPC",
-        Errno::SPIPE => "ESPIPE",
-        Errno::ROFS => "EROFS",
-        Errno::MLINK => "EMLINK",
-        Errno::RANGE => "ERANGE",
-        Errno::NAMETOOLONG => "ENAMETOOLONG",
-        Errno::NOSYS => "ENOSYS",
-        Errno::NOTEMPTY => "ENOTEMPTY",
-        Errno::LOOP => "ELOOP",
-        Errno::NODATA => "ENODATA",
-        Errno::OVERFLOW => "EOVERFLOW",
-        Errno::OPNOTSUPP => "EOPNOTSUPP",
-        Errno::DQUOT => "EDQUOT",
-        Errno::STALE => "ESTALE",
-        Errno::TIMEDOUT => "ETIMEDOUT",
-        _ => return None,
-    })
+    let mut names = NAMES.iter();
+    let known = names.find(|(_, known)| known.raw_os_error() == errno);
+    known.map(|(name, _)| *name)
+}
+
+/// Returns the errno of this name, if calls on files return it.
+pub(crate) fn named(name: &str) -> Option<Errno> {
+    let known = NAMES.iter().find(|(known, _)| *known == name);
+    known.map(|(_, errno)| *errno)
 }

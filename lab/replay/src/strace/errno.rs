@@ -1,47 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The value that a call returned, as strace writes it.
 
-use rustix::io::Errno;
-
-/// The errors that calls on files return; strace writes their names.
-const NAMES: &[(&str, Errno)] = &[
-    ("EPERM", Errno::PERM),
-    ("ENOENT", Errno::NOENT),
-    ("EINTR", Errno::INTR),
-    ("EIO", Errno::IO),
-    ("ENXIO", Errno::NXIO),
-    ("EBADF", Errno::BADF),
-    ("EAGAIN", Errno::AGAIN),
-    ("ENOMEM", Errno::NOMEM),
-    ("EACCES", Errno::ACCESS),
-    ("EFAULT", Errno::FAULT),
-    ("EBUSY", Errno::BUSY),
-    ("EEXIST", Errno::EXIST),
-    ("EXDEV", Errno::XDEV),
-    ("ENODEV", Errno::NODEV),
-    ("ENOTDIR", Errno::NOTDIR),
-    ("EISDIR", Errno::ISDIR),
-    ("EINVAL", Errno::INVAL),
-    ("ENFILE", Errno::NFILE),
-    ("EMFILE", Errno::MFILE),
-    ("ENOTTY", Errno::NOTTY),
-    ("ETXTBSY", Errno::TXTBSY),
-    ("EFBIG", Errno::FBIG),
-    ("ENOSPC", Errno::NOSPC),
-    ("ESPIPE", Errno::SPIPE),
-    ("EROFS", Errno::ROFS),
-    ("EMLINK", Errno::MLINK),
-    ("EPIPE", Errno::PIPE),
-    ("ERANGE", Errno::RANGE),
-    ("ENAMETOOLONG", Errno::NAMETOOLONG),
-    ("ENOSYS", Errno::NOSYS),
-    ("ENOTEMPTY", Errno::NOTEMPTY),
-    ("ELOOP", Errno::LOOP),
-    ("ENODATA", Errno::NODATA),
-    ("EOVERFLOW", Errno::OVERFLOW),
-    ("EOPNOTSUPP", Errno::OPNOTSUPP),
-    ("EDQUOT", Errno::DQUOT),
-];
+use crate::ended::named;
 
 /// The greatest errno (`MAX_ERRNO` of `<linux/err.h>`); it stands for an error with another name.
 const OTHER: i64 = 4095;
@@ -53,8 +13,7 @@ pub(super) fn result(value: &str) -> Option<i64> {
     let number = words.next()?;
     if number.starts_with('-') {
         let name = words.next()?;
-        let known = NAMES.iter().find(|(known, _)| *known == name);
-        return Some(known.map_or(-OTHER, |(_, errno)| -i64::from(errno.raw_os_error())));
+        return Some(named(name).map_or(-OTHER, |errno| -i64::from(errno.raw_os_error())));
     }
     let number = number.split('<').next()?;
     super::args::number(number).and_then(|value| i64::try_from(value).ok())
