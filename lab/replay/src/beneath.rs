@@ -37,7 +37,7 @@ impl Beneath {
     pub(crate) fn new(root: &Path) -> crate::Result<Beneath> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = fs::open(root, flags, Mode::empty());
-        let root = opened.map_err(|errno| Error::io(root)(errno.into()))?;
+        let root = opened.map_err(Error::io(root))?;
         Ok(Beneath { root })
     }
 

@@ -55,13 +55,13 @@ impl Caller {
     ) -> crate::Result<Caller> {
         let zero = Path::new("/dev/zero");
         let opened = fs::open(zero, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
-        let sink = Sink::new().map_err(|errno| Error::io(root)(errno.into()))?;
+        let sink = Sink::new().map_err(Error::io(root))?;
         let (files, last_uses) = files(operations);
         Ok(Caller {
             beneath: Beneath::new(root)?,
             bytes: Bytes::new(contents),
             sink,
-            zero: opened.map_err(|errno| Error::io(zero)(errno.into()))?,
+            zero: opened.map_err(Error::io(zero))?,
             files,
             last_uses,
             is_root: rustix::process::geteuid().is_root(),

@@ -45,10 +45,10 @@ pub enum Error {
 
 impl Error {
     /// Returns a function that adds the path to a system error.
-    pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
+    pub(crate) fn io<E: Into<std::io::Error>>(path: &Path) -> impl FnOnce(E) -> Error + '_ {
         move |cause| Error::Io {
             path: path.to_owned(),
-            cause,
+            cause: cause.into(),
         }
     }
 }

@@ -41,26 +41,23 @@ impl Start {
         self.refuse_too_much(root, beneath)?;
         // A folder's name is less than those below it.
         for name in self.folders.keys() {
-            let made = make_folder(beneath, name);
-            made.map_err(|errno| Error::io(&at(name))(errno.into()))?;
+            make_folder(beneath, name).map_err(Error::io(&at(name)))?;
         }
         for (name, file) in &self.files {
-            let made = fit(beneath, bytes, name, file);
-            made.map_err(|errno| Error::io(&at(name))(errno.into()))?;
+            fit(beneath, bytes, name, file).map_err(Error::io(&at(name)))?;
         }
         for (name, existing) in &self.links {
             let linked = match beneath.link(existing, name) {
                 Err(Errno::EXIST) => Ok(()),
                 linked => linked,
             };
-            linked.map_err(|errno| Error::io(&at(name))(errno.into()))?;
+            linked.map_err(Error::io(&at(name)))?;
         }
         for (name, mode) in self.folders.iter().rev() {
             let made = mode.map_or(Ok(()), |mode| beneath.chmod(name, mode));
-            made.map_err(|errno| Error::io(&at(name))(errno.into()))?;
+            made.map_err(Error::io(&at(name)))?;
         }
-        let synced = fs::syncfs(beneath.root());
-        synced.map_err(|errno| Error::io(root)(errno.into()))
+        fs::syncfs(beneath.root()).map_err(Error::io(root))
     }
 
     /// Removes what has a name that was absent, or that something of another kind had.
@@ -80,7 +77,7 @@ impl Start {
                 true => Ok(()),
                 false => remove(beneath, name),
             };
-            made.map_err(|errno| Error::io(&root.join(name.as_path()))(errno.into()))?;
+            made.map_err(Error::io(&root.join(name.as_path())))?;
         }
         Ok(())
     }
@@ -101,7 +98,7 @@ impl Start {
 
     /// Refuses files for which the filesystem has no room. Those that exist already have theirs.
     fn refuse_too_much(&self, root: &Path, beneath: &Beneath) -> Result<()> {
-        let space = fs::statvfs(root).map_err(|errno| Error::io(root)(errno.into()))?;
+        let space = fs::statvfs(root).map_err(Error::io(root))?;
         let free = u128::from(space.f_bavail).saturating_mul(space.f_frsize.into());
         let is_all_free = entries(root)?.is_empty();
         let missing = |(name, file): (&Name, &StartFile)| {

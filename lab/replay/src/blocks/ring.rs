@@ -45,7 +45,7 @@ impl Ring {
             path: target.path.clone(),
             why: format!("io_uring cannot be used: {e}"),
         })?;
-        let sink = Sink::new().map_err(|e| Error::io(&target.path)(e.into()))?;
+        let sink = Sink::new().map_err(Error::io(&target.path))?;
         Ok(Ring {
             ring,
             bytes: Bytes::new(contents),
