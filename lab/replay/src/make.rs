@@ -196,19 +196,18 @@ fn fit(beneath: &Beneath, bytes: &Bytes, name: &Name, file: &StartFile) -> io::R
         true => fs::ftruncate(&existing, file.bytes)?,
         false => fill(&existing, bytes, size, file.bytes)?,
     }
-    match file.mode {
-        Some(mode) => fs::fchmod(&existing, Mode::from_raw_mode(mode)),
-        None => Ok(()),
-    }
+    set_mode(&existing, file)
 }
 
 fn make_file(beneath: &Beneath, bytes: &Bytes, name: &Name, file: &StartFile) -> io::Result<()> {
     let made = beneath.create(name)?;
     fill(&made, bytes, 0, file.bytes)?;
-    match file.mode {
-        Some(mode) => fs::fchmod(&made, Mode::from_raw_mode(mode)),
-        None => Ok(()),
-    }
+    set_mode(&made, file)
+}
+
+fn set_mode(made: &OwnedFd, file: &StartFile) -> io::Result<()> {
+    let mode = file.mode.map(Mode::from_raw_mode);
+    mode.map_or(Ok(()), |mode| fs::fchmod(made, mode))
 }
 
 /// Writes a file's contents from one offset to another.
