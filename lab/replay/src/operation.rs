@@ -46,7 +46,7 @@ pub enum Target {
 }
 
 /// The known properties of an open file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Opened {
     /// The number that later operations give it. None if the open failed.
     pub file: Option<FileId>,

@@ -146,10 +146,7 @@ impl Reader {
             path: Some(path),
             flags: flags.all,
             mode: 0o666,
-            i_mode: 0,
-            size: None,
-            created: false,
-            inode: (0, 0),
+            ..Opened::default()
         }))
     }
 

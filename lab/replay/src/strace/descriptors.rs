@@ -71,8 +71,7 @@ impl Reader<'_> {
             mode,
             i_mode: seen.map_or(0, |status| status.i_mode),
             size: seen.map(|status| status.size),
-            created: false,
-            inode: (0, 0),
+            ..Opened::default()
         }
     }
 
