@@ -20,37 +20,21 @@ pub struct Format {
 }
 
 const FORMATS: [Format; 5] = [
-    Format {
-        name: "a qcow2 image",
-        qemu: "qcow2",
-        at: 0,
-        magic: b"QFI\xfb",
-    },
-    Format {
-        name: "a VMDK image",
-        qemu: "vmdk",
-        at: 0,
-        magic: b"KDMV",
-    },
-    Format {
-        name: "a VHD image",
-        qemu: "vpc",
-        at: 0,
-        magic: b"conectix",
-    },
-    Format {
-        name: "a VHDX image",
-        qemu: "vhdx",
-        at: 0,
-        magic: b"vhdxfile",
-    },
-    Format {
-        name: "a VDI image",
-        qemu: "vdi",
-        at: 0x40,
-        magic: &[0x7f, 0x10, 0xda, 0xbe],
-    },
+    of("a qcow2 image", "qcow2", 0, b"QFI\xfb"),
+    of("a VMDK image", "vmdk", 0, b"KDMV"),
+    of("a VHD image", "vpc", 0, b"conectix"),
+    of("a VHDX image", "vhdx", 0, b"vhdxfile"),
+    of("a VDI image", "vdi", 0x40, &[0x7f, 0x10, 0xda, 0xbe]),
 ];
+
+const fn of(name: &'static str, qemu: &'static str, at: u64, magic: &'static [u8]) -> Format {
+    Format {
+        name,
+        qemu,
+        at,
+        magic,
+    }
+}
 
 /// Returns the format of an image, if it is one of these.
 pub fn format(image: &Image) -> Option<Format> {
