@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The thread that an entry names.
 
-use std::mem::offset_of;
-
 use mostrace_bundle::entry::{
     RawCall, RawDirtier, RawF2fs, RawHandle, RawProcess, RawServed, TYPE_CALL, TYPE_DIRTIER,
     TYPE_F2FS, TYPE_HANDLE, TYPE_PROCESS, TYPE_SERVED,
 };
+use zerocopy::FromBytes;
 
 use super::tables::kind_of;
 
@@ -23,11 +22,13 @@ pub(super) struct NamedThread {
 pub(super) fn of(entry: &[u8]) -> Option<NamedThread> {
     macro_rules! named {
         ($raw:ty, $pid:ident, $tgid:ident, $uid:ident) => {
-            Some(NamedThread {
-                pid: number(entry, offset_of!($raw, $pid))?,
-                tgid: number(entry, offset_of!($raw, $tgid))?,
-                uid: number(entry, offset_of!($raw, $uid))?,
-            })
+            <$raw>::ref_from_prefix(entry)
+                .ok()
+                .map(|(raw, _)| NamedThread {
+                    pid: raw.$pid.get(),
+                    tgid: raw.$tgid.get(),
+                    uid: raw.$uid.get(),
+                })
         };
     }
     match kind_of(entry)? {
@@ -39,9 +40,4 @@ pub(super) fn of(entry: &[u8]) -> Option<NamedThread> {
         TYPE_SERVED => named!(RawServed, for_pid, for_tgid, for_uid),
         _ => None,
     }
-}
-
-#[inline]
-fn number(entry: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(*entry.get(at..)?.first_chunk()?))
 }

@@ -3,14 +3,12 @@
 //! ahead of the first of them.
 
 use std::collections::{HashMap, HashSet};
-use std::mem::offset_of;
 
 use mostrace_bundle::entry::stack::RawStack;
 use mostrace_bundle::entry::{RawHead, TYPE_CALL, TYPE_HANDLE};
+use zerocopy::FromBytes;
 
 use super::Retention;
-use super::tables::kind_of;
-
 /// The most stacks that are kept; at one more, those so far are forgotten. The probes tell a stack again after some seconds.
 const STACKS: usize = 1 << 14;
 
@@ -40,21 +38,24 @@ impl Stacks {
 
     /// Keeps the entry of a stack.
     pub fn learn(&mut self, stack: &[u8]) {
-        let Some(id) = u64_at(stack, offset_of!(RawStack, id)) else {
+        let Ok((RawStack { id, .. }, _)) = RawStack::ref_from_prefix(stack) else {
             return;
         };
         if self.kept.len() >= STACKS {
             self.kept.clear();
         }
-        self.kept.insert(id, stack.to_vec());
+        self.kept.insert(id.get(), stack.to_vec());
     }
 
     /// Returns the stack that the entry of a call or a handle refers to, if the segment's table does not have it yet.
     pub fn news(&mut self, entry: &[u8]) -> Option<Vec<u8>> {
         // The sectors of other entries are those of blocks.
-        let refers = matches!(kind_of(entry)?, TYPE_CALL | TYPE_HANDLE);
-        let id = u64_at(entry, offset_of!(RawHead, sector)).filter(|_| refers)?;
-        if self.written.contains(&id) {
+        let (head, _) = RawHead::ref_from_prefix(entry).ok()?;
+        let (refers, id) = (
+            matches!(head.kind.get(), TYPE_CALL | TYPE_HANDLE),
+            head.sector.get(),
+        );
+        if !refers || self.written.contains(&id) {
             return None;
         }
         let stack = match self.retention.room(1) {
@@ -69,9 +70,4 @@ impl Stacks {
     pub fn begin_segment(&mut self) {
         self.written.clear();
     }
-}
-
-fn u64_at(entry: &[u8], at: usize) -> Option<u64> {
-    let bytes = entry.get(at..)?.first_chunk()?;
-    Some(u64::from_ne_bytes(*bytes))
 }

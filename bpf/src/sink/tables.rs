@@ -243,10 +243,10 @@ pub(super) fn u16_at(entry: &[u8], at: usize) -> Option<u16> {
 
 /// Returns the transaction in the entry of a handle or a dirtied block.
 pub(super) fn tid_of(entry: &[u8]) -> Option<u32> {
-    let at = match kind_of(entry)? {
-        TYPE_HANDLE => offset_of!(RawHandle, tid),
-        TYPE_DIRTIED => offset_of!(RawDirtied, tid),
+    let tid = match kind_of(entry)? {
+        TYPE_HANDLE => RawHandle::ref_from_prefix(entry).ok()?.0.tid,
+        TYPE_DIRTIED => RawDirtied::ref_from_prefix(entry).ok()?.0.tid,
         _ => return None,
     };
-    Some(u32::from_ne_bytes(entry.get(at..at + 4)?.try_into().ok()?))
+    Some(tid.get())
 }
