@@ -57,18 +57,15 @@ impl Lock {
     pub fn waited_for(path: &Path) -> Result<(Lock, String)> {
         let file = open_file(path)?;
         let mut tries = PATIENCE;
-        while let Err(e) = file.try_lock() {
+        while !try_lock(&file, path)? {
             tries -= 1;
-            match e {
-                TryLockError::Error(e) => return Err(e).at(path),
-                TryLockError::WouldBlock if tries == 0 => {
-                    return Err(Error::Busy {
-                        what: path.display().to_string(),
-                        by: "another recorder".into(),
-                    });
-                }
-                TryLockError::WouldBlock => std::thread::sleep(LOOK_AGAIN),
+            if tries == 0 {
+                return Err(Error::Busy {
+                    what: path.display().to_string(),
+                    by: "another recorder".into(),
+                });
             }
+            std::thread::sleep(LOOK_AGAIN);
         }
         Ok((Lock::new(file, path), said_by(path)))
     }
@@ -76,19 +73,16 @@ impl Lock {
     /// Locks a file and writes the holder's name to it. `what` says what is taken if another process holds the lock.
     fn of_file(path: &Path, what: &str, holder: &str) -> Result<Lock> {
         let file = open_file(path)?;
-        match file.try_lock() {
-            Ok(()) => {
-                // Written before it is cut, so that whoever is refused meanwhile reads a name.
-                file.write_all_at(holder.as_bytes(), 0).at(path)?;
-                file.set_len(holder.len() as u64).at(path)?;
-                Ok(Lock::new(file, path))
-            }
-            Err(TryLockError::WouldBlock) => Err(Error::Busy {
+        if !try_lock(&file, path)? {
+            return Err(Error::Busy {
                 what: what.to_owned(),
                 by: said_by(path),
-            }),
-            Err(TryLockError::Error(e)) => Err(e).at(path),
+            });
         }
+        // Written before it is cut, so that whoever is refused meanwhile reads a name.
+        file.write_all_at(holder.as_bytes(), 0).at(path)?;
+        file.set_len(holder.len() as u64).at(path)?;
+        Ok(Lock::new(file, path))
     }
 
     /// Locks a folder; None if another process has it.
@@ -97,11 +91,8 @@ impl Lock {
     /// Returns an error if the file cannot be opened.
     pub fn of_folder(path: &Path) -> Result<Option<Lock>> {
         let file = open_folder(path)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(Lock::new(file, path))),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(e)) => Err(e).at(path),
-        }
+        let is_locked = try_lock(&file, path)?;
+        Ok(is_locked.then(|| Lock::new(file, path)))
     }
 
     /// Locks a folder as soon as nobody else has it.
@@ -127,6 +118,15 @@ impl Lock {
     /// Returns an error if no file descriptor is left.
     pub fn for_child(&self) -> Result<Stdio> {
         Ok(self.file.try_clone().at(&self.path)?.into())
+    }
+}
+
+/// Locks a file; false if another process has the lock.
+fn try_lock(file: &File, path: &Path) -> Result<bool> {
+    match file.try_lock() {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(e)) => Err(e).at(path),
     }
 }
 
