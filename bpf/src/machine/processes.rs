@@ -45,11 +45,16 @@ fn comm_in(stat: &[u8]) -> Option<[u8; 16]> {
     if flags & PF_KTHREAD != 0 {
         return None;
     }
+    Some(comm_of(named))
+}
+
+/// Returns a name as the kernel keeps it in `task->comm`: its first 15 bytes, padded with NULs.
+pub(crate) fn comm_of(name: &[u8]) -> [u8; 16] {
     let mut comm = [0; 16];
-    for (byte, name) in comm.iter_mut().take(15).zip(named) {
+    for (byte, name) in comm.iter_mut().take(15).zip(name) {
         *byte = *name;
     }
-    Some(comm)
+    comm
 }
 
 #[cfg(test)]

@@ -24,10 +24,6 @@ pub(super) fn open_entries(sink: &mut Sink, from: &str) -> Result<()> {
 
 /// Makes the entry of a process's name, of which the first 15 bytes count.
 pub(super) fn entry(tgid: u32, time_ns: u64, flags: Flags, name: &[u8]) -> RawComm {
-    let mut comm = [0; 16];
-    for (byte, name) in comm.iter_mut().take(15).zip(name) {
-        *byte = *name;
-    }
     RawComm {
         head: RawHead {
             kind: TYPE_COMM.into(),
@@ -39,6 +35,6 @@ pub(super) fn entry(tgid: u32, time_ns: u64, flags: Flags, name: &[u8]) -> RawCo
         },
         tgid: tgid.into(),
         pad: 0.into(),
-        comm,
+        comm: processes::comm_of(name),
     }
 }

@@ -11,6 +11,7 @@ use super::task::Tasks;
 use super::tracepoints::{Event, Told, find};
 use crate::error::Result;
 use crate::machine::device::Device;
+use crate::machine::processes::comm_of;
 use crate::sink::Sink;
 use crate::source::process_names::open_entries;
 use crate::source::{Losses, Provides, Remark, Source, remarks};
@@ -96,14 +97,11 @@ impl TracefsEntries {
 
 fn thread(tasks: &mut Tasks, record: &Record, bio: &Bio) -> Thread {
     let task = tasks.get(bio.pid, &bio.comm);
-    let mut comm = [0; 16];
-    let named = bio.comm.len().min(comm.len() - 1);
-    comm[..named].copy_from_slice(&bio.comm[..named]);
     Thread {
         pid: bio.pid,
         tgid: task.tgid,
         uid: task.uid,
-        comm,
+        comm: comm_of(&bio.comm),
         is_kernels: task.is_kernels,
         queued_ns: record.time_ns,
     }
