@@ -5,7 +5,7 @@
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use mostrace_bundle::entry::{Flags, NONE, Origin, RawFile, RawHead, Stage, TYPE_FILE, What};
+use mostrace_bundle::entry::{NONE, Origin, RawFile, RawHead, Stage, TYPE_FILE, What};
 use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, RawMode, ResolveFlags, fstat, openat, openat2};
 use rustix::io::Errno;
 use zerocopy::IntoBytes;
@@ -110,7 +110,8 @@ impl Walk {
         Ok(())
     }
 
-    /// Makes a file's record; None if it cannot be opened, has been replaced, or is on another filesystem.
+    /// Makes the entry of a file that was not written, with its path. None if the file cannot be opened, has been replaced, or is
+    /// on another filesystem, or if the path is too long.
     fn record(
         &self,
         folder: &OwnedFd,
@@ -128,54 +129,31 @@ impl Walk {
             FileType::Directory => What::DIRECTORY,
             _ => What::REGULAR,
         };
-        let generation = fscrypt::generation(&file).ok()?;
-        record(
-            self.s_dev,
-            self.time_ns,
-            stat.st_ino,
-            generation,
+        let size = size_of::<RawFile>() + path.len().next_multiple_of(8);
+        let raw = RawFile {
+            head: RawHead {
+                kind: TYPE_FILE.into(),
+                size: u16::try_from(size).ok()?.into(),
+                dev: self.s_dev.into(),
+                time_ns: self.time_ns.into(),
+                sector: NONE.into(),
+                stage: Stage::QUEUE,
+                ..RawHead::default()
+            },
+            ino: stat.st_ino.into(),
+            offset: NONE.into(),
+            generation: fscrypt::generation(&file).ok()?.into(),
+            s_dev: self.s_dev.into(),
+            name_len: u16::try_from(path.len()).ok()?.into(),
+            origin: Origin::UNKNOWN,
             what,
-            path,
-        )
+            ..RawFile::default()
+        };
+        let mut record = raw.as_bytes().to_vec();
+        record.extend_from_slice(path);
+        record.resize(size, 0);
+        Some(record)
     }
-}
-
-/// Makes the entry of a file that was not written, with its path. None if the path is too long.
-fn record(
-    s_dev: u32,
-    time_ns: u64,
-    ino: u64,
-    generation: u32,
-    what: What,
-    path: &[u8],
-) -> Option<Vec<u8>> {
-    let size = size_of::<RawFile>() + path.len().next_multiple_of(8);
-    let raw = RawFile {
-        head: RawHead {
-            kind: TYPE_FILE.into(),
-            size: u16::try_from(size).ok()?.into(),
-            dev: s_dev.into(),
-            time_ns: time_ns.into(),
-            sector: NONE.into(),
-            bytes: 0.into(),
-            cpu: 0.into(),
-            stage: Stage::QUEUE,
-            flags: Flags::default(),
-        },
-        ino: ino.into(),
-        offset: NONE.into(),
-        parent: 0.into(),
-        generation: generation.into(),
-        s_dev: s_dev.into(),
-        nlink: 0.into(),
-        name_len: u16::try_from(path.len()).ok()?.into(),
-        origin: Origin::UNKNOWN,
-        what,
-    };
-    let mut record = raw.as_bytes().to_vec();
-    record.extend_from_slice(path);
-    record.resize(size, 0);
-    Some(record)
 }
 
 /// The walk changes nothing, not even access times.
