@@ -272,16 +272,16 @@ fn limits_are_held_against_it() {
     let disk = disk();
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("ledger");
-    let ledger = start(&folder, &disk, "60");
+    let ledger = start(&folder, &disk, "2");
     wait::until("the ledger's lock", || folder.join("lock").exists());
-    let second = start(&folder, &disk, "60").wait_with_output().unwrap();
+    let second = start(&folder, &disk, "2").wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&second.stderr);
     assert_eq!(second.status.code(), Some(1), "{said}");
     assert!(
         said.contains("another process keeps a ledger here"),
         "{said}"
     );
-    std::thread::sleep(Duration::from_secs(2));
+    await_hours(&folder, 1);
     sqlite(&disk.mount_point().join("x.db"), "100");
     end(ledger);
     let limits = dir.path().join("limits.toml");
