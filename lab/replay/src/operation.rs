@@ -116,7 +116,7 @@ pub enum Call {
     },
 }
 
-/// What a call does with an open file.
+/// A call takes an open file and does this with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[allow(missing_docs)] // the fields are the calls' arguments

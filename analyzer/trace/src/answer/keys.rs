@@ -11,7 +11,7 @@ use crate::labels;
 use crate::origins::Base;
 use crate::tally::Tally;
 
-/// What the words for a row's owner and its layer depend on; the numbers are those among all recordings.
+/// The words for a row's owner and its layer depend on this; the numbers are those among all recordings.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Owner {
     /// The cause.
@@ -39,7 +39,7 @@ impl Owner {
     }
 }
 
-/// All that the groups of a row depend on.
+/// The groups of a row depend on this alone.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Key {
     /// The owner.
