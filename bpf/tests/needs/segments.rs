@@ -17,7 +17,7 @@ use mostrace_bundle::table::HEADER_LEN;
 use mostrace_bundle::{Bundle, Entry, Manifest, layout};
 use mostrace_capture::{Choice, Entries, Error, Keep, Options, Outcome, Segments, Size, record};
 use test_support::loopdev::{LoopExt4, LoopOptions};
-use test_support::{Need, Suite, begin_anew, one_by_one, tests, wait};
+use test_support::{Need, Suite, nothing_lost, one_by_one, tests, wait};
 
 const FIO: Need = Need::Tool("fio", "fio");
 const BPF: [Need; 3] = [Need::Loop, Need::Btf, FIO];
@@ -184,15 +184,11 @@ impl Read {
         }
     }
 
-    fn assert_nothing_lost(&self) {
-        for (what, lost) in self
-            .manifest
-            .losses
-            .iter()
-            .filter(|(what, _)| *what != "completions")
-        {
-            assert_eq!(*lost, 0, "{what}");
-        }
+    /// Begins the test anew if something but completions was lost.
+    fn lost_nothing(&self) {
+        let mut losses = self.manifest.losses.clone();
+        losses.remove("completions");
+        nothing_lost(&losses);
     }
 }
 
@@ -205,10 +201,9 @@ fn read_all(dir: &Path) -> Vec<Read> {
     for (number, read) in (1..).zip(&all) {
         assert_eq!(read.segment().number, number);
         assert_eq!(read.segment().last, number as usize == all.len());
-        read.assert_nothing_lost();
     }
     // A missing completion is counted in the segment in which it is given up.
-    let missing = sum(&all, |s| s.manifest.losses["completions"]);
+    let missing = sum(&all, |s| s.manifest.losses.values().sum());
     for read in &all {
         let counters = read.manifest.counters.as_ref().unwrap();
         assert!(counters.agree() || missing > 0, "{counters}");
@@ -263,6 +258,7 @@ fn segments_have_everything_once() {
     });
     while_it_ran.expect("it still runs").assert_readable_alone();
     let all = read_all(dir.path());
+    all.iter().for_each(Read::lost_nothing);
     assert!(all.len() >= 4, "{}", all.len());
     let fio = written_by_fio(&report);
     let missing = sum(&all, |s| s.manifest.losses["completions"]);
@@ -314,23 +310,28 @@ fn segments_by_tracepoints() {
         dir.path().join("t.most"),
         Choice::Tracefs,
         Size::Bytes(8 << 20),
-        &format!("{} --rate_iops=20000", writes(&disk, 3, &report)),
+        &writes(&disk, 3, &report),
     );
     record(&opts).unwrap();
     let all = read_all(dir.path());
-    // The tracer of a busy machine may lose events, and then says so.
-    let dropped = |read: &Read| read.manifest.losses["events_tracefs"];
-    if let Some(read) = all.iter().find(|read| dropped(read) > 0) {
-        begin_anew(format!("lost {} events", dropped(read)));
-    }
     assert!(all.len() >= 2, "{}", all.len());
     let fio = written_by_fio(&report);
-    for act in [ta::QUEUE, ta::ISSUE, ta::COMPLETE] {
-        assert_eq!(sum(&all, |s| s.own_bytes(act)), fio, "{act}");
-    }
+    let missing = |act| fio.checked_sub(sum(&all, |s| s.own_bytes(act))).unwrap();
+    let missing: u64 = [ta::QUEUE, ta::ISSUE, ta::COMPLETE]
+        .map(missing)
+        .iter()
+        .sum();
+    // The tracer of a busy machine loses events, and says how many.
+    let dropped = sum(&all, |s| s.manifest.losses["events_tracefs"]);
+    assert!(
+        missing <= dropped * 4096,
+        "{missing} of {fio}, {dropped} lost"
+    );
     for read in &all {
-        assert_eq!(read.manifest.losses["completions"], 0);
-        read.assert_readable_alone();
+        if dropped == 0 {
+            assert_eq!(read.manifest.losses["completions"], 0);
+            read.assert_readable_alone();
+        }
         let size: u64 = read.manifest.files.values().sum();
         let number = read.segment().number;
         assert!(
@@ -369,6 +370,7 @@ fn buffered_files_across_cuts() {
     let outcome = record(&opts).unwrap();
     assert_eq!(outcome.exit_status, 0);
     let all = read_all(dir.path());
+    all.iter().for_each(Read::lost_nothing);
     assert!(all.len() >= 3, "{}", all.len());
     for read in &all {
         read.assert_readable_alone();
@@ -619,7 +621,7 @@ fn a_full_disk_leaves_finished_segments() {
     for (name, path) in all.iter().take(complete) {
         let read = Read::of(path);
         assert!(read.own_bytes(ta::COMPLETE) > 0, "{name}");
-        read.assert_nothing_lost();
+        read.lost_nothing();
     }
     for path in all.values().skip(finished) {
         if path.join(layout::MANIFEST).exists() {
