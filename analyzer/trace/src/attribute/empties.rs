@@ -26,9 +26,29 @@ pub(super) struct Empty {
     pub file: FileId,
 }
 
-struct Waiting {
+/// When and where a probe made its entries.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Moment {
     time_ns: u64,
     cpu: u16,
+}
+
+impl Moment {
+    fn of(head: &RawHead) -> Self {
+        Moment {
+            time_ns: head.time_ns.get(),
+            cpu: head.cpu.get(),
+        }
+    }
+
+    /// Returns true if a completion on this CPU may be that of the entry.
+    fn is_before(self, completion: &Completion<'_>) -> bool {
+        u32::from(self.cpu) == completion.cpu && self.time_ns <= completion.time_ns
+    }
+}
+
+struct Waiting {
+    moment: Moment,
     pid: u32,
     sector: u64,
     empty: Empty,
@@ -41,22 +61,27 @@ pub(super) struct Empties {
     queued: VecDeque<Waiting>,
     /// Entries made at C.
     completed: VecDeque<Waiting>,
+    /// Synced files whose flush has not been read yet.
+    early: VecDeque<(Moment, FileId)>,
     dropped: u64,
 }
 
 impl Empties {
     pub fn insert(&mut self, raw: &RawProcess, note: Note) {
-        let time_ns = raw.head.time_ns.get();
-        let empty = Empty {
+        let moment = Moment::of(&raw.head);
+        let mut empty = Empty {
             submit_ns: match raw.submit_ns.get() {
-                0 => time_ns,
+                0 => moment.time_ns,
                 ns => ns,
             },
             note,
             file: FileId::NONE,
         };
         let list = match raw.head.stage {
-            Stage::COMPLETE => &mut self.completed,
+            Stage::COMPLETE => {
+                empty.file = self.take_early(moment);
+                &mut self.completed
+            }
             _ => &mut self.queued,
         };
         if list.len() >= LIMIT {
@@ -64,21 +89,33 @@ impl Empties {
             self.dropped.tally(1);
         }
         list.push_back(Waiting {
-            time_ns,
-            cpu: raw.head.cpu.get(),
+            moment,
             pid: raw.pid.get(),
             sector: raw.head.sector.get(),
             empty,
         });
     }
 
-    /// Sets the file that was synced: the probe makes the file's entry right after that of the flush.
+    /// Sets the file that was synced. Its entry has the time and the CPU of the flush's, which may come later: they are in two
+    /// tables, and each is only roughly in time order.
     pub fn tell(&mut self, head: &RawHead, file: FileId) {
-        let (time_ns, cpu) = (head.time_ns.get(), head.cpu.get());
-        let before = |w: &&mut Waiting| w.cpu == cpu && w.time_ns <= time_ns;
-        if let Some(waiting) = self.completed.iter_mut().rfind(before) {
-            waiting.empty.file = file;
+        let moment = Moment::of(head);
+        match self.completed.iter_mut().rfind(|w| w.moment == moment) {
+            Some(waiting) => waiting.empty.file = file,
+            None => {
+                if self.early.len() >= LIMIT {
+                    self.early.pop_front();
+                }
+                self.early.push_back((moment, file));
+            }
         }
+    }
+
+    /// Removes and returns the file that was told for a flush before the flush itself.
+    fn take_early(&mut self, moment: Moment) -> FileId {
+        let at = self.early.iter().rposition(|(m, _)| *m == moment);
+        let early = at.and_then(|at| self.early.remove(at));
+        early.map_or(FileId::NONE, |(_, file)| file)
     }
 
     /// Removes and returns the entry of a request that manages zones. It has no bytes either but, unlike a flush, it was issued.
@@ -86,7 +123,7 @@ impl Empties {
         let last = self
             .completed
             .iter()
-            .rfind(|w| u32::from(w.cpu) == completion.cpu && w.time_ns <= completion.time_ns)?;
+            .rfind(|w| w.moment.is_before(completion))?;
         let is_its =
             last.sector == completion.sector && last.empty.note.op.is_some_and(Op::is_of_zones);
         is_its.then(|| self.take_completed(completion)).flatten()
@@ -101,11 +138,10 @@ impl Empties {
     /// Returns the last entry made at C before this C on its CPU, because the probe runs before the tracer. Older entries
     /// have lost their C and are dropped.
     fn take_completed(&mut self, completion: &Completion<'_>) -> Option<Empty> {
-        let mine =
-            |w: &Waiting| u32::from(w.cpu) == completion.cpu && w.time_ns <= completion.time_ns;
+        let mine = |w: &Waiting| w.moment.is_before(completion);
         let last = self.completed.iter().rposition(mine)?;
         let found = self.completed.get(last)?;
-        let near = completion.time_ns.abs_diff(found.time_ns) <= SLACK_NS;
+        let near = completion.time_ns.abs_diff(found.moment.time_ns) <= SLACK_NS;
         let empty = near.then_some(found.empty);
         let before = self.completed.len();
         self.completed.retain(|w| !mine(w));

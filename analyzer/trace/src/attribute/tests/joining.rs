@@ -320,7 +320,7 @@ fn an_unknown_submitter_at_q_stays_unknown() {
 fn a_flush_finds_the_entry_made_at_its_completion() {
     let mut synced = file(0, 0, 0, "a.db");
     synced.raw.head.stage = Stage::COMPLETE;
-    synced.raw.head.time_ns = 50_001.into();
+    synced.raw.head.time_ns = 50_000.into();
     synced.raw.offset = NONE.into();
     let nobody = Part {
         pid: None,
@@ -364,6 +364,40 @@ fn a_flush_finds_the_entry_made_at_its_completion() {
         ]
     );
     assert_eq!(a.names.leftovers.process_entries, 0);
+}
+
+/// The entry of a flush is late in its table, behind one of another CPU; that of the synced file is read before it, while
+/// another flush of the CPU waits.
+#[test]
+fn a_synced_file_waits_for_its_flush() {
+    let ended_at = |time_ns: u64, cpu: u32| Completion {
+        time_ns,
+        cpu,
+        ..flush(0)
+    };
+    let mut synced = file(0, 0, 0, "a.db");
+    synced.raw.head.stage = Stage::COMPLETE;
+    synced.raw.head.time_ns = 5_000_000.into();
+    let a = attribute(
+        &[
+            ended_at(30_000, 0),
+            ended_at(45_000_000, 0),
+            ended_at(60_010_000, 1),
+        ],
+        vec![
+            ended(6, 20_000, 0),
+            ended(8, 60_000_000, 1),
+            ended(7, 5_000_000, 0),
+        ],
+        vec![synced],
+        None,
+    );
+    let found: Vec<_> = a.rows.iter().map(|r| (r.q_ns, path(&a, r))).collect();
+    let path = Some("a.db".to_owned());
+    assert_eq!(
+        found,
+        [(Some(1006), None), (Some(1007), path), (Some(1008), None)]
+    );
 }
 
 #[test]
