@@ -451,6 +451,7 @@ fn others_cannot_prevent_a_start() {
         "flock",
     ]);
     let holder = holder
+        .arg("--no-fork")
         .arg(&lock)
         .args(["sh", "-c", "echo locked; exec sleep 1000"]);
     let mut holder = holder.stdout(Stdio::piped()).spawn().unwrap();
