@@ -91,9 +91,8 @@ SEC("kprobe.multi")
 int cause_atomic_aio_fsync(struct pt_regs *regs)
 {
 	struct task_struct *task = this_task();
-	struct pt_regs *call = (void *)bpf_task_pt_regs((void *)task);
 
-	return begin_call(call, call_number(call));
+	return is_compat(task) ? 0 : submit_aio((void *)bpf_task_pt_regs((void *)task), task);
 }
 
 SEC("tp/jbd2/jbd2_handle_start")

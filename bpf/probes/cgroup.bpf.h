@@ -178,7 +178,7 @@ static __always_inline __u64 end_cgroup(struct mostrace_cgroup *entry)
 
 /* Defines tell_cgroup(now), which writes the entry if there is something to record. */
 #define CGROUP_TELLER(ring, which, lost)								\
-	static __noinline int put_cgroup(__u64 now)							\
+	__noinline int put_cgroup(__u64 now)							\
 	{												\
 		struct mostrace_cgroup *news = cgroup_news(now);					\
 													\

@@ -15,10 +15,18 @@
 /* User space sets it when all programs are attached and none sees each modification. */
 bool walks_lists;
 
+static __always_inline struct transaction_s *current_transaction(void)
+{
+	struct task_struct *task = this_task();
+	struct jbd2_journal_handle *handle = OF_TASK(task, journal_info);
+
+	return handle ? JBD2(handle, h_transaction, HANDLE_TRANSACTION) : 0;
+}
+
 #ifdef MOSTRACE_LOOPLESS
 static __always_inline void tear(__u32 s_dev, __u32 tid) {}
 
-static __always_inline __u32 name_dirtied(const struct mostrace_handle *of, __u32 s_dev, struct transaction_s *transaction)
+static __always_inline __u32 name_dirtied(__u64 handle, __u32 s_dev, __u32 tid, __u32 wanted)
 {
 	return 0;
 }
@@ -171,24 +179,31 @@ static long walk_step(__u32 index, void *context)
 	return 0;
 }
 
-/* Attributes the blocks of a handle that have no entry, as far as they are found. Returns the number that was found. */
-static __always_inline __u32 name_dirtied(const struct mostrace_handle *of, __u32 s_dev, struct transaction_s *transaction)
+/*
+ * Attributes `wanted` blocks of a handle that have no entry, as far as they are found in the task's transaction. Returns the number
+ * that was found. The verifier follows a global function once, and a static one in each state in which it is called.
+ */
+__noinline int name_dirtied(__u64 handle, __u32 s_dev, __u32 tid, __u32 wanted)
 {
-	struct journal_tid tid = { .s_dev = s_dev, .tid = of->tid };
+	struct journal_tid key = { .s_dev = s_dev, .tid = tid };
+	__u32 same = wanted;
 	struct dirtied_walk w = {
-		.entry.handle = of->id,
-		.entry.tid = of->tid,
-		.transaction = transaction,
-		.wanted = of->dirtied - of->named,
-		.is_torn = bpf_map_lookup_elem(&torn, &tid),
+		.entry.handle = handle,
+		.entry.tid = tid,
+		.transaction = current_transaction(),
+		.wanted = wanted,
+		.is_torn = bpf_map_lookup_elem(&torn, &key),
 	};
 
+	/* 0, which the verifier does not know: it would follow each list apart. */
+	asm volatile("" : "+r"(same));
+	w.lists = wanted - same;
 	w.entry.head = cause_head(MOSTRACE_DIRTIED, sizeof(w.entry), bpf_ktime_get_ns());
 	begin_list(&w);
 	bpf_loop(LISTS_MAX * (WALK_MAX + 1), walk_step, &w, 0);
 	if (w.wanted)
-		tear(s_dev, of->tid);
-	return of->dirtied - of->named - w.wanted;
+		tear(s_dev, tid);
+	return wanted - w.wanted;
 }
 #endif
 

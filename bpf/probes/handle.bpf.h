@@ -116,14 +116,6 @@ static __always_inline int prepare_handle(struct super_block *sb, struct inode *
 	return 0;
 }
 
-static __always_inline struct transaction_s *current_transaction(void)
-{
-	struct task_struct *task = this_task();
-	struct jbd2_journal_handle *handle = OF_TASK(task, journal_info);
-
-	return handle ? JBD2(handle, h_transaction, HANDLE_TRANSACTION) : 0;
-}
-
 /* Records that the handle has joined a transaction. */
 static __always_inline void join(struct handle *h, __u32 tid)
 {
@@ -395,7 +387,7 @@ static __always_inline __u8 name_rest(struct handle *h, __u32 s_dev, struct tran
 	if (JBD2(transaction, t_handle_count.counter, TRANSACTION_HANDLES) != h->handles)
 		flags |= MOSTRACE_HANDLE_OVERLAP;
 	if (walks_lists)
-		entry->named += name_dirtied(entry, s_dev, transaction);
+		entry->named += name_dirtied(entry->id, s_dev, entry->tid, entry->dirtied - entry->named);
 	return flags;
 }
 
