@@ -449,9 +449,9 @@ fn others_cannot_prevent_a_start() {
         NOBODY,
         "--clear-groups",
         "flock",
+        "--no-fork",
     ]);
     let holder = holder
-        .arg("--no-fork")
         .arg(&lock)
         .args(["sh", "-c", "echo locked; exec sleep 1000"]);
     let mut holder = holder.stdout(Stdio::piped()).spawn().unwrap();
