@@ -103,6 +103,12 @@ fn features(kind: &str, device: &Device) -> Option<Vec<String>> {
     Some(words(&text))
 }
 
+/// Returns true if the kernel has this kind of filesystem now, and with it its tracepoints: it may load a module for one that it lacks.
+pub(crate) fn is_there(kind: &str) -> bool {
+    let all = fs::read_to_string("/proc/filesystems").unwrap_or_default();
+    all.split_ascii_whitespace().any(|word| word == kind)
+}
+
 /// Returns true for a filesystem of the ext family, which e2fsprogs knows.
 pub fn is_ext(kind: &str) -> bool {
     ["ext4", "ext3", "ext2"].contains(&kind)

@@ -16,6 +16,7 @@ use mostrace_bundle::temporary::TempFolder;
 
 use crate::error::{At, Error, Result};
 use crate::machine::device::Device;
+use crate::machine::filesystem;
 use crate::machine::tool;
 use crate::machine::user::User;
 
@@ -300,10 +301,7 @@ pub fn settle(point: &Path) -> Result<()> {
 }
 
 fn check_kernel_has(kind: FreshKind) -> Result<()> {
-    let has = || {
-        let known = fs::read_to_string("/proc/filesystems").unwrap_or_default();
-        known.lines().any(|line| line.trim_start() == kind.name())
-    };
+    let has = || filesystem::is_there(kind.name());
     if !has()
         && let Ok(mut modprobe) = tool::command("modprobe")
     {

@@ -280,6 +280,7 @@ impl<'o> CauseProbes<'o> {
         let uring = fill_uring(open.constants()?, &btf);
         // Before 5.18 there are no such programs.
         let functions = is_looped.then(|| Functions::of(device, &btf)).flatten();
+        let has_f2fs = filesystem::is_there("f2fs");
         // One that is mounted later is not followed.
         let has_fuse = mountinfo::all().iter().any(Mounted::is_fuse);
         drop(btf);
@@ -301,7 +302,9 @@ impl<'o> CauseProbes<'o> {
             };
             let is_fuses =
                 name.starts_with(b"cause_fuse_") || name.starts_with(b"cause_atomic_fuse_");
-            let is_idle = name.ends_with(b"_fork") && !parts.forks || is_fuses && !has_fuse;
+            let is_idle = name.ends_with(b"_fork") && !parts.forks
+                || is_fuses && !has_fuse
+                || name.starts_with(b"cause_f2fs_") && !has_f2fs;
             let is_atomic = name.starts_with(ATOMIC);
             let has_functions = !is_function || functions.as_ref().is_some_and(|f| f.include(name));
             let has_what_it_takes = has_atomic || !is_atomic;

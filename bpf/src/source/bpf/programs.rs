@@ -2,6 +2,7 @@
 //! Attached programs.
 
 use std::ffi::{OsStr, OsString};
+use std::thread;
 
 use libbpf_rs::Link;
 use libbpf_rs::query::LinkTypeInfo;
@@ -33,8 +34,17 @@ impl Programs {
     /// ring that it has not yet submitted.
     pub fn detach_but(&mut self, kept: &[&str]) {
         let is_kept = |(name, _): &mut (OsString, Link)| kept.iter().any(|kept| name == *kept);
-        let ended = self.links.extract_if(.., |link| !is_kept(link));
-        self.missed += ended.map(|(name, link)| missed(&name, &link)).sum::<u64>();
+        let ended: Vec<_> = self.links.extract_if(.., |link| !is_kept(link)).collect();
+        self.missed += ended
+            .iter()
+            .map(|(name, link)| missed(name, link))
+            .sum::<u64>();
+        // The kernel waits at the end of some, 80 ms for each: these waits pass at the same time.
+        thread::scope(|scope| {
+            for (_, link) in ended {
+                scope.spawn(move || drop(link));
+            }
+        });
         kernel::wait_for_programs();
     }
 
