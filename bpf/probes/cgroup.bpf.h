@@ -176,21 +176,18 @@ static __always_inline __u64 end_cgroup(struct mostrace_cgroup *entry)
 	return len;
 }
 
-/* Defines tell_cgroup(now), which writes the entry if there is something to record. */
+/*
+ * Defines tell_cgroup(now), which writes the entry if there is something to record. It is global, so that the verifier follows it once:
+ * for each pointer that is loaded from a task, the kernel looks through the names of all its types.
+ */
 #define CGROUP_TELLER(ring, which, lost)								\
-	__noinline int put_cgroup(__u64 now)							\
+	__noinline int tell_cgroup(__u64 now)								\
 	{												\
-		struct mostrace_cgroup *news = cgroup_news(now);					\
+		struct mostrace_cgroup *news = has_cgroup_news(now) ? cgroup_news(now) : 0;		\
 													\
 		if (news && bpf_ringbuf_output(ring, news, end_cgroup(news), wake_flags(ring, which)))	\
 			lost;										\
 		return 0;										\
-	}												\
-													\
-	static __always_inline void tell_cgroup(__u64 now)						\
-	{												\
-		if (has_cgroup_news(now))								\
-			put_cgroup(now);								\
 	}
 
 #endif

@@ -410,10 +410,14 @@ static __always_inline void put_handle(struct handle *h, const struct handle_end
 	put_cause(entry, sizeof(*entry));
 }
 
-/* The last user of the handle ends it; it is still the task's current one. */
-static __always_inline int end_handle(const struct handle_end *end)
+/* Makes room for a handle that was begun before the probes were attached. */
+static __always_inline struct handle *unseen_handle(const struct handle_end *end)
 {
-	struct handle unseen = {
+	struct handle *h = room_for_handle();
+
+	if (!h)
+		return 0;
+	*h = (struct handle){
 		.entry.function = MOSTRACE_NONE,
 		.entry.head.sector = MOSTRACE_NONE,
 		.entry.head.flags = MOSTRACE_HANDLE_UNSEEN,
@@ -421,25 +425,29 @@ static __always_inline int end_handle(const struct handle_end *end)
 		.entry.tid = end->tid,
 		.entry.type = end->type,
 	};
+	h->entry.id = new_handle_id();
+	return h;
+}
+
+/* The last user of the handle ends it; it is still the task's current one. */
+static __always_inline int end_handle(const struct handle_end *end)
+{
 	struct transaction_s *transaction = current_transaction();
 	struct handle *h;
 
 	if (!is_traced_filesystem(end->s_dev) || !transaction)
 		return 0;
 	h = current_handle();
-	if (h && h->state == HANDLE_OPEN && h->entry.tid == end->tid) {
+	if (h && h->state == HANDLE_OPEN && h->entry.tid == end->tid)
 		tell_call(&h->entry, end->sync);
-		if (says_something(h, end))
-			put_handle(h, end, transaction);
-		h->state = HANDLE_NONE;
-		leave_handle();
+	else
+		h = unseen_handle(end);
+	if (!h)
 		return 0;
-	}
-	if (!says_something(&unseen, end))
-		return 0;
-	/* The handle was begun before the probes were attached. */
-	unseen.entry.id = new_handle_id();
-	put_handle(&unseen, end, transaction);
+	if (says_something(h, end))
+		put_handle(h, end, transaction);
+	h->state = HANDLE_NONE;
+	leave_handle();
 	return 0;
 }
 

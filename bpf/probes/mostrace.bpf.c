@@ -143,15 +143,22 @@ static READS_MUCH void tell_queued(struct work *w, __u32 pid)
 
 #ifndef MOSTRACE_UNTYPED
 CGROUP_TELLER(&shared_ring, RING_ENTRIES, lose(LOSS_ENTRIES_RING))
+
+/* Most bios bring nothing new, and need no call. */
+static __always_inline void see_cgroup(__u64 now)
+{
+	if (has_cgroup_news(now))
+		tell_cgroup(now);
+}
 #else
-#define tell_cgroup(now)
+static __always_inline void see_cgroup(__u64 now) {}
 #endif
 
 static __always_inline __u32 see(struct work *w, const struct bio_device *device)
 {
 	__u32 pid = see_submitter(&w->ascent.window, &w->who, &w->ascent.direct, &w->ascent.root, device);
 
-	tell_cgroup(w->who.time_ns);
+	see_cgroup(w->who.time_ns);
 	return pid;
 }
 
