@@ -9,13 +9,14 @@ use crate::tracefs::Instance;
 
 use mostrace_bundle::Bundle;
 use test_support::loopdev::{LoopExt4, LoopOptions};
-use test_support::{Need, Suite, nothing_lost, one_by_one, tests, wait};
+use test_support::{Need, Suite, at_once, nothing_lost, tests, wait};
 
 /// tracefs prints whole microseconds, rounded.
 const ROUNDED_NS: u64 = 1_000;
 
+/// Half a minute passes before the kernel writes what is old. What others do meanwhile changes nothing.
 pub fn suite() -> Suite {
-    one_by_one(tests![
+    at_once(tests![
         writeback_is_what_the_kernel_calls_so needs [Need::Loop, Need::Btf],
     ])
 }
