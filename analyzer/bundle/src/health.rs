@@ -5,44 +5,36 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// A counter of a drive.
+/// The name of a drive's counter in a manifest and in a ledger; NVMe's counters have the names that nvme-cli prints.
 ///
 /// A drive that lacks a counter, or says that it does not report it, has no value for it, and never 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gauge {
-    /// The counter's name in a manifest and in a ledger; NVMe's counters have the names that nvme-cli prints.
-    pub name: &'static str,
-}
-
-const fn named(name: &'static str) -> Gauge {
-    Gauge { name }
-}
+pub type Gauge = &'static str;
 
 /// NVMe: thousands of units of 512 bytes that the host wrote, rounded up.
-pub const DATA_UNITS_WRITTEN: Gauge = named("data_units_written");
+pub const DATA_UNITS_WRITTEN: Gauge = "data_units_written";
 /// NVMe: thousands of units of 512 bytes that the host read, rounded up.
-pub const DATA_UNITS_READ: Gauge = named("data_units_read");
+pub const DATA_UNITS_READ: Gauge = "data_units_read";
 /// NVMe: number of the host's write commands.
-pub const HOST_WRITE_COMMANDS: Gauge = named("host_write_commands");
+pub const HOST_WRITE_COMMANDS: Gauge = "host_write_commands";
 /// NVMe: number of the host's read commands.
-pub const HOST_READ_COMMANDS: Gauge = named("host_read_commands");
+pub const HOST_READ_COMMANDS: Gauge = "host_read_commands";
 /// NVMe, Open Compute Project: bytes that the drive wrote to its media, including its own work.
-pub const MEDIA_BYTES_WRITTEN: Gauge = named("media_bytes_written");
+pub const MEDIA_BYTES_WRITTEN: Gauge = "media_bytes_written";
 /// NVMe: the part of its life that the vendor considers used, percent. It may exceed 100; 255 stands for everything above 254.
-pub const PERCENTAGE_USED: Gauge = named("percentage_used");
+pub const PERCENTAGE_USED: Gauge = "percentage_used";
 /// NVMe: the part of the spare capacity that is left, percent.
-pub const AVAILABLE_SPARE: Gauge = named("available_spare");
+pub const AVAILABLE_SPARE: Gauge = "available_spare";
 /// NVMe: number of times that data could not be read or written intact.
-pub const MEDIA_ERRORS: Gauge = named("media_errors");
+pub const MEDIA_ERRORS: Gauge = "media_errors";
 /// NVMe: a set of bits: 1 for little spare capacity, 2 for temperature, 4 for unreliable, 8 for read-only, 16 for a failed backup
 /// of volatile memory.
-pub const CRITICAL_WARNING: Gauge = named("critical_warning");
+pub const CRITICAL_WARNING: Gauge = "critical_warning";
 /// eMMC and UFS: the used life of the first type of memory, in tenths; 11 stands for more than all of it.
-pub const LIFE_TIME_A: Gauge = named("life_time_a");
+pub const LIFE_TIME_A: Gauge = "life_time_a";
 /// eMMC and UFS: the used life of the second type of memory, in tenths; 11 stands for more than all of it.
-pub const LIFE_TIME_B: Gauge = named("life_time_b");
+pub const LIFE_TIME_B: Gauge = "life_time_b";
 /// eMMC and UFS: use of the reserved blocks: 1 normal, 2 four fifths used, 3 nine tenths used.
-pub const PRE_EOL_INFO: Gauge = named("pre_eol_info");
+pub const PRE_EOL_INFO: Gauge = "pre_eol_info";
 
 /// All counters, in the order in which they are shown.
 pub const ALL: [Gauge; 12] = [
@@ -85,7 +77,7 @@ impl Health {
     /// because the drive was replaced).
     #[must_use]
     pub fn grown(&self, gauge: Gauge) -> Option<u64> {
-        let of = |gauges: &Gauges| gauges.get(gauge.name).copied();
+        let of = |gauges: &Gauges| gauges.get(gauge).copied();
         of(self.after.as_ref()?)?.checked_sub(of(&self.before)?)
     }
 
@@ -93,7 +85,7 @@ impl Health {
     #[must_use]
     pub fn latest(&self, gauge: Gauge) -> Option<u64> {
         let gauges = self.after.as_ref().unwrap_or(&self.before);
-        gauges.get(gauge.name).copied()
+        gauges.get(gauge).copied()
     }
 
     /// Returns what the counters tell, in words; None if they tell nothing.
@@ -152,7 +144,7 @@ mod tests {
     use super::*;
 
     fn gauges<const N: usize>(of: [(Gauge, u64); N]) -> Gauges {
-        of.map(|(gauge, n)| (gauge.name.to_owned(), n)).into()
+        of.map(|(gauge, n)| (gauge.to_owned(), n)).into()
     }
 
     #[test]
@@ -200,7 +192,7 @@ mod tests {
 
     #[test]
     fn hostile_counters_do_no_harm() {
-        let all = |n| ALL.map(|gauge| (gauge.name.to_owned(), n)).into();
+        let all = |n| ALL.map(|gauge| (gauge.to_owned(), n)).into();
         let health = Health {
             before: all(0),
             after: Some(all(u64::MAX)),

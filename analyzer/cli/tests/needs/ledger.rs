@@ -714,7 +714,7 @@ fn made(folder: &Path) {
                 (DATA_UNITS_WRITTEN, 1_000 + total / 512_000),
                 (PERCENTAGE_USED, 3),
             ]
-            .map(|(gauge, value)| (gauge.name.to_owned(), value))
+            .map(|(gauge, value)| (gauge.to_owned(), value))
             .into(),
         };
         days.add(&hour, &mut |said| panic!("{said}")).unwrap();

@@ -118,8 +118,8 @@ pub(super) fn frame(hour: &Hour) -> PolarsResult<DataFrame> {
     let times: Column = Series::new("hour".into(), times).into_column();
     let uids: Vec<Option<u32>> = rows.iter().map(|(key, ..)| key.uid).collect();
     let drive = health::ALL.into_iter().map(|gauge| {
-        let value = watched.drive.get(gauge.name).copied();
-        own(&format!("{DRIVE}{}", gauge.name), value)
+        let value = watched.drive.get(gauge).copied();
+        own(&format!("{DRIVE}{}", gauge), value)
     });
     let devices = vec![hour.device.as_str(); rows.len()];
     let keys = vec![

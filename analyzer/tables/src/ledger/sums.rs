@@ -207,11 +207,11 @@ impl Sums {
     fn add_drive(&mut self, hours: &DataFrame) -> PolarsResult<()> {
         let ends = hours.column("end_unix_ms")?.u64()?;
         for gauge in health::ALL {
-            let values = hours.column(&format!("{DRIVE}{}", gauge.name))?.u64()?;
+            let values = hours.column(&format!("{DRIVE}{}", gauge))?.u64()?;
             for (end, value) in ends.iter().zip(values.iter()) {
                 if let (Some(end), Some(value)) = (end, value) {
                     let gauges = self.drive.entry(end).or_default();
-                    gauges.insert(gauge.name.to_owned(), value);
+                    gauges.insert(gauge.to_owned(), value);
                 }
             }
         }
@@ -320,7 +320,7 @@ impl Sums {
             "gap_has_restart",
         ];
         let has = |name: &&str| self.drive.values().any(|of| of.contains_key(*name));
-        let drive = health::ALL.map(|gauge| gauge.name);
+        let drive = health::ALL.map(|gauge| gauge);
         let drive = drive.iter().filter(|name| has(name));
         let drive = drive.map(|name| format!("{DRIVE}{name}"));
         let columns = OF_HOURS.map(str::to_owned).into_iter().chain(drive);

@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_drive_that_tells_its_media_bytes_has_a_fourth_level() {
-        let of = |bytes: u64| Gauges::from([(MEDIA_BYTES_WRITTEN.name.to_owned(), bytes)]);
+        let of = |bytes: u64| Gauges::from([(MEDIA_BYTES_WRITTEN.to_owned(), bytes)]);
         let mut manifest = Manifest {
             health: Some(Health {
                 disk: "nvme0n1".into(),

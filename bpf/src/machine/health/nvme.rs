@@ -181,7 +181,7 @@ fn cloud(page: &[u8; 512]) -> impl Iterator<Item = (String, u64)> {
 }
 
 fn named<const N: usize>(gauges: [(Gauge, Option<u64>); N]) -> impl Iterator<Item = (String, u64)> {
-    let has = |(gauge, value): (Gauge, Option<u64>)| Some((gauge.name.to_owned(), value?));
+    let has = |(gauge, value): (Gauge, Option<u64>)| Some((gauge.to_owned(), value?));
     gauges.into_iter().filter_map(has)
 }
 
@@ -239,7 +239,7 @@ mod tests {
         let mut theirs = page(&[(0, 123_456_789_000)]);
         assert_eq!(cloud(&theirs).count(), 0);
         theirs[496..].copy_from_slice(&end);
-        let written = (MEDIA_BYTES_WRITTEN.name.to_owned(), 123_456_789_000);
+        let written = (MEDIA_BYTES_WRITTEN.to_owned(), 123_456_789_000);
         assert_eq!(cloud(&theirs).collect::<Vec<_>>(), [written]);
     }
 

@@ -54,7 +54,7 @@ impl Folder {
             let text = read_line(self.path.join(name)).unwrap_or_default();
             for (gauge, word) in has.iter().zip(text.split_ascii_whitespace()) {
                 if let Some(value) = number(word).filter(|&value| value != 0) {
-                    gauges.insert(gauge.name.into(), value);
+                    gauges.insert((*gauge).into(), value);
                 }
             }
         }
@@ -73,7 +73,7 @@ mod tests {
     use std::fs;
 
     fn gauges<const N: usize>(of: [(Gauge, u64); N]) -> Gauges {
-        of.map(|(gauge, n)| (gauge.name.to_owned(), n)).into()
+        of.map(|(gauge, n)| (gauge.to_owned(), n)).into()
     }
 
     #[test]
