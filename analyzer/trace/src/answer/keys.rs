@@ -13,7 +13,7 @@ use crate::tally::Tally;
 
 /// The words for a row's owner and its layer depend on this; the numbers are those among all recordings.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Owner {
+pub struct OwnerKey {
     /// The cause.
     pub cause: CauseId,
     /// The submitter.
@@ -26,10 +26,10 @@ pub struct Owner {
     pub home_kind: Option<Kind>,
 }
 
-impl Owner {
+impl OwnerKey {
     /// Returns the owner of a row's part that has this cause; `base` is where the recording's numbers begin.
-    pub fn new(base: Base, row: &Row, cause: CauseId) -> Owner {
-        Owner {
+    pub fn new(base: Base, row: &Row, cause: CauseId) -> OwnerKey {
+        OwnerKey {
             cause: base.cause(cause),
             process: base.process(row.process),
             file: base.file(row.file),
@@ -43,7 +43,7 @@ impl Owner {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Key {
     /// The owner.
-    pub owner: Owner,
+    pub owner: OwnerKey,
     /// The certainty of the cause.
     pub known: Known,
     /// The operation.
@@ -153,7 +153,7 @@ mod tests {
                     file: FileId(nth % 3 + recording),
                     ..Row::default()
                 };
-                let owner = Owner::new(base, &row, CauseId(nth % 5));
+                let owner = OwnerKey::new(base, &row, CauseId(nth % 5));
                 let (known, op) = (Known::default(), row.op);
                 let key = Key { owner, known, op };
                 sums.add(key, nth);

@@ -29,7 +29,7 @@ use mostrace_bundle::Manifest;
 use serde::Serialize;
 
 pub use destinations::{Destination, Destinations};
-pub use keys::{Key, Owner};
+pub use keys::{Key, OwnerKey};
 pub use layers::bytes_of_layers;
 pub use sums::{Summing, Sums, names_of_owners};
 pub use words::{is_part, percent, size, times};

@@ -9,7 +9,7 @@ use mostrace_map::class::Kind;
 
 use super::GROUPINGS;
 use super::destinations::names;
-use super::keys::{ByKey, Key, Owner};
+use super::keys::{ByKey, Key, OwnerKey};
 use crate::attribute::{HashMap, Op, Request, Row};
 use crate::causes::{CauseId, Known, Verdicts};
 use crate::labels::{self, By, Lookup};
@@ -115,7 +115,7 @@ fn words(origins: &Origins) -> Words<impl Number<3>, impl Number<2>, impl Number
 }
 
 impl<W: Number<3>, F: Number<2>, R: Number<2>> Words<W, F, R> {
-    fn codes(&self, owner: &Owner) -> (Whose, Of) {
+    fn codes(&self, owner: &OwnerKey) -> (Whose, Of) {
         let [cause, process, file] = [owner.cause.0, owner.process.0, owner.file.0].map(u64::from);
         let process = self.who.code([cause, process, file]);
         let role = [owner.kind.map_or(0, labels::kind_code), file];
@@ -145,7 +145,7 @@ impl<W: Number<3>, F: Number<2>, R: Number<2>> Words<W, F, R> {
 pub fn names_of_owners(
     origins: &Origins,
     filesystem: &str,
-) -> impl Fn(&Owner) -> ([String; 2], Option<String>) {
+) -> impl Fn(&OwnerKey) -> ([String; 2], Option<String>) {
     let words = words(origins);
     move |owner| {
         let (whose, layer) = words.codes(owner);
@@ -200,7 +200,7 @@ impl Summing {
             all.tally(row.bytes.into());
             let op = request.op;
             let key = |cause, known| Key {
-                owner: Owner::new(base, row, cause),
+                owner: OwnerKey::new(base, row, cause),
                 known,
                 op,
             };

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 use mostrace_map::class::{Class, Kind};
 
-use super::{Charged, Owner};
+use super::{Charged, OwnerKey};
 use crate::attribute::{File, HashMap, HashSet};
 use crate::causes::{Cause, CauseId};
 use crate::labels::{self, By, Lookup, kind_code};
@@ -14,7 +14,7 @@ use crate::sums::{Groups, Label, Sort, Totals};
 use crate::text::escape;
 
 /// Returns the code that an owner's rows of the recording at an index have in a column.
-type Code<'o> = Box<dyn Fn(usize, &Owner) -> u64 + 'o>;
+type Code<'o> = Box<dyn Fn(usize, &OwnerKey) -> u64 + 'o>;
 
 /// A column: the code of rows, and the label of a code.
 struct Column<'o> {
@@ -31,7 +31,7 @@ pub(super) fn of(
 ) -> Groups {
     let columns = by.iter().map(|name| column(name, charged.origins));
     let columns: Vec<Column<'_>> = columns.collect();
-    let code = |nth: usize, owner: &Owner| -> Box<[u64]> {
+    let code = |nth: usize, owner: &OwnerKey| -> Box<[u64]> {
         let codes = columns.iter().map(|column| (column.code)(nth, owner));
         codes.collect()
     };
@@ -69,7 +69,7 @@ pub(super) fn of(
 }
 
 fn column<'o>(name: &str, origins: &'o Origins) -> Column<'o> {
-    let cause = |owner: &Owner| owner.cause.0;
+    let cause = |owner: &OwnerKey| owner.cause.0;
     match name {
         "bundle" => Column {
             code: Box::new(|nth, _| nth as u64),
@@ -88,7 +88,7 @@ fn column<'o>(name: &str, origins: &'o Origins) -> Column<'o> {
         "home_kind" => of_kinds(|owner| owner.home_kind),
         "cause_tgid" => {
             let tgids = labels::of_processes(origins, By::Cause, |_, process| process.tgid);
-            let tgid = move |owner: &Owner| tgids.get(owner.cause.0 as usize).copied().flatten();
+            let tgid = move |owner: &OwnerKey| tgids.get(owner.cause.0 as usize).copied().flatten();
             Column {
                 code: Box::new(move |_, owner| number(tgid(owner).map(u64::from))),
                 label: Box::new(|code| code.checked_sub(1).map_or(Label::Empty, Label::Id)),
@@ -121,14 +121,14 @@ fn column<'o>(name: &str, origins: &'o Origins) -> Column<'o> {
 }
 
 /// A word for each number that an owner may have.
-fn listed<'o>(words: Vec<Option<String>>, number: fn(&Owner) -> u32) -> Column<'o> {
+fn listed<'o>(words: Vec<Option<String>>, number: fn(&OwnerKey) -> u32) -> Column<'o> {
     let words = Lookup::new(words, |[number]: [u64; 1]| number);
     worded(words, move |owner| [number(owner).into()])
 }
 
 fn worded<'o, const N: usize>(
     words: Lookup<impl Fn([u64; N]) -> u64 + 'o>,
-    row: impl Fn(&Owner) -> [u64; N] + 'o,
+    row: impl Fn(&OwnerKey) -> [u64; N] + 'o,
 ) -> Column<'o> {
     let all = words.words();
     let word = move |code: u64| all.get(usize::try_from(code).ok()?)?.clone();
@@ -138,7 +138,7 @@ fn worded<'o, const N: usize>(
     }
 }
 
-fn of_kinds<'o>(kind: fn(&Owner) -> Option<Kind>) -> Column<'o> {
+fn of_kinds<'o>(kind: fn(&OwnerKey) -> Option<Kind>) -> Column<'o> {
     Column {
         code: Box::new(move |_, owner| kind(owner).map_or(0, kind_code)),
         label: Box::new(|code| text(nth(Kind::ALL, code).map(Kind::as_str))),

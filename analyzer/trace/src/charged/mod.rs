@@ -14,7 +14,7 @@ use std::io;
 
 use mostrace_bundle::Manifest;
 
-use crate::answer::{Answer, Key, Owner, Summing, Sums};
+use crate::answer::{Answer, Key, OwnerKey, Summing, Sums};
 use crate::attribute::{HashMap, Op, Process, Request, Row};
 use crate::causes::{CauseId, Verdicts};
 use crate::labels::{self, By};
@@ -34,7 +34,7 @@ pub struct Charging {
     of_each: Vec<Charges>,
     base: Base,
     /// The owners of the rows of the request at hand.
-    owners: Vec<Owner>,
+    owners: Vec<OwnerKey>,
 }
 
 /// The sums of one recording.
@@ -42,9 +42,9 @@ pub struct Charging {
 struct Charges {
     summing: Summing,
     /// Requests whose rows have one owner.
-    alone: HashMap<(Sort, Owner), u64>,
+    alone: HashMap<(Sort, OwnerKey), u64>,
     /// Requests whose rows have several, in order.
-    spanning: HashMap<(Sort, Box<[Owner]>), u64>,
+    spanning: HashMap<(Sort, Box<[OwnerKey]>), u64>,
     /// The device's flushes, each with the cause of who waited for it; several waiters can share one.
     flushes: Vec<(u32, CauseId)>,
 }
@@ -80,7 +80,7 @@ impl Charging {
             // A request counts where its rows' largest shares are.
             let largest = verdicts.next().and_then(|(_, shares)| shares.first());
             let cause = largest.map_or(CauseId::UNKNOWN, |share| share.cause);
-            let owner = Owner::new(base, row, cause);
+            let owner = OwnerKey::new(base, row, cause);
             if let Some(flush) = request.device_flush {
                 let waited = (flush, owner.cause);
                 let is_known = charges.flushes.last() == Some(&waited);
@@ -328,7 +328,7 @@ impl<'r> Charged<'r> {
 
 impl Charges {
     /// Returns the numbers of requests by their sort and the owners of their rows.
-    fn requests(&self) -> impl Iterator<Item = ((Sort, &[Owner]), u64)> {
+    fn requests(&self) -> impl Iterator<Item = ((Sort, &[OwnerKey]), u64)> {
         let alone = self.alone.iter();
         let alone = alone.map(|((sort, owner), n)| ((*sort, std::slice::from_ref(owner)), *n));
         let spanning = self.spanning.iter();

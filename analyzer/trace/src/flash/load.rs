@@ -85,7 +85,7 @@ pub struct Taking {
     /// What was seen, by the units of the disk.
     seen: Vec<Act>,
     /// The accounts, the first of which has the number 1.
-    accounts: HashMap<answer::Owner, u32>,
+    accounts: HashMap<answer::OwnerKey, u32>,
     bytes: u64,
 }
 
@@ -151,7 +151,7 @@ impl Taking {
             if to > at {
                 // There are at most as many as shares of writes.
                 let next = self.accounts.len() as u32 + 1;
-                let owner = answer::Owner::new(Base::default(), row, cause);
+                let owner = answer::OwnerKey::new(Base::default(), row, cause);
                 let account = *self.accounts.entry(owner).or_insert(next);
                 self.push(What::Write(account), at..to);
                 at = to;
@@ -241,7 +241,7 @@ fn number(runs: &[(u64, u64, u64)], unit: u64) -> u64 {
 
 /// Returns the owners by the numbers of accounts.
 fn owners(
-    accounts: HashMap<answer::Owner, u32>,
+    accounts: HashMap<answer::OwnerKey, u32>,
     origins: &Origins,
     filesystem: &str,
 ) -> Vec<Owner> {
