@@ -15,6 +15,7 @@ mod live_files;
 mod operations;
 mod segments;
 mod strangers;
+mod verified;
 
 fn main() -> std::process::ExitCode {
     test_support::run(test_support::suites![
@@ -29,5 +30,6 @@ fn main() -> std::process::ExitCode {
         operations,
         segments,
         strangers,
+        verified,
     ])
 }
