@@ -35,15 +35,15 @@ impl Programs {
     pub fn detach_but(&mut self, kept: &[&str]) {
         let is_kept = |(name, _): &mut (OsString, Link)| kept.iter().any(|kept| name == *kept);
         let ended: Vec<_> = self.links.extract_if(.., |link| !is_kept(link)).collect();
-        self.missed += ended
-            .iter()
-            .map(|(name, link)| missed(name, link))
-            .sum::<u64>();
-        // The kernel waits at the end of some, 80 ms for each: these waits pass at the same time.
-        thread::scope(|scope| {
-            for (_, link) in ended {
-                scope.spawn(move || drop(link));
-            }
+        // The kernel waits at the end of some, 80 ms for each: these waits pass at the same time. A program is asked just before its
+        // end, so that no run is missed in between.
+        self.missed += thread::scope(|scope| {
+            let end = |(name, link): (OsString, Link)| scope.spawn(move || missed(&name, &link));
+            let ending: Vec<_> = ended.into_iter().map(end).collect();
+            let missed = ending.into_iter().map(|thread| thread.join());
+            missed
+                .map(|missed| missed.expect("it only asks"))
+                .sum::<u64>()
         });
         kernel::wait_for_programs();
     }
