@@ -195,7 +195,7 @@ __noinline int name_dirtied(__u64 handle, __u32 s_dev, __u32 tid, __u32 wanted)
 		.is_torn = bpf_map_lookup_elem(&torn, &key),
 	};
 
-	/* 0, which the verifier does not know: it would follow each list apart. */
+	/* This is 0, but the verifier does not know that: otherwise it would follow each list apart. */
 	asm volatile("" : "+r"(same));
 	w.lists = wanted - same;
 	w.entry.head = cause_head(MOSTRACE_DIRTIED, sizeof(w.entry), bpf_ktime_get_ns());

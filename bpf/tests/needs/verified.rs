@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the kernel does before a recording begins.
+//! The kernel verifies the programs before a recording begins, and the user waits for it.
 
 use std::collections::BTreeMap;
 use std::{fs, thread};
