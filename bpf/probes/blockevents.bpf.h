@@ -118,58 +118,60 @@ static __always_inline void put_event(void *ring, struct block_record event, con
 		to[1] = pdu[1];
 	if (pdu_len > 16)
 		to[2] = pdu[2];
-	bpf_ringbuf_submit(r, wake_flags(ring, RING_EVENTS));
+	bpf_ringbuf_submit(r, wake_flags(ring, event.time));
 }
 
-/* The thread that last queued a bio on each CPU. */
+/* The name of a thread. */
+struct thread_name {
+	__u64 comm[NAME_BYTES / 8];
+	__u64 pid;
+};
+
+/* A power of 2. */
+#define NAMES_TOLD 64
+
+/* What each CPU has told: for each slot, the name of the slot's last thread. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, NAMES_TOLD);
 	__type(key, __u32);
-	__type(value, __u32);
-} last_pid SEC(".maps");
+	__type(value, struct thread_name);
+} names_told SEC(".maps");
 
 /* This is a function of its own because it is called seldom, and so that its stack is not part of a walk over pages. */
-static __noinline void tell_name(void *ring, __u64 time, __u32 pid)
+static __noinline void tell_name(void *ring, __u64 time, const struct thread_name *name)
 {
-	__u64 comm[NAME_BYTES / 8] = {};
-
-	bpf_get_current_comm(comm, sizeof(comm));
 	/* The time must be part of the initialiser: if it is set in a copy of a constant, clang 14 loses it. */
-	put_event(ring, (struct block_record){ .time = time, .action = TN_PROCESS, .pid = pid }, comm, sizeof(comm));
+	put_event(ring, (struct block_record){ .time = time, .action = TN_PROCESS, .pid = name->pid }, name->comm, NAME_BYTES);
 }
 
-/*
- * Records the name of the current thread, `pid`, if another thread ran before it: it may have ended when user space
- * asks for it.
- */
+/* Records the name of the current thread, `pid`, once: it may have ended when user space asks for it. */
 static __always_inline void put_name(void *ring, __u64 time, __u32 pid)
 {
-	__u32 zero = 0;
-	__u32 *last = bpf_map_lookup_elem(&last_pid, &zero);
+	__u32 slot = pid & (NAMES_TOLD - 1);
+	struct thread_name *told = bpf_map_lookup_elem(&names_told, &slot);
+	struct thread_name name = { .pid = pid };
 
-	if (!last || *last == pid)
+	if (!told)
 		return;
-	*last = pid;
-	tell_name(ring, time, pid);
+	current_comm((char *)name.comm);
+	if (told->pid == name.pid && told->comm[0] == name.comm[0] && told->comm[1] == name.comm[1])
+		return;
+	*told = name;
+	tell_name(ring, time, told);
 }
 
 /* This has 64 bits like the bit's number, because shortening it would take more instructions than using it. */
 #define FLAG(opf, bit, category) \
 	(((__u64)(opf) >> bpf_core_enum_value(enum req_flag_bits, bit) & 1) ? TC(category) : 0)
 
-#define BIT(bit) (1ULL << bpf_core_enum_value(enum req_flag_bits, bit))
-
-/* Returns the category bits that blktrace derives from an operation and its flags. */
-static __always_inline __u32 categories(__u32 opf)
+/* Derives the category bits as blktrace does. */
+static __noinline __u32 derive_categories(__u32 opf)
 {
 	__u32 op = opf & REQ_OP_MASK;
 	__u32 what = op & 1 ? TC(BLK_TC_WRITE) : TC(BLK_TC_READ);
 
 	what |= FLAG(opf, __REQ_SYNC, BLK_TC_SYNC);
-	/* Most have no other flag. */
-	if ((opf & ~(BIT(__REQ_SYNC) | BIT(__REQ_IDLE))) <= REQ_OP_WRITE)
-		return what;
 	what |= FLAG(opf, __REQ_RAHEAD, BLK_TC_AHEAD);
 	what |= FLAG(opf, __REQ_META, BLK_TC_META);
 	what |= FLAG(opf, __REQ_PREFLUSH, BLK_TC_FLUSH);
@@ -178,6 +180,27 @@ static __always_inline __u32 categories(__u32 opf)
 		what |= TC(BLK_TC_DISCARD);
 	if (op == REQ_OP_FLUSH)
 		what |= TC(BLK_TC_FLUSH);
+	return what;
+}
+
+/* A power of 2. */
+#define CATEGORIES 16
+
+/* What was derived last, in the low half, and in the high half what from: each is read and written at once. */
+static volatile __u64 derived_categories[CATEGORIES];
+
+/* Returns the category bits of an operation and its flags. There are few that differ. */
+static __always_inline __u32 categories(__u32 opf)
+{
+	volatile __u64 *derived = &derived_categories[(opf ^ opf >> 11 ^ opf >> 16) & (CATEGORIES - 1)];
+	__u64 last = *derived;
+	__u32 what = last;
+
+	/* Every operation has a category, so 0 is none that was derived. */
+	if (!what || last >> 32 != opf) {
+		what = derive_categories(opf);
+		*derived = (__u64)opf << 32 | what;
+	}
 	return what;
 }
 

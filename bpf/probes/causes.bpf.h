@@ -39,11 +39,13 @@ static __always_inline void lose_cause(__u32 what)
 
 static __always_inline void put_cause(void *entry, __u32 size)
 {
-	if (bpf_ringbuf_output(&causes, entry, size, wake_flags(&causes, RING_CAUSES)))
+	const struct mostrace_entry *head = entry;
+
+	if (bpf_ringbuf_output(&causes, entry, size, wake_flags(&causes, head->time_ns)))
 		lose_cause(LOSS_CAUSES_RING);
 }
 
-CGROUP_TELLER(&causes, RING_CAUSES, lose_cause(LOSS_CAUSES_RING))
+CGROUP_TELLER(&causes, lose_cause(LOSS_CAUSES_RING))
 
 static __always_inline struct mostrace_entry cause_head(__u16 type, __u16 size, __u64 time_ns)
 {

@@ -180,12 +180,12 @@ static __always_inline __u64 end_cgroup(struct mostrace_cgroup *entry)
  * Defines tell_cgroup(now), which writes the entry if there is something to record. It is global, so that the verifier follows it once:
  * for each pointer that is loaded from a task, the kernel looks through the names of all its types.
  */
-#define CGROUP_TELLER(ring, which, lost)								\
+#define CGROUP_TELLER(ring, lost)										\
 	__noinline int tell_cgroup(__u64 now)								\
 	{												\
 		struct mostrace_cgroup *news = has_cgroup_news(now) ? cgroup_news(now) : 0;		\
 													\
-		if (news && bpf_ringbuf_output(ring, news, end_cgroup(news), wake_flags(ring, which)))	\
+		if (news && bpf_ringbuf_output(ring, news, end_cgroup(news), wake_flags(ring, now)))	\
 			lost;										\
 		return 0;										\
 	}

@@ -30,7 +30,7 @@ static __always_inline int put_comm(void *ring, struct task_struct *task, const 
 	if (GET(task, pid) != entry.tgid || GET(task, flags) & PF_KTHREAD)
 		return 0;
 	bpf_probe_read_kernel_str(entry.comm, sizeof(entry.comm), comm);
-	if (bpf_ringbuf_output(ring, &entry, sizeof(entry), wake_flags(ring, RING_ENTRIES)))
+	if (bpf_ringbuf_output(ring, &entry, sizeof(entry), wake_flags(ring, entry.head.time_ns)))
 		lose(LOSS_ENTRIES_RING);
 	return 0;
 }

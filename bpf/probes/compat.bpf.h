@@ -194,24 +194,28 @@ static __always_inline struct kthread *task_kthread(struct task_struct *task)
 	return BPF_CORE_READ(task, set_child_tid);
 }
 
-/*
- * Stores the task's name, MOSTRACE_COMM_LEN bytes with NULs behind it. From 6.2 on at the latest, the kernel keeps it so. The helper of
- * 6.1 writes up to the first NUL, and leaves what was there behind it.
- */
+/* Copies a task's name, MOSTRACE_COMM_LEN bytes with NULs behind it: from 6.2 on at the latest, the kernel keeps it so. */
+static __always_inline void copy_comm(char *comm, const struct task_struct *task)
+{
+	__u64 *words = (__u64 *)comm;
+
+	words[0] = *(__u64 *)task->comm;
+	words[1] = *(__u64 *)(task->comm + 8);
+}
+
+/* Stores the current task's name. The helper of 6.1 writes up to the first NUL, and leaves what was there behind it. */
 static __always_inline void current_comm(char *comm)
 {
 	__u64 *words = (__u64 *)comm;
 	struct task_struct *task;
 
-	if (!HAS_TYPES) {
-		words[0] = 0;
-		words[1] = 0;
-		bpf_get_current_comm(comm, sizeof(task->comm));
+	if (HAS_TYPES) {
+		copy_comm(comm, bpf_get_current_task_btf());
 		return;
 	}
-	task = bpf_get_current_task_btf();
-	words[0] = *(__u64 *)task->comm;
-	words[1] = *(__u64 *)(task->comm + 8);
+	words[0] = 0;
+	words[1] = 0;
+	bpf_get_current_comm(comm, sizeof(task->comm));
 }
 
 static __always_inline __u32 current_pid(void)
@@ -264,7 +268,7 @@ static __always_inline __u64 inode_ino(struct inode *inode)
 /* Returns the first dentry of an inode, or NULL. */
 static __always_inline struct dentry *inode_dentry(struct inode *inode)
 {
-	struct hlist_node *first = BPF_CORE_READ(inode, i_dentry.first);
+	struct hlist_node *first = PEEK(inode, i_dentry.first);
 	__u64 offset;
 
 	if (!first)
@@ -278,16 +282,32 @@ static __always_inline struct dentry *inode_dentry(struct inode *inode)
 	return (struct dentry *)((char *)first - offset);
 }
 
-static __always_inline __u64 page_word(const __u64 *words, __u64 offset)
+/* struct page is longer than this on every kernel and machine. */
+#define PAGE_WORDS 6
+
+/* A struct page. Without types its words are copied at once. */
+struct page_view {
+	__u64 at;
+	__u64 words[PAGE_WORDS];
+};
+
+static __always_inline void view_page(struct page_view *p, __u64 page)
 {
-	return *(__u64 *)((char *)words + offset);
+	p->at = page;
+	if (!HAS_TYPES)
+		bpf_probe_read_kernel(p->words, sizeof(p->words), (void *)page);
 }
 
-static __always_inline __u64 page_info(const __u64 *words)
+static __always_inline __u64 page_word(const struct page_view *p, __u64 offset)
+{
+	return HAS_TYPES ? PEEK_AT(__u64, p->at + offset) : *(__u64 *)((char *)p->words + offset);
+}
+
+static __always_inline __u64 page_info(const struct page_view *p)
 {
 	if (bpf_core_field_exists(struct page___head, compound_head))
-		return page_word(words, bpf_core_field_offset(struct page___head, compound_head));
-	return page_word(words, bpf_core_field_offset(struct page___info, compound_info));
+		return page_word(p, bpf_core_field_offset(struct page___head, compound_head));
+	return page_word(p, bpf_core_field_offset(struct page___info, compound_info));
 }
 
 /*
@@ -303,11 +323,11 @@ static __always_inline __u64 head_by(__u64 page, __u64 info)
 /* Returns the head of the page's folio. */
 static __always_inline __u64 page_head(__u64 page)
 {
-	__u64 words[2];
+	struct page_view p;
 	__u64 info;
 
-	bpf_probe_read_kernel(words, sizeof(words), (void *)page);
-	info = page_info(words);
+	view_page(&p, page);
+	info = page_info(&p);
 	return info & 1 ? head_by(page, info) : page;
 }
 
@@ -324,30 +344,30 @@ struct folio_view {
 	bool large;
 };
 
-/* struct page is longer than this on every kernel and machine. */
-#define PAGE_WORDS 6
-
 static __always_inline void view_folio(struct folio_view *f, __u64 page)
 {
-	__u64 words[PAGE_WORDS], info;
+	struct page_view p;
+	__u64 info;
 
-	bpf_probe_read_kernel(words, sizeof(words), (void *)page);
-	info = page_info(words);
+	view_page(&p, page);
+	info = page_info(&p);
 	f->head = page;
-	f->large = words[0] >> bpf_core_enum_value(enum pageflags, PG_head) & 1;
+	f->tail = 0;
+	/* The flags are the first word. */
+	f->large = page_word(&p, 0) >> bpf_core_enum_value(enum pageflags, PG_head) & 1;
 	if (info & 1) {
 		f->head = head_by(page, info);
+		f->tail = (page - f->head) / bpf_core_type_size(struct page);
 		f->large = true;
-		bpf_probe_read_kernel(words, sizeof(words), (void *)f->head);
+		view_page(&p, f->head);
 	}
-	f->tail = (page - f->head) / bpf_core_type_size(struct page);
-	f->private = page_word(words, bpf_core_field_offset(struct page___private, private));
+	f->private = page_word(&p, bpf_core_field_offset(struct page___private, private));
 	if (bpf_core_type_exists(struct folio)) {
-		f->mapping = page_word(words, bpf_core_field_offset(struct folio, mapping));
-		f->index = page_word(words, bpf_core_field_offset(struct folio, index));
+		f->mapping = page_word(&p, bpf_core_field_offset(struct folio, mapping));
+		f->index = page_word(&p, bpf_core_field_offset(struct folio, index));
 	} else {
-		f->mapping = page_word(words, bpf_core_field_offset(struct page___plain, mapping));
-		f->index = page_word(words, bpf_core_field_offset(struct page___plain, index));
+		f->mapping = page_word(&p, bpf_core_field_offset(struct page___plain, mapping));
+		f->index = page_word(&p, bpf_core_field_offset(struct page___plain, index));
 	}
 }
 

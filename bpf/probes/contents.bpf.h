@@ -12,6 +12,7 @@
 
 /* The beginnings of these blocks, as in fs/ext4; all fields are little-endian. */
 union ext4_block {
+	__u32 words[3];
 	struct {
 		__u16 eh_magic;
 		__u16 eh_entries;
@@ -61,16 +62,28 @@ static __always_inline bool ends_directory(const union ext4_block *tail)
 	       tail->entry.file_type == 0xde;
 }
 
+/* What cannot be read is 0. */
+static __always_inline void peek_block(union ext4_block *b, const char *at)
+{
+	if (!HAS_TYPES) {
+		bpf_probe_read_kernel(b, sizeof(*b), at);
+		return;
+	}
+	b->words[0] = PEEK_AT(__u32, at);
+	b->words[1] = PEEK_AT(__u32, at + 4);
+	b->words[2] = PEEK_AT(__u32, at + 8);
+}
+
 static __noinline __u8 contents_of(struct buffer_head *bh)
 {
 	char *data = LOAD(bh, b_data);
 	__u32 size = LOAD(bh, b_size);
-	union ext4_block begin = { }, end = { };
+	union ext4_block begin, end;
 
-	if (size < EXT4_BLOCK_MIN || size > EXT4_BLOCK_MAX ||
-	    bpf_probe_read_kernel(&begin, sizeof(begin), data) ||
-	    bpf_probe_read_kernel(&end, sizeof(end), data + size - sizeof(end)))
+	if (size < EXT4_BLOCK_MIN || size > EXT4_BLOCK_MAX || !data)
 		return MOSTRACE_CONTENTS_UNKNOWN;
+	peek_block(&begin, data);
+	peek_block(&end, data + size - sizeof(end));
 	if (is_extents(&begin, size))
 		return MOSTRACE_CONTENTS_EXTENTS;
 	if (is_xattrs(&begin))

@@ -325,11 +325,11 @@ static __always_inline int dirty_folio(__u64 head, struct address_space *mapping
 /* Finds a buffer in a device's own page that it shares with other buffers. */
 static __always_inline bool find_buffer(struct dirty_place *place, struct buffer_head *bh)
 {
-	if (!bh || BPF_CORE_READ(bh, b_size) >> page_shift)
+	if (!bh || LOAD(bh, b_size) >> page_shift)
 		return false;
 	place->key = (__u64)bh;
-	place->mapping = (__u64)BPF_CORE_READ(bh, b_bdev);
-	place->index = BPF_CORE_READ(bh, b_blocknr);
+	place->mapping = (__u64)PEEK(bh, b_bdev);
+	place->index = LOAD(bh, b_blocknr);
 	place->is_buffer = true;
 	return true;
 }
@@ -345,8 +345,8 @@ int mostrace_dirty_buffer(__u64 *ctx)
 
 	if (!find_buffer(&place, bh))
 		return 0;
-	place.is_dirty = BPF_CORE_READ(bh, b_state) >> bpf_core_enum_value(enum bh_state_bits, BH_Dirty) & 1;
-	view_folio(&folio, (__u64)BPF_CORE_READ(bh, b_page));
+	place.is_dirty = LOAD(bh, b_state) >> bpf_core_enum_value(enum bh_state_bits, BH_Dirty) & 1;
+	view_folio(&folio, (__u64)PEEK(bh, b_page));
 	inode = mapping_inode(folio.mapping);
 	if (inode && is_bdev(inode) && is_dirtier(inode))
 		put_dirt(&place, inode);

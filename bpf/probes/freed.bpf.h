@@ -42,10 +42,10 @@ SEC("raw_tp/ext4_free_blocks")
 int mostrace_ext4_free_blocks(__u64 *ctx)
 {
 	struct inode *inode = (struct inode *)ctx[0];
-	struct super_block *sb = BPF_CORE_READ(inode, i_sb);
-	struct block_device *bdev = BPF_CORE_READ(sb, s_bdev);
-	__u8 bits = BPF_CORE_READ((struct super_block___bits *)sb, s_blocksize_bits);
-	__u32 disk = disk_number(BPF_CORE_READ(bdev, bd_disk));
+	struct super_block *sb = LOAD(inode, i_sb);
+	struct block_device *bdev = LOAD(sb, s_bdev);
+	__u8 bits = LOAD((struct super_block___bits *)sb, s_blocksize_bits);
+	__u32 disk = disk_number(LOAD(bdev, bd_disk));
 	struct mostrace_freed freed = {
 		.head = {
 			.type = MOSTRACE_FREED,
@@ -62,18 +62,18 @@ int mostrace_ext4_free_blocks(__u64 *ctx)
 		return 0;
 	if (disk != target.disk_dev) {
 		/* The filesystem is on a disk above, or beside the traced one, which has its journal. */
-		if (!has_disk(&above, disk) && !is_traced_filesystem(BPF_CORE_READ(sb, s_dev)))
+		if (!has_disk(&above, disk) && !is_traced_filesystem(LOAD(sb, s_dev)))
 			return 0;
 		freed.home = MOSTRACE_HOME_FILESYSTEM;
 	} else {
 		freed.head.sector += first_sector(bdev);
 	}
 	freed.ino = inode_ino(inode);
-	freed.generation = BPF_CORE_READ(inode, i_generation);
-	freed.s_dev = BPF_CORE_READ(sb, s_dev);
+	freed.generation = LOAD(inode, i_generation);
+	freed.s_dev = LOAD(sb, s_dev);
 	if (!current_tid(&freed.tid))
 		return 0;
-	if (bpf_ringbuf_output(&shared_ring, &freed, sizeof(freed), wake_flags(&shared_ring, RING_ENTRIES)))
+	if (bpf_ringbuf_output(&shared_ring, &freed, sizeof(freed), wake_flags(&shared_ring, freed.head.time_ns)))
 		lose(LOSS_ENTRIES_RING);
 	return 0;
 }

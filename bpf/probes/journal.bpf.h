@@ -84,7 +84,7 @@ static __always_inline bool journal_copy(struct work *w, __u32 slot, struct buff
 	find_home(w, bh, home, part_start);
 	p->tid = journal_tid(jh);
 	p->jbd2 = MOSTRACE_JBD2_METADATA_COPY;
-	view_folio(&folio, (__u64)BPF_CORE_READ(home, b_page));
+	view_folio(&folio, (__u64)PEEK(home, b_page));
 	/* The page belonged to a file and was truncated since; the device's pages stay while jbd2 uses them. */
 	if (!folio.mapping)
 		p->jbd2 = MOSTRACE_JBD2_DATA_COPY;
@@ -108,13 +108,12 @@ static __always_inline bool journal_copy(struct work *w, __u32 slot, struct buff
 static __always_inline bool journal_header(struct work *w, struct buffer_head *bh)
 {
 	struct mostrace_process *p = &w->process;
-	struct jbd2_header h = {};
+	struct jbd2_header *h = (void *)LOAD(bh, b_data);
 	__u32 type;
 
-	if (bpf_probe_read_kernel(&h, sizeof(h), LOAD(bh, b_data)) ||
-	    h.h_magic != __builtin_bswap32(JBD2_MAGIC))
+	if (PEEK_AT(__be32, &h->h_magic) != __builtin_bswap32(JBD2_MAGIC))
 		return false;
-	type = __builtin_bswap32(h.h_blocktype);
+	type = __builtin_bswap32(PEEK_AT(__be32, &h->h_blocktype));
 	if (type < MOSTRACE_JBD2_DESCRIPTOR || type > MOSTRACE_JBD2_REVOKE)
 		return false;
 	/*
@@ -126,7 +125,7 @@ static __always_inline bool journal_header(struct work *w, struct buffer_head *b
 	    !ends_in_jbd2(w->ascent.root.end_io, bh))
 		return false;
 	if (type != MOSTRACE_JBD2_SUPERBLOCK && type != MOSTRACE_JBD2_SUPERBLOCK_V1)
-		p->tid = __builtin_bswap32(h.h_sequence);
+		p->tid = __builtin_bswap32(PEEK_AT(__be32, &h->h_sequence));
 	p->jbd2 = type;
 	return true;
 }

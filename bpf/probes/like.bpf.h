@@ -139,7 +139,7 @@ static __noinline bool put_like(struct work *w)
 	r->bytes = w->ascent.root.size;
 	r->offset = w->who.direct_pos;
 	r->bio = bio_number(w->ascent.root.bio);
-	bpf_ringbuf_submit(r, wake_flags(&shared_ring, RING_ENTRIES));
+	bpf_ringbuf_submit(r, wake_flags(&shared_ring, w->who.time_ns));
 	return true;
 }
 

@@ -36,24 +36,29 @@ static __always_inline bool has_data(__u32 opf)
 	       (op > REQ_OP_SECURE_ERASE && op != REQ_OP_WRITE_ZEROES);
 }
 
+/* Begins the process entry. It has no submitter before end_process. */
 static __always_inline void start_process(struct work *w, const struct bio_view *v)
 {
-	w->process = (struct mostrace_process){
-		.head = {
-			.type = MOSTRACE_PROCESS,
-			.size = sizeof(struct mostrace_process),
-			.dev = target.disk_dev,
-			.time_ns = w->who.time_ns,
-			.sector = v->sector,
-			.bytes = v->size,
-			.cpu = bpf_get_smp_processor_id(),
-			.stage = MOSTRACE_QUEUE,
-		},
-		.submit_ns = w->who.time_ns,
-		.home_sector = MOSTRACE_NONE,
-		.opf = v->opf,
-		.origin = MOSTRACE_ORIGIN_EMPTY,
+	struct mostrace_process *p = &w->process;
+
+	p->head = (struct mostrace_entry){
+		.type = MOSTRACE_PROCESS,
+		.size = sizeof(struct mostrace_process),
+		.dev = target.disk_dev,
+		.time_ns = w->who.time_ns,
+		.sector = v->sector,
+		.bytes = v->size,
+		.cpu = bpf_get_smp_processor_id(),
+		.stage = MOSTRACE_QUEUE,
 	};
+	p->submit_ns = w->who.time_ns;
+	p->home_sector = MOSTRACE_NONE;
+	p->opf = v->opf;
+	p->tid = 0;
+	p->origin = MOSTRACE_ORIGIN_EMPTY;
+	p->jbd2 = MOSTRACE_JBD2_NONE;
+	p->home = MOSTRACE_HOME_DISK;
+	p->contents = MOSTRACE_CONTENTS_UNKNOWN;
 }
 
 static __always_inline void end_process(struct work *w)
@@ -142,7 +147,7 @@ static READS_MUCH void tell_queued(struct work *w, __u32 pid)
 }
 
 #ifndef MOSTRACE_UNTYPED
-CGROUP_TELLER(&shared_ring, RING_ENTRIES, lose(LOSS_ENTRIES_RING))
+CGROUP_TELLER(&shared_ring, lose(LOSS_ENTRIES_RING))
 
 /* Most bios bring nothing new, and need no call. */
 static __always_inline void see_cgroup(__u64 now)

@@ -570,7 +570,7 @@ static __always_inline bool may_be_ours(const struct raw_name *name)
 
 static __always_inline void put_operation(struct raw_call *call)
 {
-	__u64 wake = wake_flags(&operations, RING_OPERATIONS), head = __builtin_offsetof(struct raw_call, name);
+	__u64 wake = wake_flags(&operations, call->end_ns), head = __builtin_offsetof(struct raw_call, name);
 	long error;
 
 	if (call->name[1].flags) {

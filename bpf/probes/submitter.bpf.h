@@ -97,14 +97,25 @@ static __noinline void submitter_of_throttled(struct submitter *s, const struct 
 			      (char *)waiter + bpf_core_field_offset(struct task_struct, comm));
 }
 
-/* Reads the current task's attributes. */
+/* Reads the current task's attributes; with types it is asked for once. */
 static __always_inline void see_task(struct submitter *s)
 {
-	s->pid = current_pid();
-	s->tgid = current_tgid();
-	s->uid = current_uid();
-	s->flags = is_kernel_thread((struct task_struct *)bpf_get_current_task());
-	current_comm(s->comm);
+	struct task_struct *task;
+
+	if (!HAS_TYPES) {
+		s->pid = current_pid();
+		s->tgid = current_tgid();
+		s->uid = current_uid();
+		s->flags = is_kernel_thread((struct task_struct *)bpf_get_current_task());
+		current_comm(s->comm);
+		return;
+	}
+	task = bpf_get_current_task_btf();
+	s->pid = task->pid;
+	s->tgid = task->tgid;
+	s->uid = task->cred->uid.val;
+	s->flags = task->flags & PF_KTHREAD ? MOSTRACE_KERNEL_THREAD : 0;
+	copy_comm(s->comm, task);
 }
 
 /* Finds the submitter of a bio that is being queued, and its direct IO. Returns the thread that queues it. */

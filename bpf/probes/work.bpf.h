@@ -173,7 +173,7 @@ struct {
 /* Sends what is in `out`, because there is no room for more. */
 static __noinline void flush_out(struct work *w)
 {
-	__u64 flags = wake_flags(&shared_ring, RING_ENTRIES);
+	__u64 flags = wake_flags(&shared_ring, w->process.head.time_ns);
 	__u64 used = w->used;
 
 	/* room() leaves less than OUT_BYTES in use. */
@@ -187,7 +187,7 @@ static __noinline void flush_out(struct work *w)
 /* Sends the event of the bio if there is one, the current process entry, and what is in `out`. Returns 0 if there was room. */
 static __always_inline long put_all(struct work *w)
 {
-	__u64 flags = wake_flags(&shared_ring, RING_ENTRIES);
+	__u64 flags = wake_flags(&shared_ring, w->process.head.time_ns);
 	__u64 used = w->used;
 	long error;
 
@@ -210,7 +210,7 @@ static __always_inline long put_all(struct work *w)
 static __noinline void put_queued(struct work *w)
 {
 	if (w->queued.event.size &&
-	    bpf_ringbuf_output(&shared_ring, &w->queued, sizeof(w->queued), wake_flags(&shared_ring, RING_ENTRIES)))
+	    bpf_ringbuf_output(&shared_ring, &w->queued, sizeof(w->queued), wake_flags(&shared_ring, w->process.head.time_ns)))
 		lose_event();
 }
 
