@@ -5,7 +5,7 @@
  *
  * The kernel skips a program that is already running on the CPU. A task can be preempted within a program at a raw
  * tracepoint (since 7.2) or of fentry (always), and as long as it waits, what the other tasks on its CPU do is not recorded. These
- * programs replace those, one by one, where the kernel has them.
+ * programs replace those, one by one, where the kernel has them and can preempt those.
  */
 #ifndef MOSTRACE_ATOMIC_BPF_H
 #define MOSTRACE_ATOMIC_BPF_H

@@ -15,7 +15,7 @@ use super::fuse_daemons;
 use super::in_progress;
 use super::object::{
     ATOMIC, FUNCTION, MODIFIES, SESSION, attach, log_libbpf, map_of, map_to_open, per_cpu_sum,
-    recursion_misses,
+    recursion_misses, replaces_tracepoint,
 };
 use super::programs::Programs;
 use super::ring_size::{RingSize, table_entries};
@@ -288,7 +288,8 @@ impl<'o> CauseProbes<'o> {
         let told = Told::read();
         let has_atomic = functions.is_some() && told.started_inodes;
         // If a task may be preempted within a program at a tracepoint, the program at the function sees more.
-        let is_told = told.modifications && !(has_atomic && kernel::preempts_probes());
+        let preempts = kernel::preempts_probes();
+        let is_told = told.modifications && !(has_atomic && preempts);
         for mut program in open.open_object_mut().progs_mut() {
             let name = program.name().as_encoded_bytes();
             let is_function = name.starts_with(FUNCTION) || name.starts_with(SESSION);
@@ -307,7 +308,8 @@ impl<'o> CauseProbes<'o> {
                 || name.starts_with(b"cause_f2fs_") && !has_f2fs;
             let is_atomic = name.starts_with(ATOMIC);
             let has_functions = !is_function || functions.as_ref().is_some_and(|f| f.include(name));
-            let has_what_it_takes = has_atomic || !is_atomic;
+            let has_what_it_takes =
+                !is_atomic || has_atomic && (preempts || !replaces_tracepoint(name));
             let has_all = wanted && has_functions && has_what_it_takes;
             program.set_autoload(has_all && !is_refused && !is_idle);
         }

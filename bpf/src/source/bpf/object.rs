@@ -30,9 +30,18 @@ pub(super) const SESSION: &[u8] = b"cause_session_";
 pub(super) const ATOMIC: &[u8] = b"cause_atomic_";
 
 /// Programs that are left out if others, which cost the machine less, are attached: the prefixes of the names of both.
-const INSTEAD: [(&[u8], &[u8]); 12] = [
+const INSTEAD: [(&[u8], &[u8]); 6] = [
     (MODIFY, b"cause_atomic_modify"),
     (MODIFY, MODIFY),
+    (b"cause_fuse_", b"cause_atomic_fuse_read"),
+    (b"cause_call_", FUNCTION),
+    (b"cause_call_", SESSION),
+    (b"mostrace_drop_folio", b"mostrace_ext4_invalidate"),
+];
+
+/// Programs at raw tracepoints that are left out if others, which cost more, are attached: where a task may be preempted within the
+/// former.
+const PREEMPTED: [(&[u8], &[u8]); 6] = [
     (b"cause_fork", b"cause_atomic_fork"),
     (b"cause_ext4_journal_start", b"cause_atomic_journal_start"),
     (
@@ -42,11 +51,14 @@ const INSTEAD: [(&[u8], &[u8]); 12] = [
     (b"cause_ext4_unlink_enter", b"cause_atomic_unlink"),
     (b"cause_ext4_forget", b"cause_atomic_forget"),
     (b"cause_jbd2_handle_", b"cause_atomic_handle_"),
-    (b"cause_fuse_", b"cause_atomic_fuse_read"),
-    (b"cause_call_", FUNCTION),
-    (b"cause_call_", SESSION),
-    (b"mostrace_drop_folio", b"mostrace_ext4_invalidate"),
 ];
+
+/// Returns true if a program replaces one at a raw tracepoint.
+pub(super) fn replaces_tracepoint(program: &[u8]) -> bool {
+    PREEMPTED
+        .iter()
+        .any(|(_, other)| program.starts_with(other))
+}
 
 /// Returns an object that `build.rs` compressed.
 pub(super) fn unpacked(packed: &[u8]) -> Vec<u8> {
@@ -91,7 +103,7 @@ pub(super) fn attach(object: &Object, attached: &mut Programs) -> Result<()> {
 
 /// Returns true if programs that replace this one are attached.
 fn is_replaced(program: &[u8], attached: &Programs) -> bool {
-    let mut rules = INSTEAD.iter();
+    let mut rules = INSTEAD.iter().chain(&PREEMPTED);
     rules.any(|(this, other)| program.starts_with(this) && attached.has(other))
 }
 
