@@ -354,7 +354,7 @@ static __always_inline void finish_call(struct call *call, long result)
 			tell_durable(call);
 		if (entry->kind == MOSTRACE_CALL_FALLOCATE && entry->offset != MOSTRACE_NONE)
 			entry->head.flags |= MOSTRACE_CALL_MODE;
-		if (result >= 0)
+		if (result >= 0 && !is_named_last(entry))
 			name_file(call);
 		put_call(call);
 	}

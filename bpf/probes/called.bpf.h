@@ -52,6 +52,16 @@ static __always_inline bool is_same_file(const struct called_file *a, const stru
 	return a->ino == b->ino && a->generation == b->generation && a->s_dev == b->s_dev;
 }
 
+/* Returns true if the file that a call is known to be about is the one that was named last. Most calls follow one for the same. */
+static __always_inline bool is_named_last(const struct mostrace_call *call)
+{
+	struct called_file file = { .ino = call->ino, .generation = call->generation, .s_dev = call->s_dev };
+	__u32 zero = 0;
+	struct called_path *p = bpf_map_lookup_elem(&called_paths, &zero);
+
+	return p && file.ino && is_same_file(&p->last, &file);
+}
+
 /* Records the name of a regular file that a call refers to, unless that was done before. */
 static __always_inline void name_called(struct inode *inode, struct dentry *dentry)
 {
@@ -64,8 +74,7 @@ static __always_inline void name_called(struct inode *inode, struct dentry *dent
 	struct called_path *p = bpf_map_lookup_elem(&called_paths, &zero);
 	__u8 one = 1;
 
-	/* Most calls follow one for the same file. */
-	if (!p || is_same_file(&p->last, &file))
+	if (!p)
 		return;
 	if (!bpf_map_lookup_elem(&called, &file)) {
 		if ((LOAD(inode, i_mode) & S_IFMT) != S_IFREG || !find_called_path(p, dentry))

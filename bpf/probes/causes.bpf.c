@@ -56,14 +56,19 @@ int cause_function_exit(struct pt_regs *regs)
 SEC("kprobe.multi")
 int cause_function_write(struct pt_regs *regs)
 {
-	begin_write((struct kiocb *)first_argument(regs));
+	struct writer w;
+
+	if (find_writer(&w))
+		begin_write(&w, (struct kiocb *)first_argument(regs));
 	return 0;
 }
 
 SEC("kretprobe.multi")
 int cause_function_written(struct pt_regs *regs)
 {
-	return end_write(function_result(regs));
+	struct writer w;
+
+	return find_writer(&w) ? end_write(function_result(regs)) : 0;
 }
 
 /*

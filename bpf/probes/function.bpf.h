@@ -44,10 +44,20 @@ static __always_inline int end_function(long result)
 	return end_call(callers_registers(task), result);
 }
 
-/* Returns true for the task's own call `how` if it writes; splice and the like have their own functions. */
-static __always_inline bool is_write_call(struct task_struct *task, __u16 how)
+/* The current task, which may be in a call of its own that writes. */
+struct writer {
+	struct task_struct *task;
+	struct pt_regs *regs;
+	__u16 how;		/* user space's description of the call */
+};
+
+/* Returns true if the task is in such a call; splice and the like have their own functions. */
+static __always_inline bool find_writer(struct writer *w)
 {
-	return !(OF_TASK(task, flags) & PF_NO_CALL) && (how & CALL_KIND) == MOSTRACE_CALL_WRITE;
+	w->task = this_task();
+	w->regs = callers_registers(w->task);
+	w->how = kind_of_number(call_number(w->regs));
+	return !(OF_TASK(w->task, flags) & PF_NO_CALL) && (w->how & CALL_KIND) == MOSTRACE_CALL_WRITE;
 }
 
 /*
@@ -55,21 +65,15 @@ static __always_inline bool is_write_call(struct task_struct *task, __u16 how)
  * one, such as that of a core dump, unless the call's file is of a filesystem that is stacked on this one. Returns true if the end
  * of the write is of interest.
  */
-static __always_inline bool begin_write(struct kiocb *iocb)
+static __always_inline bool begin_write(const struct writer *w, struct kiocb *iocb)
 {
-	struct task_struct *task = this_task();
-	struct pt_regs *regs = callers_registers(task);
-	__u16 how = kind_of_number(call_number(regs));
+	struct file *file = LOAD(iocb, ki_filp);
 	bool was_open = false;
 	struct call *call = 0;
-	struct file *file;
 
-	if (!is_write_call(task, how))
-		return false;
-	file = LOAD(iocb, ki_filp);
 	/* The function is that of all filesystems of its type. */
-	if (is_traced_filesystem(LOAD(file, f_inode, i_sb, s_dev)) && !is_compat(task))
-		call = remember_call(regs, how, task, &was_open);
+	if (is_traced_filesystem(LOAD(file, f_inode, i_sb, s_dev)) && !is_compat(w->task))
+		call = remember_call(w->regs, w->how, w->task, &was_open);
 	if (!call) {
 		check_ended();
 		return false;
@@ -88,13 +92,9 @@ static __always_inline bool begin_write(struct kiocb *iocb)
 /* With O_APPEND, and of a write at the file's position, only the filesystem knows where it wrote. */
 static __always_inline int end_write(long result)
 {
-	struct task_struct *task = this_task();
+	struct call *call = current_call();
 	struct kiocb *iocb;
-	struct call *call;
 
-	if (!is_write_call(task, kind_of_number(call_number(callers_registers(task)))))
-		return 0;
-	call = current_call();
 	if (!call)
 		return 0;
 	iocb = call->iocb;
@@ -124,12 +124,12 @@ static __always_inline bool is_return(void *context)
  */
 static __always_inline int pass_function(struct pt_regs *regs)
 {
-	struct task_struct *task = this_task();
 	bool returns = is_return(regs);
+	struct writer w;
 
-	if (is_write_call(task, kind_of_number(call_number(callers_registers(task)))))
+	if (find_writer(&w))
 		return returns ? end_write(function_result(regs)) :
-				 !begin_write((struct kiocb *)first_argument(regs));
+				 !begin_write(&w, (struct kiocb *)first_argument(regs));
 	if (bpf_get_attach_cookie(regs) == FUNCTION_WRITES)
 		return 1;
 	return returns ? end_function(function_result(regs)) : begin_function();
