@@ -77,7 +77,9 @@ check: lint
 # filesystems, more than a third of a guest's time, is left to test-all.
 KERNELS = test
 SPLIT =
-ORDINARY = $(filter-out compare,$(basename $(notdir $(wildcard tests/guest/tests/*.sh))))
+ORDINARY = $(SLOW) $(filter-out $(SLOW) compare,$(basename $(notdir $(wildcard tests/guest/tests/*.sh))))
+# Those that take longest, the longest first.
+SLOW = dm discard hidden f2fs-causes sqlite causes ledger-clock changes f2fs-map fuse flushes
 test: setup-test
 	@$(MAKE) --no-print-directory --keep-going tests tests-of-truth tests-in-guests
 tests:

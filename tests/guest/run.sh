@@ -6,8 +6,8 @@
 # GUEST_SCRIPTS=FOLDER takes the tests from there instead of from tests/guest/tests. Beside that folder there may be
 #   prepare.sh KERNEL SUITE ROOT     which adds to the guest's root what the tests need;
 #   check.sh OUT                     which checks on the host what they left.
-# GUEST_TESTS="NAME…" runs only these tests. With GUEST_SPLIT=NUMBER each test runs in one of the kernels only; with the next number it is
-# the next kernel. GUEST_JOBS=N boots N kernels at a time. GUEST_SILENCE is the number of
+# GUEST_TESTS="NAME…" runs only these tests. With GUEST_SPLIT=NUMBER each test runs in one of the kernels only, and with the next number in
+# the next kernel: the longest come first, so that all kernels take as long. GUEST_JOBS=N boots N kernels at a time. GUEST_SILENCE is the number of
 # seconds without a step or a line of output after which a test is ended; a test that goes on may take any time.
 # GUEST_QEMU="OPTION…" is passed to qemu.
 # The files that the tests leave in /tmp/out are copied to CACHE/guest/KERNEL/SCRIPTS/out, the console to
@@ -144,10 +144,12 @@ boot() {
 
 tests=${GUEST_TESTS:-$(cd "$scripts" && printf '%s\n' *.sh | sed 's/\.sh$//')}
 
-# share NUMBER: prints the tests of the kernel with this number, from 0 on.
+# share NUMBER: prints the tests of the kernel with this number, from 0 on. Of two kernels, one takes the first, the fourth, the fifth …
 share() {
 	# shellcheck disable=SC2086 # one word per test
-	printf '%s\n' $tests | awk -v n="$count" -v at="${GUEST_SPLIT:+$((($1 + GUEST_SPLIT) % count))}" 'at == "" || NR % n == at'
+	printf '%s\n' $tests | awk -v n="$count" -v at="${GUEST_SPLIT:+$((($1 + GUEST_SPLIT) % count))}" '
+		{ turn = (NR - 1) % (2 * n) }
+		at == "" || turn == at || turn == 2 * n - 1 - at'
 }
 
 # run KERNEL DIR ARCHITECTURE: runs the tests in one kernel; several run at once.
