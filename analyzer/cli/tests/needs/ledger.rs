@@ -19,12 +19,12 @@ use proptest::test_runner::TestRunner;
 use run::{program, say, succeeds};
 use rustix::process::{Pid, Signal, kill_process};
 use test_support::loopdev::{LoopExt4, LoopOptions};
-use test_support::{Need, Suite, begin_anew, nothing_lost, one_by_one, tests, wait};
+use test_support::{Need, Suite, at_once, begin_anew, nothing_lost, tests, wait};
 
 const LIVE: [Need; 2] = [Need::Loop, Need::Btf];
 
 pub fn suite() -> Suite {
-    one_by_one(tests![
+    at_once(tests![
         its_sums_are_those_of_a_recording needs LIVE,
         an_hour_is_there_as_a_whole_or_not_at_all needs LIVE,
         limits_are_held_against_it needs LIVE,

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use run::{program, succeeds};
 use rustix::process::{Pid, Signal, kill_process};
 use test_support::loopdev::{LoopExt4, LoopOptions};
-use test_support::{Need, Suite, one_by_one, tests, tool};
+use test_support::{Need, Suite, at_once, tests, tool};
 
 const LIVE: [Need; 2] = [Need::Loop, Need::Btf];
 const HOUR: Duration = Duration::from_secs(2);
@@ -28,7 +28,7 @@ const DAY: [u32; 2] = [8, 4];
 const TWICE: u64 = 4 << 20;
 
 pub fn suite() -> Suite {
-    one_by_one(tests![
+    at_once(tests![
         every_byte_is_in_a_row_or_in_a_gap needs LIVE,
     ])
 }

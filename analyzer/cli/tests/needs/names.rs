@@ -13,7 +13,7 @@ use mostrace_bundle::{Entry, layout};
 use run::{json, program, record, say, succeeds};
 use rustix::process::{Pid, Signal, kill_process};
 use test_support::loopdev::{LoopExt4, LoopOptions};
-use test_support::{Need, Suite, one_by_one, tests, wait};
+use test_support::{Need, Suite, at_once, tests, wait};
 
 const PYTHON: Need = Need::Tool("python3", "python3");
 const LIVE: [Need; 3] = [Need::Loop, Need::Btf, PYTHON];
@@ -23,7 +23,7 @@ const NAMES: [&str; 7] = [
 ];
 
 pub fn suite() -> Suite {
-    one_by_one(tests![
+    at_once(tests![
         processes_have_the_names_of_the_moment needs LIVE,
         plain_tracepoints_tell_the_same needs LIVE,
         later_segments_know_the_names needs LIVE,

@@ -11,7 +11,7 @@ use std::path::Path;
 use run::{program, say, succeeds};
 use serde_json::Value;
 use test_support::loopdev::{LoopExt4, LoopOptions};
-use test_support::{Need, Suite, one_by_one, tests};
+use test_support::{Need, Suite, at_once, tests};
 
 const LIVE: [Need; 2] = [Need::Loop, Need::Btf];
 /// A layer may differ by so many bytes: the kernel commits a transaction every five seconds, whatever the application does,
@@ -19,7 +19,7 @@ const LIVE: [Need; 2] = [Need::Loop, Need::Btf];
 const COMMITS: u64 = 64 << 10;
 
 pub fn suite() -> Suite {
-    one_by_one(tests![
+    at_once(tests![
         sqlite_writes_the_same_again needs LIVE,
         names_of_every_kind_are_the_same_again needs LIVE,
         what_mkfs_makes_is_there_as_it_was_found needs LIVE,

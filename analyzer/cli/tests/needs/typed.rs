@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use test_support::loopdev::{LoopExt4, LoopOptions};
-use test_support::{Need, Suite, one_by_one, tests};
+use test_support::{Need, Suite, at_once, tests};
 
 const LIVE: [Need; 3] = [Need::Loop, Need::Btf, Need::Tool("python3", "python3")];
 
@@ -18,7 +18,7 @@ const ENDLESS: &[&str] = &["sudo mostrace top ", "sudo mostrace ledger start "];
 const OVER: i32 = 3;
 
 pub fn suite() -> Suite {
-    one_by_one(tests![what_readme_has_is_run_as_it_is_typed needs LIVE])
+    at_once(tests![what_readme_has_is_run_as_it_is_typed needs LIVE])
 }
 
 /// Returns the commands, and whether README shows their output.

@@ -16,7 +16,7 @@ use mostrace_bundle::Bundle;
 use run::{Said, say};
 use stand::Stand;
 use test_support::loopdev::{LoopExt4, LoopOptions};
-use test_support::{Need, Suite, one_by_one, tests, tool};
+use test_support::{Need, Suite, at_once, tests, tool};
 
 use apart::{
     a_ledger_goes_on_without_the_desktop, a_process_that_dies_is_told,
@@ -34,7 +34,7 @@ const SETPRIV: Need = Need::Tool("setpriv", "util-linux");
 const XFS_IO: Need = Need::Tool("xfs_io", "xfsprogs");
 
 pub fn suite() -> Suite {
-    one_by_one(tests![
+    at_once(tests![
         each_way_to_root_is_named,
         without_root_nothing_is_pushed,
         a_prompt_that_nobody_answers_is_given_up,
