@@ -121,11 +121,15 @@ static __always_inline void put_event(void *ring, struct block_record event, con
 	bpf_ringbuf_submit(r, wake_flags(ring, event.time));
 }
 
-/* The name of a thread. */
+/* The name of a thread, and when it was told. */
 struct thread_name {
 	__u64 comm[NAME_BYTES / 8];
 	__u64 pid;
+	__u64 time;
 };
+
+/* It is told again after this time, so that a later segment has the names of what ended within it. */
+#define NAME_AGAIN_NS 1000000000ULL
 
 /* A power of 2. */
 #define NAMES_TOLD 64
@@ -139,26 +143,27 @@ struct {
 } names_told SEC(".maps");
 
 /* This is a function of its own because it is called seldom, and so that its stack is not part of a walk over pages. */
-static __noinline void tell_name(void *ring, __u64 time, const struct thread_name *name)
+static __noinline void tell_name(void *ring, const struct thread_name *name)
 {
 	/* The time must be part of the initialiser: if it is set in a copy of a constant, clang 14 loses it. */
-	put_event(ring, (struct block_record){ .time = time, .action = TN_PROCESS, .pid = name->pid }, name->comm, NAME_BYTES);
+	put_event(ring, (struct block_record){ .time = name->time, .action = TN_PROCESS, .pid = name->pid }, name->comm, NAME_BYTES);
 }
 
-/* Records the name of the current thread, `pid`, once: it may have ended when user space asks for it. */
+/* Records the name of the current thread, `pid`: it may have ended when user space asks for it. */
 static __always_inline void put_name(void *ring, __u64 time, __u32 pid)
 {
 	__u32 slot = pid & (NAMES_TOLD - 1);
 	struct thread_name *told = bpf_map_lookup_elem(&names_told, &slot);
-	struct thread_name name = { .pid = pid };
+	struct thread_name name = { .pid = pid, .time = time };
 
 	if (!told)
 		return;
 	current_comm((char *)name.comm);
-	if (told->pid == name.pid && told->comm[0] == name.comm[0] && told->comm[1] == name.comm[1])
+	if (told->pid == name.pid && told->comm[0] == name.comm[0] && told->comm[1] == name.comm[1] &&
+	    time - told->time < NAME_AGAIN_NS)
 		return;
 	*told = name;
-	tell_name(ring, time, told);
+	tell_name(ring, told);
 }
 
 /* This has 64 bits like the bit's number, because shortening it would take more instructions than using it. */
