@@ -282,32 +282,12 @@ static __always_inline struct dentry *inode_dentry(struct inode *inode)
 	return (struct dentry *)((char *)first - offset);
 }
 
-/* struct page is longer than this on every kernel and machine. */
-#define PAGE_WORDS 6
-
-/* A struct page. Without types its words are copied at once. */
-struct page_view {
-	__u64 at;
-	__u64 words[PAGE_WORDS];
-};
-
-static __always_inline void view_page(struct page_view *p, __u64 page)
-{
-	p->at = page;
-	if (!HAS_TYPES)
-		bpf_probe_read_kernel(p->words, sizeof(p->words), (void *)page);
-}
-
-static __always_inline __u64 page_word(const struct page_view *p, __u64 offset)
-{
-	return HAS_TYPES ? PEEK_AT(__u64, p->at + offset) : *(__u64 *)((char *)p->words + offset);
-}
-
-static __always_inline __u64 page_info(const struct page_view *p)
+/* Returns where a struct page says whether it is a tail, and of which page. */
+static __always_inline __u64 page_info_offset(void)
 {
 	if (bpf_core_field_exists(struct page___head, compound_head))
-		return page_word(p, bpf_core_field_offset(struct page___head, compound_head));
-	return page_word(p, bpf_core_field_offset(struct page___info, compound_info));
+		return bpf_core_field_offset(struct page___head, compound_head);
+	return bpf_core_field_offset(struct page___info, compound_info);
 }
 
 /*
@@ -323,11 +303,8 @@ static __always_inline __u64 head_by(__u64 page, __u64 info)
 /* Returns the head of the page's folio. */
 static __always_inline __u64 page_head(__u64 page)
 {
-	struct page_view p;
-	__u64 info;
+	__u64 info = PEEK_AT(__u64, page + page_info_offset());
 
-	view_page(&p, page);
-	info = page_info(&p);
 	return info & 1 ? head_by(page, info) : page;
 }
 
@@ -344,30 +321,45 @@ struct folio_view {
 	bool large;
 };
 
+/* struct page is longer than this on every kernel and machine. */
+#define PAGE_WORDS 6
+
+/* Without types, copies the words of a struct page at once. */
+static __always_inline void copy_page(__u64 *words, __u64 page)
+{
+	if (!HAS_TYPES)
+		bpf_probe_read_kernel(words, PAGE_WORDS * sizeof(*words), (void *)page);
+}
+
+/* Returns a word of a struct page, which was copied to `words` if there are no types. */
+static __always_inline __u64 page_word(const __u64 *words, __u64 page, __u64 offset)
+{
+	return HAS_TYPES ? PEEK_AT(__u64, page + offset) : *(__u64 *)((char *)words + offset);
+}
+
 static __always_inline void view_folio(struct folio_view *f, __u64 page)
 {
-	struct page_view p;
-	__u64 info;
+	__u64 words[PAGE_WORDS], info;
 
-	view_page(&p, page);
-	info = page_info(&p);
+	copy_page(words, page);
+	info = page_word(words, page, page_info_offset());
 	f->head = page;
 	f->tail = 0;
 	/* The flags are the first word. */
-	f->large = page_word(&p, 0) >> bpf_core_enum_value(enum pageflags, PG_head) & 1;
+	f->large = page_word(words, page, 0) >> bpf_core_enum_value(enum pageflags, PG_head) & 1;
 	if (info & 1) {
 		f->head = head_by(page, info);
 		f->tail = (page - f->head) / bpf_core_type_size(struct page);
 		f->large = true;
-		view_page(&p, f->head);
+		copy_page(words, f->head);
 	}
-	f->private = page_word(&p, bpf_core_field_offset(struct page___private, private));
+	f->private = page_word(words, f->head, bpf_core_field_offset(struct page___private, private));
 	if (bpf_core_type_exists(struct folio)) {
-		f->mapping = page_word(&p, bpf_core_field_offset(struct folio, mapping));
-		f->index = page_word(&p, bpf_core_field_offset(struct folio, index));
+		f->mapping = page_word(words, f->head, bpf_core_field_offset(struct folio, mapping));
+		f->index = page_word(words, f->head, bpf_core_field_offset(struct folio, index));
 	} else {
-		f->mapping = page_word(&p, bpf_core_field_offset(struct page___plain, mapping));
-		f->index = page_word(&p, bpf_core_field_offset(struct page___plain, index));
+		f->mapping = page_word(words, f->head, bpf_core_field_offset(struct page___plain, mapping));
+		f->index = page_word(words, f->head, bpf_core_field_offset(struct page___plain, index));
 	}
 }
 
