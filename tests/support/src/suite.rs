@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::ExitCode;
+use std::thread;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
@@ -173,12 +174,15 @@ pub fn run(suites: Vec<(&str, Suite)>) -> ExitCode {
         }
     }
     let arguments = Arguments::from_args();
-    let alone = Arguments {
-        test_threads: Some(1),
+    let with = |threads| Arguments {
+        test_threads: Some(threads),
         ..arguments.clone()
     };
+    // Many tests wait for most of their time.
+    let many = thread::available_parallelism().map_or(1, |cpus| 2 * cpus.get());
+    let many = arguments.test_threads.unwrap_or(many);
     // Both run, whatever the first says.
-    let conclusions = [(at_once, arguments), (one_by_one, alone)]
+    let conclusions = [(at_once, with(many)), (one_by_one, with(1))]
         .into_iter()
         .filter(|(trials, _)| !trials.is_empty())
         .map(|(trials, arguments)| libtest_mimic::run(&arguments, trials))
