@@ -13,10 +13,10 @@ use run::{json, mostrace, program, sample, say, succeeds};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use test_support::loopdev::{LoopExt4, LoopOptions};
-use test_support::{Need, Suite, at_once, tests, wait};
+use test_support::{Need, Suite, one_by_one, tests, wait};
 
 pub fn suite() -> Suite {
-    at_once(tests![
+    one_by_one(tests![
         recordings_are_added_up,
         a_glob_is_expanded_and_a_name_counts_once,
         the_tables_of_a_query_come_to_what_events_do,
