@@ -134,7 +134,7 @@ struct thread_name {
 /* A power of 2. */
 #define NAMES_TOLD 64
 
-/* What each CPU has told: for each slot, the name of the slot's last thread. */
+/* Each CPU remembers, for each slot, the name that it told last. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, NAMES_TOLD);
@@ -191,7 +191,10 @@ static __noinline __u32 derive_categories(__u32 opf)
 /* A power of 2. */
 #define CATEGORIES 16
 
-/* What was derived last, in the low half, and in the high half what from: each is read and written at once. */
+/*
+ * Each element has the categories that were derived last in its low half, and in its high half what they were derived from. It is
+ * read and written at once.
+ */
 static volatile __u64 derived_categories[CATEGORIES];
 
 /* Returns the category bits of an operation and its flags. There are few that differ. */

@@ -62,7 +62,7 @@ static __always_inline bool ends_directory(const union ext4_block *tail)
 	       tail->entry.file_type == 0xde;
 }
 
-/* What cannot be read is 0. */
+/* A buffer that is being written is in memory, so this can be read. */
 static __always_inline void peek_block(union ext4_block *b, const char *at)
 {
 	if (!HAS_TYPES) {

@@ -298,16 +298,12 @@ fn segments_come_to_what_one_piece_does() {
     let [whole, cut] = [&whole, &cut].map(|path| path.to_str().unwrap());
     assert!(!Path::new(cut).exists() && apart.len() >= 4, "{apart:?}");
 
-    // The recording in one piece began earlier and ended later, and others may make the disk flush all the time.
-    let sql =
-        "SELECT 'write' AS op, min(time_ns) AS a, max(time_ns) AS z FROM events WHERE op = 'write'";
-    let spans = table(&["query", cut, sql, "--json"], &["op"], &["a", "z"]);
-    let span = spans.values().next().unwrap();
-    // The two tell the same event within a microsecond.
+    // The recording in one piece began earlier and ended later.
+    let [first, second, last] =
+        [&apart[0], &apart[1], apart.last().unwrap()].map(|path| manifest(path).clock);
     let within = format!(
-        "time_ns BETWEEN {} AND {}",
-        span[0] - 1_000_000,
-        span[1] + 1_000_000
+        "time_ns >= {} AND time_ns < {}",
+        first.start_mono_ns, last.stop_mono_ns
     );
     let sums = |path: &str, by: &str| {
         let writes = format!("op = 'write' AND {within}");
@@ -330,9 +326,15 @@ fn segments_come_to_what_one_piece_does() {
         let differ: Vec<_> = labels.map(|of| (of, cut.get(of), whole.get(of))).collect();
         assert!(differ.is_empty(), "{by}: {differ:?}");
     }
+    // Others may make the disk flush all the time, also before the first segment's probes record and while the last one's end. The work
+    // lies between these segments.
+    let inside = format!(
+        "time_ns >= {} AND time_ns < {}",
+        second.start_mono_ns, last.start_mono_ns
+    );
     let rows_of = |path: &str| {
         let sql = format!(
-            "SELECT op, count(*) AS n, sum(bytes) AS b FROM events WHERE op != 'read' AND {within} GROUP BY op"
+            "SELECT op, count(*) AS n, sum(bytes) AS b FROM events WHERE op != 'read' AND {inside} GROUP BY op"
         );
         table(&["query", path, &sql, "--json"], &["op"], &["n", "b"])
     };
