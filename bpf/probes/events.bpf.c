@@ -49,6 +49,33 @@ static __always_inline struct block_record of_bio(struct bio *bio, __u32 what, _
 	return e;
 }
 
+#define REQUEST_EVENT(name, what)						\
+	TRACEPOINT("block_" #name) int event_##name(__u64 *ctx)			\
+	{									\
+		struct request *rq = ARG(ctx, args.name);			\
+										\
+		put_request_event(&shared_ring, rq, what, GET(rq, __data_len), 0);	\
+		return 0;							\
+	}
+
+/*
+ * Programs are attached in the order in which they are here. The ends of requests come first, so that each request whose issue is seen
+ * has its end.
+ */
+
+/* This is not loaded if the probes for entries report these events. (rq, error, nr_bytes) in every kernel. */
+TRACEPOINT("block_rq_complete")
+int event_rq_complete(__u64 *ctx)
+{
+	put_completed(&shared_ring, (void *)CTX(ctx, 0), CTX(ctx, 1), CTX(ctx, 2));
+	return 0;
+}
+
+REQUEST_EVENT(rq_requeue, TA_REQUEUE)
+REQUEST_EVENT(rq_issue, TA_ISSUE)
+REQUEST_EVENT(rq_merge, TA_BACKMERGE)
+REQUEST_EVENT(rq_insert, TA_INSERT)
+
 /* This is not loaded if the probes for entries report these events. */
 TRACEPOINT("block_bio_queue")
 int event_bio_queue(__u64 *ctx)
@@ -79,28 +106,6 @@ int event_bio_queue(__u64 *ctx)
 BIO_EVENT(getrq, "block_getrq", TA_GETRQ)
 BIO_EVENT(backmerge, "block_bio_backmerge", TA_BACKMERGE)
 BIO_EVENT(frontmerge, "block_bio_frontmerge", TA_FRONTMERGE)
-
-#define REQUEST_EVENT(name, what)						\
-	TRACEPOINT("block_" #name) int event_##name(__u64 *ctx)			\
-	{									\
-		struct request *rq = ARG(ctx, args.name);			\
-										\
-		put_request_event(&shared_ring, rq, what, GET(rq, __data_len), 0);	\
-		return 0;							\
-	}
-
-REQUEST_EVENT(rq_insert, TA_INSERT)
-REQUEST_EVENT(rq_issue, TA_ISSUE)
-REQUEST_EVENT(rq_merge, TA_BACKMERGE)
-REQUEST_EVENT(rq_requeue, TA_REQUEUE)
-
-/* This is not loaded if the probes for entries report these events. (rq, error, nr_bytes) in every kernel. */
-TRACEPOINT("block_rq_complete")
-int event_rq_complete(__u64 *ctx)
-{
-	put_completed(&shared_ring, (void *)CTX(ctx, 0), CTX(ctx, 1), CTX(ctx, 2));
-	return 0;
-}
 
 /* True if the disk completes requests. */
 const volatile bool has_requests;

@@ -111,8 +111,8 @@ fn arguments(btf: &Btf<'_>, tracepoint: &str) -> Option<Vec<String>> {
     )
 }
 
-/// Waits until every BPF program that is now running has ended: each is a read-side critical section of RCU, and this membarrier(2)
-/// returns after a grace period.
+/// Waits until every BPF program, and every tracepoint's handler, that is now running has ended: each is a read-side critical section of
+/// RCU, and this membarrier(2) returns after a grace period.
 #[allow(unsafe_code)]
 pub fn wait_for_programs() {
     // SAFETY: the call takes no pointer.

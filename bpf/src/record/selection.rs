@@ -244,7 +244,9 @@ impl Selection<'_, '_> {
                 }
                 self.events = Some(Box::new(Blktrace::start(device, self.sink)?));
             }
-            Choice::Tracefs => self.events = Some(Box::new(TracefsEvents::start(device)?)),
+            Choice::Tracefs => {
+                self.events = Some(Box::new(TracefsEvents::start(device, self.sink)?));
+            }
             Choice::Bpf => self
                 .bpf
                 .start_events(device, self.options.events, self.sink)?,

@@ -16,6 +16,7 @@ use crate::sink::Sink;
 
 pub(crate) mod blktrace;
 pub(crate) mod bpf;
+mod ending;
 mod process_names;
 pub(crate) mod recorder;
 pub(crate) mod tracefs;

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Records block events with the project's own probes, for kernels without a block tracer.
 
-use std::thread::sleep;
-use std::time::{Duration, Instant};
-
 use super::block_records::Records;
 use super::event_probes::{ENDS, EventProbes};
 use super::forwarder::{EventForwarder, Forwarded};
@@ -12,12 +9,8 @@ use super::programs::Programs;
 use super::shared_ring;
 use super::stream::Stream;
 use crate::error::Result;
-use crate::machine::clock;
 use crate::sink::Sink;
-
-/// The time without events after which, at the end, requests in flight are no longer waited for.
-const SILENCE: Duration = Duration::from_secs(1);
-const TICK: Duration = Duration::from_millis(2);
+use crate::source::ending::wait_for_completions;
 
 /// The attached probes of block events.
 pub(super) struct BlockEvents {
@@ -66,11 +59,10 @@ impl BlockEvents {
         patterns: &mut Patterns,
         sink: &mut Sink,
     ) -> Result<()> {
-        self.records.ending_ns = clock::now().start_mono_ns;
+        self.records.ending.begin();
         self.end(Forwarded::Queued)?;
         self.programs.detach_but(&ENDS);
-        self.drain(ring, patterns, sink)?;
-        self.wait_for_completions(ring, patterns, sink)?;
+        wait_for_completions(sink, |sink| self.drain(ring, patterns, sink))?;
         self.end(Forwarded::Completed)?;
         self.programs.detach_but(&[]);
         self.drain(ring, patterns, sink)
@@ -83,26 +75,5 @@ impl BlockEvents {
 
     fn drain(&self, ring: &mut Stream, patterns: &mut Patterns, sink: &mut Sink) -> Result<()> {
         ring.drain(|record| shared_ring::put(record, Some(&self.records), patterns, sink))
-    }
-
-    /// Records the completions of requests that were issued, as long as some keep coming.
-    fn wait_for_completions(
-        &self,
-        ring: &mut Stream,
-        patterns: &mut Patterns,
-        sink: &mut Sink,
-    ) -> Result<()> {
-        let mut since = Instant::now();
-        let mut left = sink.events.in_flight();
-        while left > Some(0) && since.elapsed() < SILENCE {
-            sleep(TICK);
-            self.drain(ring, patterns, sink)?;
-            let now = sink.events.in_flight();
-            if now < left {
-                since = Instant::now();
-            }
-            left = now;
-        }
-        Ok(())
     }
 }

@@ -8,6 +8,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, LE};
 use super::bio_number::BioNumbers;
 use crate::error::{Error, Result};
 use crate::sink::{EventFiles, Step};
+use crate::source::ending::Ending;
 
 /// `MOSTRACE_BLOCK`; it is in no table.
 pub(super) const TYPE_BLOCK: u16 = 3;
@@ -37,8 +38,7 @@ const PDU_MAX: usize = 24;
 pub(super) struct Records {
     device: u32,
     numbers: BioNumbers,
-    /// The time from which on nothing new is recorded: completions of requests that were issued after that are left out.
-    pub ending_ns: u64,
+    pub ending: Ending,
 }
 
 impl Records {
@@ -47,7 +47,7 @@ impl Records {
         Records {
             device,
             numbers: BioNumbers::new(),
-            ending_ns: u64::MAX,
+            ending: Ending::not_yet(),
         }
     }
 
@@ -68,7 +68,7 @@ impl Records {
             sector: event.sector,
             bytes: event.bytes,
         };
-        if !events.follow(event.time, step) && event.time >= self.ending_ns {
+        if !self.ending.takes(event.time, step, events) {
             return Ok(());
         }
         if pdu.len() > PDU_MAX {

@@ -13,21 +13,25 @@ use super::format::Format;
 use super::instance::{self, Instance, Record};
 use crate::error::Result;
 use crate::machine::device::Device;
-use crate::sink::Sink;
+use crate::sink::{Sink, Step};
+use crate::source::ending::{Ending, wait_for_completions};
 use crate::source::{Losses, POLL_INTERVAL, Provides, Remark, Source};
 
-/// The tracepoints, with blktrace's action for each.
+/// The tracepoints, with blktrace's action for each. They begin in this order and end in the reverse, so that each issue that is
+/// recorded has its end.
 const EVENTS: [(&str, u64); 6] = [
-    ("block/block_bio_queue", action::ta::QUEUE | TC_QUEUE),
-    ("block/block_split", action::ta::SPLIT),
-    ("block/block_rq_insert", action::ta::INSERT | TC_QUEUE),
-    ("block/block_rq_issue", action::ta::ISSUE | TC_ISSUE),
-    ("block/block_rq_requeue", action::ta::REQUEUE | TC_REQUEUE),
     (
         "block/block_rq_complete",
         action::ta::COMPLETE | TC_COMPLETE,
     ),
+    ("block/block_rq_requeue", action::ta::REQUEUE | TC_REQUEUE),
+    ("block/block_rq_issue", action::ta::ISSUE | TC_ISSUE),
+    ("block/block_rq_insert", action::ta::INSERT | TC_QUEUE),
+    ("block/block_split", action::ta::SPLIT),
+    ("block/block_bio_queue", action::ta::QUEUE | TC_QUEUE),
 ];
+/// The number of tracepoints, the first ones, that follow an issued request to its end.
+const ENDS: usize = 2;
 /// The tracepoint of bios that complete without a request. On a disk with requests it reports nothing but the plaintext of bios
 /// that the kernel has encrypted itself, once more (`is_plaintext` in `events.bpf.c`).
 const BIO_COMPLETE: (&str, u64) = (
@@ -64,6 +68,7 @@ pub(crate) struct TracefsEvents {
     target: TracedDevice,
     /// The name that was last noted for each thread.
     names: BTreeMap<u32, Vec<u8>>,
+    ending: Ending,
     poll_interval: Duration,
 }
 
@@ -94,17 +99,20 @@ impl TracefsEvents {
     ///
     /// # Errors
     /// Returns an error if the kernel lacks one of them, or refuses an instance.
-    pub fn start(device: &Device) -> Result<TracefsEvents> {
+    pub fn start(device: &Device, sink: &mut Sink) -> Result<TracefsEvents> {
         let fields = fields(instance::root()?, device)?;
         let filter = only(&[device.dev, device.disk_dev]);
         let events: Vec<_> = events(device)
             .map(|(event, _)| (event, filter.clone()))
             .collect();
+        let instance = Instance::start("events", &events)?;
+        sink.events.count_in_flight();
         Ok(TracefsEvents {
-            instance: Instance::start("events", &events)?,
+            instance,
             fields,
             target: TracedDevice::of(device),
             names: BTreeMap::new(),
+            ending: Ending::not_yet(),
             poll_interval: POLL_INTERVAL,
         })
     }
@@ -121,6 +129,14 @@ impl TracefsEvents {
     }
 
     fn put(&mut self, record: &Record, seen: &Seen, sink: &mut Sink) -> Result<()> {
+        let step = Step {
+            action: seen.action,
+            sector: seen.sector,
+            bytes: seen.bytes,
+        };
+        if !self.ending.takes(record.time_ns, step, &mut sink.events) {
+            return Ok(());
+        }
         if let Some(comm) = &seen.comm
             && self.names.get(&seen.pid) != Some(comm)
         {
@@ -175,6 +191,12 @@ impl Source for TracefsEvents {
     }
 
     fn stop(&mut self, _what: Provides, sink: &mut Sink) -> Result<()> {
+        self.ending.begin();
+        self.instance.end_but(ENDS)?;
+        wait_for_completions(sink, |sink| {
+            let records = self.instance.take()?;
+            self.push(records, sink)
+        })?;
         let records = self.instance.stop()?;
         self.push(records, sink)
     }

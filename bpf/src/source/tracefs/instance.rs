@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use crate::error::{At, Error, Result, write_line};
 use crate::machine::clock;
 use crate::machine::guard::{Guard, Undo};
+use crate::machine::kernel;
 use crate::machine::lock::Lock;
 use crate::machine::mounts::Mount;
 use crate::machine::tracefs::{self, Buffer, PAGE_MAX};
@@ -41,6 +42,7 @@ pub(super) struct Instance {
     page: Vec<u8>,
     /// Records that are read but not yet passed on, because another CPU may have an earlier one.
     waiting: Vec<Record>,
+    /// The files that end the events that are recorded.
     events: Vec<PathBuf>,
     /// The number of events for which the kernel had no room; None if they could not be counted at the end.
     lost: Option<u64>,
@@ -168,15 +170,28 @@ impl Instance {
         Ok(())
     }
 
+    /// Ends the events but for the first `kept`, in the reverse of the order in which they began, and waits until none is being
+    /// recorded any more.
+    ///
+    /// # Errors
+    /// Returns an error if the kernel refuses.
+    pub fn end_but(&mut self, kept: usize) -> Result<()> {
+        while self.events.len() > kept
+            && let Some(enable) = self.events.pop()
+        {
+            write_line(enable, "0")?;
+        }
+        kernel::wait_for_programs();
+        Ok(())
+    }
+
     /// Stops the events, and takes what is left.
     ///
     /// # Errors
     /// Returns an error if a buffer cannot be read.
     pub fn stop(&mut self) -> Result<Vec<Record>> {
         self.lost = None;
-        for enable in &self.events {
-            write_line(enable, "0")?;
-        }
+        self.end_but(0)?;
         self.read()?;
         self.account()?;
         self.close();
