@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use mostrace_bundle::manifest::State;
 use mostrace_bundle::{Bundle, layout};
 use run::{program, succeeds};
+use test_support::load::Load;
 use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, Suite, one_by_one, tests, tool, wait};
 
@@ -41,40 +42,13 @@ fn killed_at_random_for_ten_minutes() {
     killed(Duration::from_secs(600), 10);
 }
 
-/// Writes for as long as it lives.
-struct Load(Child);
-
-impl Load {
-    fn on(device: &Path) -> Load {
-        let child = Command::new("fio")
-            .args([
-                "--name=load",
-                "--thread",
-                "--rw=randrw",
-                "--rwmixread=30",
-                "--bs=4k",
-                "--ioengine=libaio",
-            ])
-            .args([
-                "--iodepth=16",
-                "--direct=1",
-                "--rate_iops=3000,7000",
-                "--fdatasync=500",
-            ])
-            .args(["--time_based", "--runtime=1d"])
-            .arg(format!("--filename={}", device.display()))
-            .stdout(Stdio::null())
-            .spawn();
-        Load(child.unwrap())
-    }
-}
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+const LOAD: [&str; 5] = [
+    "--rw=randrw",
+    "--rwmixread=30",
+    "--iodepth=16",
+    "--rate_iops=3000,7000",
+    "--fdatasync=500",
+];
 
 fn record(device: &Path, output: &Path, source: &str, temporary: &Path) -> Command {
     let mut command = run::record(device, output);
@@ -154,7 +128,7 @@ fn assert_nothing_is_left(recorder: u32) {
 fn killed(time: Duration, times: u32) {
     let mut disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     disk.unmount().unwrap();
-    let load = Load::on(disk.device());
+    let load = Load::on(disk.device(), &LOAD);
     let dir = tempfile::tempdir().unwrap();
     let temporary = dir.path().join("tmp");
     fs::create_dir(&temporary).unwrap();
