@@ -461,6 +461,22 @@ mod tests {
         assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
         assert!(!tmp.path().join("not-there").exists());
         assert!(parent.create("victim").is_err());
+        assert!(!parent.has("not-there").unwrap());
+    }
+
+    #[test]
+    fn no_file_is_passed_on_to_a_command() {
+        let tmp = tempfile::tempdir().unwrap();
+        let folder = Folder::open(tmp.path()).unwrap();
+        let files = [
+            folder.create("made").unwrap(),
+            folder.read("made").unwrap(),
+            folder.append("made").unwrap(),
+        ];
+        for file in &files {
+            let flags = rustix::io::fcntl_getfd(file).unwrap();
+            assert!(flags.contains(rustix::io::FdFlags::CLOEXEC));
+        }
     }
 
     /// Runs `make` again and again while another thread exchanges a non-empty folder of the caller's for the new ones.

@@ -455,6 +455,24 @@ mod tests {
         );
     }
 
+    #[test]
+    fn what_the_causes_cover_is_added_up_and_said() {
+        let one = Causes {
+            transactions: 1,
+            copies: 2,
+            dirtied: 3,
+            named: 4,
+        };
+        let both = one.plus(Causes {
+            copies: u64::MAX,
+            ..one
+        });
+        assert_eq!(
+            both.to_string(),
+            "2 whole transactions: 18446744073709551615 copies in the journal, 6 blocks dirtied, a handle named for 8"
+        );
+    }
+
     /// For a filesystem on a mapped device, `s_dev` in file entries is the number of the mapped device.
     #[test]
     fn a_filesystem_has_the_number_of_its_own_device() {

@@ -253,11 +253,13 @@ mod tests {
     fn segments_come_to_what_one_piece_does() {
         let (one, mut two) = (manifest(1, 5, 9), manifest(2, 9, 12));
         two.notes.remove(0);
+        two.interference.push("somebody".into());
         let all = together(&[&one, &two]).unwrap();
         assert_eq!((all.clock.start_mono_ns, all.clock.stop_mono_ns), (5, 12));
         assert_eq!(all.losses["events_ring"], 3);
         assert_eq!(all.counts["events"], 30);
         assert_eq!(all.notes, ["a note"]);
+        assert_eq!(all.interference, ["somebody"]);
         let Some(Counters::Compared(counters)) = all.counters else {
             panic!("no counters");
         };

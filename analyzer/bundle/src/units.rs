@@ -168,6 +168,20 @@ mod tests {
     }
 
     #[test]
+    fn a_unit_tells_a_time_from_a_size() {
+        for (text, is_time, is_size) in [
+            ("5ms", true, false),
+            ("2h", true, false),
+            ("64K", false, true),
+            ("5MiB", false, true),
+            ("10", false, false),
+        ] {
+            let units = (has_unit_of_time(text), has_unit_of_size(text));
+            assert_eq!(units, (is_time, is_size), "{text}");
+        }
+    }
+
+    #[test]
     fn percentages_may_have_a_sign() {
         let shares = ["80%", "80", "12.5%"].map(percent);
         assert_eq!(shares, [Ok(0.8), Ok(0.8), Ok(0.125)]);

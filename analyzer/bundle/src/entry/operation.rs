@@ -252,3 +252,20 @@ impl From<OperationRef<'_>> for OperationEntry {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_as_long_as_the_kernel_takes() {
+        let name = |len: usize| vec![b'n'; len];
+        assert_eq!(normal_path(&name(NAME_MAX)), Some(name(NAME_MAX)));
+        assert_eq!(normal_path(&name(NAME_MAX + 1)), None);
+        // 16 names of 255 bytes and the slashes between them.
+        let longest = vec![name(NAME_MAX); 16].join(&b'/');
+        assert_eq!(longest.len(), PATH_MAX);
+        assert_eq!(normal_path(&longest).as_deref(), Some(&longest[..]));
+        assert_eq!(normal_path(&[&longest[..], b"n"].concat()), None);
+    }
+}

@@ -144,6 +144,32 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_entry_has_its_size_and_its_submitters_time() {
+        let builder = EntryBuilder {
+            disk_dev: 7 << 20,
+            page_size: 4096,
+        };
+        let bio = Bio {
+            sector: 8,
+            sectors: 16,
+            dev: 7 << 20,
+            pid: 3,
+            categories: 0,
+            comm: Vec::new(),
+        };
+        let thread = Thread {
+            queued_ns: 5,
+            ..Thread::default()
+        };
+        let process = builder.process(Moment { time_ns: 9, cpu: 1 }, &bio, &thread);
+        let head = process.head;
+        assert_eq!(usize::from(head.size.get()), size_of::<RawProcess>());
+        assert_eq!((head.time_ns.get(), process.submit_ns.get()), (9, 5));
+        assert_eq!((head.sector.get(), head.bytes.get()), (8, 8192));
+        assert_eq!(head.flags.0, Flags::CHAINED.0);
+    }
+
+    #[test]
     fn a_path_begins_at_the_root() {
         for (path, stored) in [
             (&b"/data/app/a.db-wal"[..], &b"/data/app/a.db-wal"[..]),

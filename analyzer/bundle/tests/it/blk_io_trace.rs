@@ -3,7 +3,8 @@
 //! without a panic.
 
 use mostrace_bundle::blk_io_trace::action::{
-    BLK_TA_CGROUP, BLK_TC_FUA, BLK_TC_NOTIFY, BLK_TC_WRITE, BLK_TC_ZONE_MANAGEMENT, ta, tn,
+    BLK_TA_CGROUP, BLK_TC_FUA, BLK_TC_NOTIFY, BLK_TC_PC, BLK_TC_WRITE, BLK_TC_ZONE_MANAGEMENT, ta,
+    tn,
 };
 use mostrace_bundle::blk_io_trace::{
     BlkIoTrace, Decoded, EncodeError, Event, Layout, MAX_RECORD, Prefix, Version, decode, encode,
@@ -130,6 +131,48 @@ fn payloads_are_understood() {
     assert_eq!(event(ta::SPLIT, &cut).split_at(), Some(77));
     assert_eq!(event(ta::REMAP, &cut).remap(), None);
     assert_eq!(event(BLK_TC_NOTIFY | ta::SPLIT, &cut).split_at(), None);
+}
+
+/// The payload of blktrace's own events is another: only the lengths tell them apart.
+#[test]
+fn a_bio_has_a_number_where_its_source_gives_one() {
+    let pdu = [
+        1_u64.to_be_bytes(),
+        5_u64.to_le_bytes(),
+        6_u64.to_le_bytes(),
+    ]
+    .concat();
+    let of = |action, pdu| Event {
+        action,
+        pdu,
+        ..Event::default()
+    };
+    for act in [ta::QUEUE, ta::INSERT, ta::ISSUE, ta::REQUEUE, ta::COMPLETE] {
+        assert_eq!(of(act, &pdu[8..16]).bio(), Some(5), "{act}");
+        assert_eq!(of(act, &pdu[..]).bio(), None);
+        assert_eq!(of(act | BLK_TC_PC, &pdu[8..16]).bio(), None);
+        assert_eq!(of(act, &[0; 8]).bio(), None);
+    }
+    let split = of(ta::SPLIT, &pdu);
+    assert_eq!(
+        (split.split_at(), split.bio(), split.split_bio()),
+        (Some(1), Some(5), Some(6))
+    );
+    let of_blktrace = of(ta::SPLIT, &pdu[..8]);
+    assert_eq!(
+        (
+            of_blktrace.split_at(),
+            of_blktrace.bio(),
+            of_blktrace.split_bio()
+        ),
+        (Some(1), None, None)
+    );
+    let foreign = Event {
+        big_endian: true,
+        ..of(ta::QUEUE, &pdu[..8])
+    };
+    assert_eq!(foreign.bio(), Some(1));
+    assert_eq!(of(ta::GETRQ, &pdu[8..16]).bio(), None);
 }
 
 proptest! {

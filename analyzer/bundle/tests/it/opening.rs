@@ -4,9 +4,10 @@
 use crate::common;
 
 use std::fs;
-use std::path::Path;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
-use mostrace_bundle::manifest::{Payload, State};
+use mostrace_bundle::manifest::{Payload, Segment, State};
 use mostrace_bundle::{Bundle, Manifest, Writer, layout};
 
 fn error(path: &Path) -> String {
@@ -132,4 +133,35 @@ fn only_files_that_are_there_have_a_place() {
     let packages = bundle.packages().unwrap().unwrap();
     let apps: Vec<_> = packages.apps().collect();
     assert_eq!(apps, [(10_001, &b"org.a"[..])]);
+}
+
+#[test]
+fn a_segments_own_records_begin_behind_those_it_repeats() {
+    let tmp = tempfile::tempdir().unwrap();
+    let name = layout::trace_of_cpu(0);
+    let writer = Writer::create(&tmp.path().join("s.most")).unwrap();
+    fs::write(writer.path(&name), "repeated own").unwrap();
+    let segment = Segment {
+        own_from: [(name.clone(), 9)].into(),
+        ..Segment::default()
+    };
+    let manifest = Manifest {
+        schema: 1,
+        segment: Some(segment),
+        ..Manifest::default()
+    };
+    writer.put_manifest(&manifest).unwrap();
+    let bundle = Bundle::open(writer.dir()).unwrap();
+    let text = |(path, mut file): (PathBuf, fs::File)| {
+        let mut text = String::new();
+        file.read_to_string(&mut text).unwrap();
+        (path, text)
+    };
+    let path = writer.path(&name);
+    let [own, whole] =
+        [bundle.own(&name), bundle.whole(&name)].map(|file| text(file.unwrap().unwrap()));
+    assert_eq!(own, (path.clone(), "own".into()));
+    assert_eq!(whole, (path, "repeated own".into()));
+    let missing = layout::trace_of_cpu(1);
+    assert!(bundle.own(&missing).unwrap().is_none() && bundle.whole(&missing).unwrap().is_none());
 }

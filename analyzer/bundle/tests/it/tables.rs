@@ -9,7 +9,9 @@ use mostrace_bundle::entry::stack::{Frame, Place, StackRef};
 use mostrace_bundle::entry::{CallKind, CgroupRef, NONE, Step, cp};
 use mostrace_bundle::likes::{REACH, Short};
 use mostrace_bundle::operation::OperationKind;
-use mostrace_bundle::table::{HEADER_LEN, TableReader, VERSION_SHORT, header, header_of};
+use mostrace_bundle::table::{
+    HEADER_LEN, TableReader, TableWriter, VERSION_SHORT, header, header_of,
+};
 use mostrace_bundle::{Entry, Error};
 use proptest::prelude::*;
 
@@ -63,6 +65,18 @@ fn read(bytes: &[u8], allow_cut: bool) -> (Vec<Entry>, Option<u64>, Option<Error
         }
     }
     (entries, reader.cut_at(), error)
+}
+
+#[test]
+fn a_killed_recorder_loses_what_it_has_not_flushed() {
+    let tmp = tempfile::tempdir().unwrap();
+    let path = tmp.path().join("t.entries");
+    let mut table = TableWriter::create(&path).unwrap();
+    table.push(&common::process(8)).unwrap();
+    let on_disk = || std::fs::read(&path).unwrap();
+    assert!(on_disk().is_empty());
+    table.flush().unwrap();
+    assert_eq!(on_disk(), [&header()[..], &common::process(8)].concat());
 }
 
 #[test]
