@@ -405,6 +405,18 @@ mod tests {
     }
 
     #[test]
+    fn what_a_thread_has_waited_for_it_does_not_wait_for_again() {
+        let change = |thread, begin, path| {
+            let target = Target::Path(name(path));
+            let call = Call::Change(target, Change::Chmod(0));
+            at(thread, begin, begin + 1, call)
+        };
+        let (order, _) = order(&[change(1, 0, "a"), change(2, 10, "a"), change(2, 20, "a")]);
+        let waits: Vec<&[u32]> = (0..3).map(|number| order.dependencies(number)).collect();
+        assert_eq!(waits, [&[][..], &[0], &[]]);
+    }
+
+    #[test]
     fn a_name_below_a_new_folder_waits_for_it_and_overlapping_operations_do_not() {
         let mkdir = |thread, begin, end, path| {
             let path = name(path);

@@ -380,6 +380,44 @@ mod tests {
     }
 
     #[test]
+    fn what_the_recording_does_not_tell_is_not_known() {
+        let finished = |unknown| {
+            let mut outcome = Outcome {
+                recorded_elapsed_ns: Some(5),
+                start_error: Some(StartError::default()),
+                durable_replayed: Latencies {
+                    ns: vec![3_000_000, 1_000_000],
+                },
+                ..Outcome::default()
+            };
+            outcome.finish(unknown);
+            outcome
+        };
+        let known = finished(Unknown::default());
+        assert_eq!(known.recorded_elapsed_ns, Some(5));
+        assert_eq!(known.durable_replayed.all(), [1_000_000, 3_000_000]);
+        let text = known.to_string();
+        assert!(
+            text.contains("2 durable calls, replayed: p50 1.000 ms, p99 3.000 ms, max 3.000 ms\n")
+                && text.contains("2 durable calls, recorded: no times\n"),
+            "{text}"
+        );
+        let unknown = finished(Unknown {
+            times: true,
+            durations: true,
+        });
+        assert_eq!(
+            (unknown.recorded_elapsed_ns, unknown.start_error),
+            (None, None)
+        );
+        let text = unknown.to_string();
+        assert!(
+            text.contains("recorded: not known how long they took\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
     fn start_errors_are_relative_to_the_recorded_time() {
         let mut error = StartError::default();
         for (recorded, replayed) in [(0, 10), (100, 150), (200, 190)] {

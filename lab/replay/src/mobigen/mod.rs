@@ -193,6 +193,9 @@ mod tests {
             panic!("{:?}", recorded.operations[0]);
         };
         assert_eq!((opened.size, opened.flags), (Some(100), 0o102));
+        let file = opened.file.unwrap();
+        let of_file = |call: &Call| !matches!(call, Call::Of(of, _) if *of != file);
+        assert!(recorded.operations.iter().all(|o| of_file(&o.call)));
         let writes = recorded.operations.iter().filter_map(|o| match o.call {
             Call::Of(_, FileCall::Write { offset, bytes }) => {
                 Some((offset, bytes, o.begin_ns, o.result))

@@ -18,6 +18,8 @@ use mostrace_replay::{
 use test_support::wait;
 
 const FILE: FileId = FileId(1);
+/// `FALLOC_FL_KEEP_SIZE` of `<linux/falloc.h>`.
+const KEEP_SIZE: u32 = 1;
 const ALL: Range = Range {
     offset: 0,
     bytes: 8192,
@@ -69,6 +71,8 @@ fn calls_on_an_open_file() {
     script.call(Call::Of(file, FileCall::Fsync), 0);
     script.call(Call::Of(file, FileCall::Fdatasync), 0);
     script.call(Call::Of(file, FileCall::SyncRange(ALL, 7)), 0);
+    // This begins the writing alone.
+    script.call(Call::Of(file, FileCall::SyncRange(ALL, 2)), 0);
     script.call(Call::Of(file, FileCall::Fadvise(ALL, 4)), 0);
     script.call(Call::Of(file, FileCall::Syncfs), 0);
     script.call(Call::Sync, 0);
@@ -97,16 +101,10 @@ fn calls_on_an_open_file() {
     script.call(set(0), 0);
     script.call(Call::Change(target.clone(), Change::Truncate(3_500_000)), 0);
     if is_root() {
-        script.call(
-            Call::Change(
-                target,
-                Change::Chown {
-                    uid: 12,
-                    gid: u32::MAX,
-                },
-            ),
-            0,
-        );
+        for (uid, gid) in [(12, u32::MAX), (u32::MAX, 34)] {
+            let change = Change::Chown { uid, gid };
+            script.call(Call::Change(target.clone(), change), 0);
+        }
     }
     script.call(Call::Of(file, FileCall::Close), 0);
     script.call(Call::Of(file, FileCall::Close), -9);
@@ -116,7 +114,7 @@ fn calls_on_an_open_file() {
     assert_eq!(outcome.durable_replayed.all().len(), 5);
     let look = root.path().join("f").metadata().unwrap();
     assert_eq!((look.len(), look.mode()), (3_500_000, 0o100600));
-    assert!(!is_root() || look.uid() == 12);
+    assert!(!is_root() || (look.uid(), look.gid()) == (12, 34));
     let mut value = [0; 100];
     let length = rustix::fs::getxattr(root.path().join("f"), "user.name", &mut value[..]);
     assert_eq!(length, Ok(77));
@@ -313,6 +311,23 @@ fn the_start_is_what_the_operations_found() {
         }),
         0,
     );
+    script.open(7, "a/kept", O_RDWR);
+    let (file, range) = (FileId(7), ALL);
+    script.call(Call::Of(file, FileCall::Fallocate(range, KEEP_SIZE)), 0);
+    script.call(Call::Of(file, FileCall::Read { offset, bytes: 100 }), 100);
+    script.open(8, "a/stored", O_RDWR);
+    let range = Range {
+        offset: 4096,
+        bytes: 100,
+    };
+    script.call(Call::Of(FileId(8), FileCall::Store(range)), 0);
+    script.call(Call::Open(opened(9, "late", 0)), -2);
+    let late = Opened {
+        created: false,
+        i_mode: 0o100644,
+        ..opened(9, "late", O_RDWR | O_CREAT)
+    };
+    script.call(Call::Open(late), 0);
     let start = Start::of(&script.recorded());
     let folders: Vec<String> = start
         .folders
@@ -328,7 +343,10 @@ fn the_start_is_what_the_operations_found() {
         .collect();
     let expected = [
         ("/a/b/seen", file(70_000, Some(0o640))),
+        ("/a/kept", file(600, None)),
         ("/a/read", file(600, None)),
+        // The page that was written to begins within the file.
+        ("/a/stored", file(4097, None)),
         ("/a/truncated", file(0, None)),
         ("/l", file(5, Some(0o644))),
         ("/old/x", file(0, None)),
