@@ -13,10 +13,21 @@ use crate::machine::kernel;
 use crate::machine::lock::Lock;
 use crate::machine::mounts::Mount;
 use crate::machine::tracefs::{self, Buffer, PAGE_MAX};
+use crate::source::bpf::RingSize;
 use crate::source::{Remark, remarks};
 
-/// The size of a buffer, per CPU. An event takes some 100 bytes, so this is what 100,000 of them a second leave on a CPU in 200 ms.
-const BUFFER_KB: u32 = 2048;
+/// The least size of a buffer, per CPU. An event takes some 100 bytes, so this is what 100,000 of them a second leave on a CPU in
+/// 200 ms.
+const LEAST: u32 = 1 << 21;
+/// All buffers together are at most as large as this many rings of the probes.
+const RINGS: u32 = 4;
+
+/// Returns the size in bytes of the buffer of each of `cpus`: where others take the CPU, the recorder may have to wait for it.
+fn buffer_bytes(ring: RingSize, cpus: usize) -> u32 {
+    let cpus = u32::try_from(cpus).unwrap_or(u32::MAX).max(1);
+    let share = ring.bytes().saturating_mul(RINGS) / cpus;
+    share.min(ring.bytes()).max(LEAST)
+}
 
 /// One event. Its first two bytes hold the number of its tracepoint.
 #[derive(Debug)]
@@ -123,9 +134,12 @@ impl Instance {
 
     fn begin(&mut self, events: &[(&str, String)]) -> Result<()> {
         write_line(self.folder.join("trace_clock"), "mono")?;
-        write_line(self.folder.join("buffer_size_kb"), &BUFFER_KB.to_string())?;
+        let buffers = tracefs::buffers(&self.folder)?;
+        let bytes = buffer_bytes(RingSize::of_this_machine(), buffers.len());
+        let kib = (bytes >> 10).to_string();
+        write_line(self.folder.join("buffer_size_kb"), &kib)?;
         write_line(self.folder.join("tracing_on"), "1")?;
-        for (cpu, folder) in tracefs::buffers(&self.folder)? {
+        for (cpu, folder) in buffers {
             self.buffers.push(Buffer::open(cpu, folder)?);
         }
         for (event, filter) in events {
@@ -241,5 +255,19 @@ impl Drop for Instance {
     fn drop(&mut self) {
         self.buffers.clear();
         drop(self.guard.take());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_have_a_part_of_the_memory() {
+        const MIB: u32 = 1 << 20;
+        let of = |ring: &str, cpus| buffer_bytes(ring.parse().unwrap(), cpus) / MIB;
+        // A machine of two CPUs and 16 GiB; phones; servers.
+        assert_eq!([of("8M", 2), of("4M", 8), of("1M", 4)], [8, 2, 2]);
+        assert_eq!([of("16M", 16), of("16M", 128)], [4, 2]);
     }
 }
