@@ -60,7 +60,7 @@ static __always_inline struct block_record of_bio(struct bio *bio, __u32 what, _
 
 /*
  * Programs are attached in the order in which they are here. The ends of requests come first, so that each request whose issue is seen
- * has its end.
+ * has its end, and issues come last, so that few have no queueing.
  */
 
 /* This is not loaded if the probes for entries report these events. (rq, error, nr_bytes) in every kernel. */
@@ -72,9 +72,6 @@ int event_rq_complete(__u64 *ctx)
 }
 
 REQUEST_EVENT(rq_requeue, TA_REQUEUE)
-REQUEST_EVENT(rq_issue, TA_ISSUE)
-REQUEST_EVENT(rq_merge, TA_BACKMERGE)
-REQUEST_EVENT(rq_insert, TA_INSERT)
 
 /* This is not loaded if the probes for entries report these events. */
 TRACEPOINT("block_bio_queue")
@@ -106,6 +103,10 @@ int event_bio_queue(__u64 *ctx)
 BIO_EVENT(getrq, "block_getrq", TA_GETRQ)
 BIO_EVENT(backmerge, "block_bio_backmerge", TA_BACKMERGE)
 BIO_EVENT(frontmerge, "block_bio_frontmerge", TA_FRONTMERGE)
+
+REQUEST_EVENT(rq_insert, TA_INSERT)
+REQUEST_EVENT(rq_merge, TA_BACKMERGE)
+REQUEST_EVENT(rq_issue, TA_ISSUE)
 
 /* True if the disk completes requests. */
 const volatile bool has_requests;

@@ -17,20 +17,20 @@ use crate::sink::{Sink, Step};
 use crate::source::ending::{Ending, wait_for_completions};
 use crate::source::{Losses, POLL_INTERVAL, Provides, Remark, Source};
 
-/// The tracepoints, with blktrace's action for each. They begin in this order and end in the reverse, so that each issue that is
-/// recorded has its end.
+/// The tracepoints, with blktrace's action for each. They begin in this order, so that each issue that is recorded has its end, and
+/// few have no queueing.
 const EVENTS: [(&str, u64); 6] = [
     (
         "block/block_rq_complete",
         action::ta::COMPLETE | TC_COMPLETE,
     ),
     ("block/block_rq_requeue", action::ta::REQUEUE | TC_REQUEUE),
-    ("block/block_rq_issue", action::ta::ISSUE | TC_ISSUE),
-    ("block/block_rq_insert", action::ta::INSERT | TC_QUEUE),
-    ("block/block_split", action::ta::SPLIT),
     ("block/block_bio_queue", action::ta::QUEUE | TC_QUEUE),
+    ("block/block_split", action::ta::SPLIT),
+    ("block/block_rq_insert", action::ta::INSERT | TC_QUEUE),
+    ("block/block_rq_issue", action::ta::ISSUE | TC_ISSUE),
 ];
-/// The number of tracepoints, the first ones, that follow an issued request to its end.
+/// The number of tracepoints, the first ones, that follow an issued request to its end. They end after the others.
 const ENDS: usize = 2;
 /// The tracepoint of bios that complete without a request. On a disk with requests it reports nothing but the plaintext of bios
 /// that the kernel has encrypted itself, once more (`is_plaintext` in `events.bpf.c`).

@@ -184,16 +184,14 @@ impl Instance {
         Ok(())
     }
 
-    /// Ends the events but for the first `kept`, in the reverse of the order in which they began, and waits until none is being
-    /// recorded any more.
+    /// Ends the events but for the first `kept`, in the order in which they began, and waits until none is being recorded any more.
     ///
     /// # Errors
     /// Returns an error if the kernel refuses.
     pub fn end_but(&mut self, kept: usize) -> Result<()> {
-        while self.events.len() > kept
-            && let Some(enable) = self.events.pop()
-        {
-            write_line(enable, "0")?;
+        let kept = kept.min(self.events.len());
+        for enable in self.events.drain(kept..) {
+            write_line(&enable, "0")?;
         }
         kernel::wait_for_programs();
         Ok(())
