@@ -16,8 +16,8 @@ use mostrace_bundle::blk_io_trace::action::{BLK_TC_DISCARD, ta};
 use mostrace_bundle::entry::{Origin, RawDirtier, RawProcess, Stage};
 use mostrace_bundle::layout;
 use mostrace_capture::{Choice, Entries, Events, record};
-use test_support::load::Load;
 use test_support::loopdev::{LoopExt4, LoopOptions};
+use test_support::running::Running;
 use test_support::{Need, Suite, Test, nothing_lost, one_by_one, tests, wait};
 
 const FIO: Need = Need::Tool("fio", "fio");
@@ -490,7 +490,7 @@ fn a_load_that_goes_on_has_an_end() {
     let mut disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     disk.unmount().unwrap();
     let depth = format!("--iodepth={DEPTH}");
-    let _load = Load::on(disk.device(), &["--rw=randwrite", &depth]);
+    let _load = Running::fio(disk.device(), &["--rw=randwrite", &depth]);
     ends_of(disk.device(), Choice::Bpf);
     // Nothing keeps the kernel's own handlers from running. What is in flight at the end differs from time to time.
     for _ in 0..3 {

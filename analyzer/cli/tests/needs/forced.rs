@@ -9,6 +9,7 @@ use crate::tracefs::Instance;
 
 use mostrace_bundle::Bundle;
 use test_support::loopdev::{LoopExt4, LoopOptions};
+use test_support::running::Running;
 use test_support::{Need, Suite, at_once, nothing_lost, tests, wait};
 
 /// tracefs prints whole microseconds, rounded.
@@ -108,15 +109,16 @@ fn writeback_is_what_the_kernel_calls_so() {
     let folder = tempfile::tempdir().unwrap();
     let [bundle, is_written] = ["run.most", "written"].map(|name| folder.path().join(name));
     let reference = reference(disk.disk());
-    let script = "head -c 1M /dev/zero >old; until [ -e \"$1\" ]; do sleep 0.1; done; head -c 1M /dev/zero >new; sync -f new";
+    let script = "head -c 1M /dev/zero >old; until [ -e \"$1\" ]; do sleep 0.1; kill -0 $PPID || exit; done; head -c 1M /dev/zero >new; sync -f new";
     let mut recorder = record(disk.disk(), &bundle);
     recorder
         .args(["--", "sh", "-c", script, "sh"])
         .arg(&is_written);
-    let mut recorder = recorder.current_dir(disk.mount_point()).spawn().unwrap();
+    let recorder = recorder.current_dir(disk.mount_point()).spawn().unwrap();
+    let mut recorder = Running(recorder);
     wait::until("the kernel writes what is old", || {
         assert!(
-            recorder.try_wait().unwrap().is_none(),
+            recorder.0.try_wait().unwrap().is_none(),
             "the recording ended"
         );
         let spells = spells(&reference);
@@ -126,7 +128,7 @@ fn writeback_is_what_the_kernel_calls_so() {
         pages >= (1 << 20) / rustix::param::page_size() as i64
     });
     fs::write(&is_written, "").unwrap();
-    assert!(recorder.wait().unwrap().success());
+    assert!(recorder.0.wait().unwrap().success());
     nothing_lost(&Bundle::open(&bundle).unwrap().manifest().losses);
 
     let spells = spells(&reference);

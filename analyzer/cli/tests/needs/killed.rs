@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use mostrace_bundle::manifest::State;
 use mostrace_bundle::{Bundle, layout};
 use run::{program, succeeds};
-use test_support::load::Load;
 use test_support::loopdev::{LoopExt4, LoopOptions};
+use test_support::running::Running;
 use test_support::{Need, Suite, one_by_one, tests, tool, wait};
 
 const FIO: Need = Need::Tool("fio", "fio");
@@ -128,7 +128,7 @@ fn assert_nothing_is_left(recorder: u32) {
 fn killed(time: Duration, times: u32) {
     let mut disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     disk.unmount().unwrap();
-    let load = Load::on(disk.device(), &LOAD);
+    let load = Running::fio(disk.device(), &LOAD);
     let dir = tempfile::tempdir().unwrap();
     let temporary = dir.path().join("tmp");
     fs::create_dir(&temporary).unwrap();

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Loads that go on as long as a test needs them.
+//! Processes that go on as long as a test needs them. One that outlived a test that failed would disturb the next.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// A fio that ends with this, also where a test fails.
-pub struct Load(Child);
+/// A process that ends with this, also where a test fails.
+pub struct Running(pub Child);
 
-impl Load {
+impl Running {
     /// Lets fio read and write blocks of 4 KiB of `device` at random, with `options` such as `--rw=randwrite`.
-    pub fn on(device: &Path, options: &[&str]) -> Load {
+    pub fn fio(device: &Path, options: &[&str]) -> Running {
         let child = Command::new("fio")
             .args(["--name=load", "--thread", "--bs=4k", "--direct=1"])
             .args(["--ioengine=libaio", "--time_based", "--runtime=1d"])
@@ -17,11 +17,11 @@ impl Load {
             .args(options)
             .stdout(Stdio::null())
             .spawn();
-        Load(child.expect("fio starts"))
+        Running(child.expect("fio starts"))
     }
 }
 
-impl Drop for Load {
+impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
