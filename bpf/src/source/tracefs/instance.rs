@@ -189,6 +189,7 @@ impl Instance {
     /// # Errors
     /// Returns an error if the kernel refuses.
     pub fn end_but(&mut self, kept: usize) -> Result<()> {
+        self.lost = None;
         let kept = kept.min(self.events.len());
         for enable in self.events.drain(kept..) {
             write_line(&enable, "0")?;
@@ -202,7 +203,6 @@ impl Instance {
     /// # Errors
     /// Returns an error if a buffer cannot be read.
     pub fn stop(&mut self) -> Result<Vec<Record>> {
-        self.lost = None;
         self.end_but(0)?;
         self.read()?;
         self.account()?;
@@ -234,7 +234,7 @@ impl Instance {
         Ok(())
     }
 
-    /// Returns the number of events for which the kernel had no room; complete after [`Instance::stop`], and None if that failed.
+    /// Returns the number of events for which the kernel had no room; complete after [`Instance::stop`], and None if an end failed.
     pub fn lost(&self) -> Option<u64> {
         self.lost
     }
