@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use captured::{Captured, capture, fiemap, is_issue, options};
 use mostrace_bundle::blk_io_trace::Event;
@@ -18,7 +19,7 @@ use mostrace_bundle::layout;
 use mostrace_capture::{Choice, Entries, Events, record};
 use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::running::Running;
-use test_support::{Need, Suite, Test, nothing_lost, one_by_one, tests, wait};
+use test_support::{Need, Suite, Test, nothing_lost, one_by_one, tests, tool, wait};
 
 const FIO: Need = Need::Tool("fio", "fio");
 const SFDISK: Need = Need::Tool("sfdisk", "fdisk");
@@ -33,6 +34,7 @@ pub fn suite() -> Suite {
         nothing_is_missing_at_the_end needs [Need::Loop, Need::Btf, FIO],
         nothing_is_missing_at_the_end_of_many needs [Need::Loop, Need::Btf, FIO, Need::Minutes],
         a_load_that_goes_on_has_an_end needs [Need::Loop, Need::Btf, Need::Filesystem("tracefs"), FIO],
+        what_was_issued_late_completes needs [Need::Loop, Need::Btf, Need::Filesystem("tracefs"), Need::Tool("fsfreeze", "util-linux")],
         small_rings_are_emptied_in_time needs [Need::Loop, Need::Btf, FIO],
         the_reader_sleeps_while_there_is_little needs [Need::Loop, Need::Btf, FIO],
         plain_tracepoints_tell_what_the_probes_tell needs [Need::Loop, SFDISK],
@@ -540,6 +542,63 @@ fn ends_of(disk: &Path, source: Choice) -> usize {
     // These were in flight when the recording began.
     assert!(strange <= DEPTH + missing, "{strange}");
     missing
+}
+
+/// The disk's image lies in a filesystem that is frozen when the command ends: a write that was issued before completes only after
+/// that, and the recorder waits for it.
+fn what_was_issued_late_completes() {
+    let beneath = LoopExt4::new(&LoopOptions::default()).unwrap();
+    let image = beneath.mount_point().join("image");
+    fs::File::create(&image).unwrap().set_len(8 << 20).unwrap();
+    let attached = tool::run(tool::command("losetup").args(["-f", "--show"]).arg(&image));
+    let disk = PathBuf::from(String::from_utf8(attached).unwrap().trim());
+    let done = std::panic::catch_unwind(|| {
+        for source in [Choice::Bpf, Choice::Tracefs] {
+            issued_late(&disk, &beneath.mount_point(), source);
+        }
+    });
+    tool::run(tool::command("losetup").arg("-d").arg(&disk));
+    if let Err(failed) = done {
+        std::panic::resume_unwind(failed);
+    }
+}
+
+/// Records the disk until somebody else has issued a write to it, which completes half a second later.
+fn issued_late(disk: &Path, beneath: &Path, source: Choice) {
+    let dir = tempfile::tempdir().unwrap();
+    let output = dir.path().join("t.most");
+    let (begun, issued) = (dir.path().join("begun"), dir.path().join("issued"));
+    let stranger = format!(
+        "until [ -e {begun} ]; do sleep 0.01; done
+         fsfreeze -f {beneath}
+         dd if=/dev/zero of={disk} bs=4096 count=1 oflag=direct 2>/dev/null &
+         for i in $(seq 1000); do
+             [ $(awk '{{print $9}}' /sys/block/{name}/stat) -gt 0 ] && break
+             sleep 0.01
+         done
+         touch {issued}
+         sleep 0.5
+         fsfreeze -u {beneath}
+         wait",
+        begun = begun.display(),
+        beneath = beneath.display(),
+        disk = disk.display(),
+        name = disk.file_name().unwrap().display(),
+        issued = issued.display(),
+    );
+    let mut stranger = Command::new("sh").args(["-c", &stranger]).spawn().unwrap();
+    let command = format!(
+        "touch {}; until [ -e {} ]; do sleep 0.01; done",
+        begun.display(),
+        issued.display()
+    );
+    let mut opts = options(disk, output.clone(), source, &command);
+    (opts.events, opts.sync) = (Events::Needed, false);
+    let recorded = record(&opts);
+    assert!(stranger.wait().unwrap().success());
+    let got = Captured::of(&output, recorded.unwrap());
+    assert!(got.events.iter().any(is_issue));
+    nothing_lost(&got.outcome.manifest.losses);
 }
 
 /// Each ring wakes its reader when much waits there; in the time after which the reader looks by itself, each ring
