@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The requests of a trace, as `replay --blocks` makes them again.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
+use mostrace_bundle::entry::UNKNOWN_ID;
 use mostrace_replay::blocks::{Op, Request};
 use mostrace_trace::attribute;
 use mostrace_trace::blktrace::action::{BLK_TC_FLUSH, BLK_TC_FUA, act, is_note, ta};
@@ -23,15 +24,21 @@ pub struct Requests {
 }
 
 /// A bio with a preflush or FUA. The request made for it may show neither, because the block layer divides it into steps.
+#[derive(Clone, Copy)]
 struct Bio {
     sector: u64,
     bytes: u32,
     action: u64,
 }
 
-/// These bios by the time when they were queued, ns.
+/// These bios.
 #[derive(Default)]
-struct Bios(HashMap<u64, Vec<Bio>>);
+struct Bios {
+    /// By the time when they were queued, ns.
+    queued: HashMap<u64, Vec<Bio>>,
+    /// The flushes without data whose completion has not been read, by sector, as they were queued.
+    flushes: HashMap<u64, VecDeque<Request>>,
+}
 
 impl Bios {
     fn read(mut trace: Trace) -> anyhow::Result<Bios> {
@@ -39,11 +46,24 @@ impl Bios {
         while let Some(event) = trace.next()? {
             let asks = event.action & (BLK_TC_FLUSH | BLK_TC_FUA) != 0;
             if asks && !is_note(event.action) && act(event.action) == ta::QUEUE {
-                bios.0.entry(event.time_ns).or_default().push(Bio {
+                bios.queued.entry(event.time_ns).or_default().push(Bio {
                     sector: event.sector,
                     bytes: event.bytes,
                     action: event.action,
                 });
+                if event.bytes == 0 {
+                    let flushes = bios.flushes.entry(event.sector).or_default();
+                    flushes.push_back(Request {
+                        op: Op::Flush,
+                        sector: event.sector,
+                        bytes: 0,
+                        fua: false,
+                        preflush: false,
+                        thread: Some(event.pid).filter(|&pid| pid != UNKNOWN_ID),
+                        queued_ns: event.time_ns,
+                        completed_ns: event.time_ns,
+                    });
+                }
             }
         }
         Ok(bios)
@@ -51,13 +71,27 @@ impl Bios {
 
     /// Returns the bio that a part belongs to, if it is one of these.
     fn of(&self, part: &Part) -> Option<&Bio> {
-        let mut queued = self.0.get(&part.q_ns?)?.iter();
+        let mut queued = self.queued.get(&part.q_ns?)?.iter();
         queued.find(|bio| {
             let begin = part.sector.checked_sub(bio.sector);
             let begin = begin.and_then(|sectors| sectors.checked_mul(512));
             let end = begin.and_then(|begin| begin.checked_add(part.bytes.into()));
             part.sector == bio.sector || end.is_some_and(|end| end <= bio.bytes.into())
         })
+    }
+
+    /// Takes the flush without data that a completion ended. A trace without bio numbers does not say which of several it was:
+    /// they do the same, so the one queued first will do.
+    fn take_flush(&mut self, completion: &Completion<'_>) -> Option<Request> {
+        let q_ns = completion.parts.first()?.q_ns;
+        let waiting = self.flushes.get_mut(&completion.sector)?;
+        let at = waiting.iter().position(|flush| match q_ns {
+            Some(q_ns) => flush.queued_ns == q_ns,
+            None => flush.queued_ns <= completion.time_ns,
+        })?;
+        let mut flush = waiting.remove(at)?;
+        flush.completed_ns = completion.time_ns;
+        Some(flush)
     }
 }
 
@@ -71,7 +105,7 @@ impl Requests {
         let [recording] = &recordings[..] else {
             bail!("{}: is not one recording", path.display());
         };
-        let bios = Bios::read(recording.events()?)?;
+        let mut bios = Bios::read(recording.events()?)?;
         let mut completions = Completions::new(recording.events()?);
         let mut requests = Requests::default();
         // The writes whose flush sequences have not ended, by their queueing and place.
@@ -81,7 +115,7 @@ impl Requests {
             if *device.get_or_insert(completion.device) != completion.device {
                 bail!("{}: has the requests of several devices", path.display());
             }
-            requests.take(&completion, &bios, &mut sequences);
+            requests.take(&completion, &mut bios, &mut sequences);
         }
         requests.notices = completions
             .notices()
@@ -106,10 +140,14 @@ impl Requests {
     fn take(
         &mut self,
         completion: &Completion<'_>,
-        bios: &Bios,
+        bios: &mut Bios,
         sequences: &mut HashMap<(u64, u64), usize>,
     ) {
-        let bio = completion.parts.iter().find_map(|part| bios.of(part));
+        let bio = completion
+            .parts
+            .iter()
+            .find_map(|part| bios.of(part))
+            .copied();
         let place = |part: &Part| Some((part.q_ns?, part.sector));
         let first = completion.parts.first().and_then(place);
         let op = match attribute::Op::of(completion.action, completion.bytes) {
@@ -117,15 +155,18 @@ impl Requests {
             attribute::Op::Write => Op::Write,
             attribute::Op::Discard => Op::Discard,
             attribute::Op::WriteZeroes => Op::WriteZeroes,
-            attribute::Op::Flush if bio.is_some_and(|bio| bio.bytes == 0) => Op::Flush,
             attribute::Op::Flush => {
-                match first.and_then(|first| sequences.remove(&first)) {
-                    Some(write) => self.all[write].completed_ns = completion.time_ns,
+                match (
+                    bios.take_flush(completion),
+                    first.and_then(|first| sequences.remove(&first)),
+                ) {
+                    (Some(flush), _) => self.all.push(flush),
                     // The end of a write's flush sequence.
-                    None if bio.is_some() => {
+                    (None, Some(write)) => self.all[write].completed_ns = completion.time_ns,
+                    (None, None) if bio.is_some() => {
                         self.leave_out("writes whose own completion was not seen");
                     }
-                    None => self.leave_out("flushes whose queueing was not seen"),
+                    (None, None) => self.leave_out("flushes whose queueing was not seen"),
                 }
                 return;
             }
@@ -162,5 +203,63 @@ impl Requests {
     fn leave_out(&mut self, why: &'static str) {
         let count = self.left_out.entry(why).or_default();
         *count = count.saturating_add(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use mostrace_bundle::blk_io_trace::action::BLK_TC_WRITE;
+    use mostrace_bundle::blk_io_trace::{Event, Layout, Version, encode};
+
+    use super::*;
+
+    /// Without bio numbers it is unknown which of two flushes a completion ends.
+    #[test]
+    fn flushes_that_wait_at_once_are_all_made() {
+        let event = |cpu, time_ns, action| Event {
+            device: 8 << 20,
+            cpu,
+            pid: 100 + cpu,
+            time_ns,
+            action,
+            ..Event::default()
+        };
+        let asked = BLK_TC_FLUSH | BLK_TC_WRITE;
+        let events = [
+            event(0, 10, asked | ta::QUEUE),
+            event(1, 20, asked | ta::QUEUE),
+            event(0, 30, BLK_TC_FLUSH | ta::ISSUE),
+            event(0, 50, BLK_TC_FLUSH | ta::COMPLETE),
+            event(0, 51, asked | ta::COMPLETE),
+            event(0, 52, asked | ta::COMPLETE),
+            // Its queueing was lost.
+            event(0, 60, asked | ta::COMPLETE),
+        ];
+        let layout = Layout {
+            version: Version::V7,
+            big_endian: false,
+        };
+        let mut bytes = Vec::new();
+        for event in &events {
+            encode(event, layout, &mut bytes).unwrap();
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let trace = folder.path().join("sda.blktrace.0");
+        fs::write(&trace, bytes).unwrap();
+        let read = Requests::read(&trace).unwrap();
+        let made: Vec<_> = read
+            .all
+            .iter()
+            .map(|flush| (flush.op, flush.thread, flush.queued_ns, flush.completed_ns))
+            .collect();
+        let expected = [
+            (Op::Flush, Some(100), 10, 51),
+            (Op::Flush, Some(101), 20, 52),
+        ];
+        assert_eq!(made, expected);
+        let left_out = BTreeMap::from([("flushes whose queueing was not seen", 1)]);
+        assert_eq!(read.left_out, left_out);
     }
 }
