@@ -13,7 +13,7 @@ use std::process::Command;
 
 use captured::{Captured, capture, fiemap, is_issue, options};
 use mostrace_bundle::blk_io_trace::Event;
-use mostrace_bundle::blk_io_trace::action::{BLK_TC_DISCARD, ta};
+use mostrace_bundle::blk_io_trace::action::{BLK_TC_DISCARD, BLK_TC_WRITE, ta};
 use mostrace_bundle::entry::{Origin, RawDirtier, RawProcess, Stage};
 use mostrace_bundle::layout;
 use mostrace_capture::{Choice, Entries, Events, record};
@@ -33,6 +33,7 @@ pub fn suite() -> Suite {
         tracepoints_and_bpf_tell_the_same needs [Need::Loop, Need::Btf, Need::Filesystem("tracefs"), FIO],
         nothing_is_missing_at_the_end needs [Need::Loop, Need::Btf, FIO],
         nothing_is_missing_at_the_end_of_many needs [Need::Loop, Need::Btf, FIO, Need::Minutes],
+        flushes_that_go_on_have_an_end needs [Need::Loop, Need::Btf, Need::Filesystem("tracefs"), FIO],
         a_load_that_goes_on_has_an_end needs [Need::Loop, Need::Btf, Need::Filesystem("tracefs"), FIO],
         what_was_issued_late_completes needs [Need::Loop, Need::Btf, Need::Filesystem("tracefs"), Need::Tool("fsfreeze", "util-linux")],
         small_rings_are_emptied_in_time needs [Need::Loop, Need::Btf, FIO],
@@ -542,6 +543,40 @@ fn ends_of(disk: &Path, source: Choice) -> usize {
     // These were in flight when the recording began.
     assert!(strange <= DEPTH + missing, "{strange}");
     missing
+}
+
+/// A flush is queued and completed, but not issued itself.
+fn flushes_that_go_on_have_an_end() {
+    const JOBS: usize = 4;
+    let mut disk = LoopExt4::new(&LoopOptions::default()).unwrap();
+    disk.unmount().unwrap();
+    let jobs = format!("--numjobs={JOBS}");
+    let _load = Running::fio(disk.device(), &["--rw=randwrite", "--fsync=1", &jobs]);
+    for source in [Choice::Bpf, Choice::Tracefs] {
+        let dir = tempfile::tempdir().unwrap();
+        let output = dir.path().join("t.most");
+        let mut opts = options(disk.device(), output.clone(), source, "sleep 1");
+        opts.events = Events::Needed;
+        let mut got = Captured::of(&output, record(&opts).unwrap());
+        got.assert_nothing_lost();
+        got.events.sort_by_key(|event| event.time_ns);
+        let (mut queued, mut waiting, mut strange) = (0, 0, 0);
+        let flushes = got.events.iter().filter(|event| event.bytes == 0);
+        for event in flushes.filter(|event| event.action & BLK_TC_WRITE != 0) {
+            match event.act() {
+                ta::QUEUE => {
+                    queued += 1;
+                    waiting += 1;
+                }
+                ta::COMPLETE if waiting == 0 => strange += 1,
+                ta::COMPLETE => waiting -= 1,
+                _ => {}
+            }
+        }
+        assert!(queued > 100, "{queued}");
+        // These had been queued when the recording began.
+        assert!(strange <= JOBS, "{source:?}: {strange} of {queued}");
+    }
 }
 
 /// The disk's image lies in a filesystem that is frozen when the command ends: a write that was issued before completes only after

@@ -44,8 +44,8 @@ impl BlockEvents {
     }
 
     /// Returns what takes the events of the ring.
-    pub fn records(&self) -> &Records {
-        &self.records
+    pub fn records(&mut self) -> &mut Records {
+        &mut self.records
     }
 
     /// Stops the recording of new requests, and then gives those that were issued before time to complete. `ring` is the ring that
@@ -73,7 +73,7 @@ impl BlockEvents {
         forwarder.map_or(Ok(()), |forwarder| forwarder.end(kind))
     }
 
-    fn drain(&self, ring: &mut Stream, patterns: &mut Patterns, sink: &mut Sink) -> Result<()> {
-        ring.drain(|record| shared_ring::put(record, Some(&self.records), patterns, sink))
+    fn drain(&mut self, ring: &mut Stream, patterns: &mut Patterns, sink: &mut Sink) -> Result<()> {
+        ring.drain(|record| shared_ring::put(record, Some(&mut self.records), patterns, sink))
     }
 }

@@ -56,7 +56,7 @@ impl Records {
     /// # Errors
     /// Returns an error if it is malformed, or if the bundle cannot be written.
     #[inline]
-    pub fn put(&self, bytes: &[u8], events: &mut EventFiles) -> Result<()> {
+    pub fn put(&mut self, bytes: &[u8], events: &mut EventFiles) -> Result<()> {
         let malformed = || Error::bpf("malformed block record");
         let (event, pdu) = BlockRecord::ref_from_prefix(bytes).map_err(|_| malformed())?;
         let (cpu, action) = (u32::from(event.cpu), u64::from(event.action));

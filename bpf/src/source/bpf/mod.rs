@@ -210,11 +210,11 @@ impl BpfSource<'_> {
         sink: &mut Sink,
         mut pass: impl FnMut(&mut Stream, Take<'_>) -> Result<()>,
     ) -> Result<()> {
-        let events = self.events.as_ref().map(BlockEvents::records);
+        let mut events = self.events.as_mut().map(BlockEvents::records);
         let patterns = &mut self.patterns;
         if let Some(shared) = &mut self.shared {
             pass(shared, &mut |record| {
-                shared_ring::put(record, events, patterns, sink)
+                shared_ring::put(record, events.as_deref_mut(), patterns, sink)
             })?;
         }
         if let Some(causes) = &mut self.causes {
@@ -311,8 +311,10 @@ impl Source for BpfSource<'_> {
                 events.stop(shared, patterns, sink)
             }
             (Provides::ENTRIES, events, Some(shared), _) => {
-                let events = events.as_ref().map(BlockEvents::records);
-                shared.detach(|record| shared_ring::put(record, events, patterns, sink))
+                let mut events = events.as_mut().map(BlockEvents::records);
+                shared.detach(|record| {
+                    shared_ring::put(record, events.as_deref_mut(), patterns, sink)
+                })
             }
             (Provides::CAUSES, .., Some(causes)) => {
                 causes.detach(|record| put_cause(record, self.stacks.as_mut(), sink))

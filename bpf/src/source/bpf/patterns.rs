@@ -102,7 +102,7 @@ impl Patterns {
     /// # Errors
     /// Returns an error if the record is malformed, if there was no such pattern, or if the bundle cannot be written.
     #[inline]
-    pub fn put(&mut self, record: &[u8], events: &Records, sink: &mut Sink) -> Result<()> {
+    pub fn put(&mut self, record: &[u8], events: &mut Records, sink: &mut Sink) -> Result<()> {
         let pattern = self.completed(record);
         let pattern = pattern.ok_or_else(|| Error::bpf("a bio is like none"))?;
         events.put(pattern.queued.as_bytes(), &mut sink.events)?;
@@ -207,7 +207,7 @@ mod tests {
     fn a_record_like_none_is_malformed() {
         let dir = tempfile::tempdir().unwrap();
         let (mut patterns, mut sink) = (Patterns::default(), sink(&dir));
-        let events = Records::of(8 << 20);
+        let mut events = Records::of(8 << 20);
         patterns.see(&whole(3, 1), &mut sink);
         patterns.see(&whole(u32::MAX, 1), &mut sink);
         for wrong in [
@@ -216,12 +216,14 @@ mod tests {
             like(u16::MAX, 1, 0),
             like(3, 1, 1 << 32),
         ] {
-            let put = patterns.put(&wrong, &events, &mut sink);
+            let put = patterns.put(&wrong, &mut events, &mut sink);
             assert!(put.is_err(), "{wrong:?}");
         }
         let short = &like(3, 1, 0)[..40];
-        assert!(patterns.put(short, &events, &mut sink).is_err());
-        patterns.put(&like(3, 1, 4096), &events, &mut sink).unwrap();
+        assert!(patterns.put(short, &mut events, &mut sink).is_err());
+        patterns
+            .put(&like(3, 1, 4096), &mut events, &mut sink)
+            .unwrap();
         assert_eq!(sink.event_count(), 1);
         let kept: Vec<u64> = sink.entry_counts().iter().map(|(_, kept)| *kept).collect();
         assert_eq!(kept, [1, 1, 0, 0, 0, 0]);

@@ -16,11 +16,11 @@ use crate::sink::{Sink, kind_of, split_entry};
 /// Returns an error if a part is malformed or of an unknown type, or if the bundle cannot be written.
 pub(super) fn put(
     record: &[u8],
-    events: Option<&Records>,
+    mut events: Option<&mut Records>,
     patterns: &mut Patterns,
     sink: &mut Sink,
 ) -> Result<()> {
-    if let Some(events) = events {
+    if let Some(events) = &mut events {
         if kind_of(record) == Some(TYPE_LIKE) {
             return patterns.put(record, events, sink);
         }
@@ -29,10 +29,10 @@ pub(super) fn put(
     put_parts(record, events, sink)
 }
 
-fn put_parts(record: &[u8], events: Option<&Records>, sink: &mut Sink) -> Result<()> {
+fn put_parts(record: &[u8], mut events: Option<&mut Records>, sink: &mut Sink) -> Result<()> {
     let mut rest = record;
     while let Some((part, behind)) = split_entry(rest) {
-        match events {
+        match &mut events {
             Some(events) if kind_of(part) == Some(TYPE_BLOCK) => {
                 events.put(part, &mut sink.events)?;
             }
@@ -70,12 +70,12 @@ mod tests {
         let names = NameFilter::default();
         let mut sink = Sink::new(&folder, names, Retention::of(false));
         sink.open_entries("here").unwrap();
-        let events = Records::of(8 << 20);
+        let mut events = Records::of(8 << 20);
         let patterns = &mut Patterns::default();
         let entries = [part(2, 72), part(4, 72), part(1, 88)].concat();
         put(&entries, None, patterns, &mut sink).unwrap();
         let queued = [part(TYPE_BLOCK, 48), part(1, 88)].concat();
-        put(&queued, Some(&events), patterns, &mut sink).unwrap();
+        put(&queued, Some(&mut events), patterns, &mut sink).unwrap();
         let kept: Vec<u64> = sink.entry_counts().iter().map(|(_, kept)| *kept).collect();
         assert_eq!(kept, [2, 1, 1, 0, 0, 0]);
         assert_eq!(sink.event_count(), 1);
@@ -93,7 +93,7 @@ mod tests {
             &part(TYPE_LIKE, 48),
             &[0; 40],
         ] {
-            let put = put(bad, Some(&events), patterns, &mut sink);
+            let put = put(bad, Some(&mut events), patterns, &mut sink);
             assert!(put.is_err(), "{}", bad.len());
         }
     }
