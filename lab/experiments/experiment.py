@@ -399,7 +399,7 @@ class Program:
         return words if self.guest else [self.path if word == "mostrace" else word for word in words]
 
     def measure(self, cell, bundle):
-        """Measures a cell into `bundle`. Returns what `measure --json` says of it, and a test for the recorder's own processes."""
+        """Measures a cell into `bundle`. Returns what `measure --json` says of it."""
         options = [f"--guest={self.guest}"] if self.guest else ["--empty"]
         for name, value in cell.filesystem.items():
             option = "fs" if name == "filesystem" else name.replace("_", "-")
@@ -407,17 +407,11 @@ class Program:
         if cell.before is not None:
             options.append(f"--before={shlex.join(self.own(cell.before))}")
         command = [self.path, "measure", "--json", *options, "-o", bundle, "--", *self.own(cell.command)]
-        process = subprocess.Popen(
-            command, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        told, said = process.communicate()
-        if process.returncode:
-            lines = [line for line in said.splitlines() if line.strip()]
+        told = subprocess.run(command, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        if told.returncode:
+            lines = [line for line in told.stderr.splitlines() if line.strip()]
             raise Wrong(lines[-1].removeprefix("mostrace: ") if lines else "nothing was said")
-        payload = manifest(bundle)["command"]["pid"]
-        # In a guest nothing but numbers in their order tells the recorder from the command that it started.
-        is_recorder = (lambda pid: pid < payload) if self.guest else (lambda pid: pid == process.pid)
-        return json.loads(told)["runs"][0], is_recorder
+        return json.loads(told.stdout)["runs"][0]
 
     def rows(self, bundle, by):
         told = subprocess.run([self.path, "analyze", bundle, "--by", by, "--format", "json"], capture_output=True, text=True)
@@ -429,13 +423,15 @@ class Program:
         """Makes one measurement that lost nothing. Returns its figures, which are sums, and its recording."""
         for attempt in range(TRIES):
             bundle = f"{folder}/{attempt}.most"
-            run, is_recorder = self.measure(cell, bundle)
+            run = self.measure(cell, bundle)
             if not run["warnings"]:
-                return self.sums(run["tree"], is_recorder, definition, bundle), bundle
+                return self.sums(run["tree"], definition, bundle), bundle
         raise Wrong(f"{TRIES} recordings lost something: {run['warnings'][0]}")
 
-    def sums(self, tree, is_recorder, definition, bundle):
-        owners = [owner for owner in tree["owners"] if not is_recorder(process_id(owner))]
+    def sums(self, tree, definition, bundle):
+        causers = self.rows(bundle, "cause_tgid,cause_of_command")
+        of_command = {row["cause_tgid"] for row in causers if row["cause_of_command"] == "yes"}
+        owners = [owner for owner in tree["owners"] if process_id(owner) in of_command]
         calls = [call for owner in owners for call in owner["write_calls"]]
         payload = tree["payload"] or {}
         transactions, sure = tree["transactions"], tree["transactions_sure"]
@@ -461,9 +457,8 @@ class Program:
 
 
 def process_id(owner):
-    """The number in `mostrace:3753`; 0 if nobody is known."""
-    number = (owner["process"] or "").rpartition(":")[2]
-    return int(number) if number.isdigit() else 0
+    """The number in `mostrace:3753`, as the tables have it."""
+    return (owner["process"] or "").rpartition(":")[2]
 
 
 def manifest(bundle):
