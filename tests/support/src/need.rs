@@ -35,6 +35,9 @@ pub enum Need {
     Filesystem(&'static str),
     /// The kernel has this scheduler for block queues, for example `bfq`.
     Scheduler(&'static str),
+    /// Nobody else calls sync() while the test runs: it writes back what the test's own files have dirty, at another time in each run.
+    /// The test begins anew if it fails and somebody did, and is ignored if somebody does all the time.
+    NoSync,
     /// The test takes minutes instead of seconds.
     Minutes,
 }
@@ -88,6 +91,8 @@ impl Need {
             ),
             Self::Filesystem(name) => filesystem(name),
             Self::Scheduler(name) => scheduler(name),
+            // Known only when the test has run.
+            Self::NoSync => Ok(()),
             Self::Minutes if is_set("MOSTRACE_LONG") => Ok(()),
             Self::Minutes => Err(Missing::Unasked(
                 "takes minutes: MOSTRACE_LONG=1, or make test-all".into(),

@@ -10,6 +10,7 @@ use std::thread;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
 use crate::need::{self, Need};
+use crate::syncs;
 
 /// A test: it passes when its function returns.
 pub struct Test {
@@ -34,14 +35,22 @@ impl Test {
             if let Some(reason) = left_out(&needs, need::is_set("MOSTRACE_NO_SKIP"))? {
                 return Ok(Completion::ignored_with(reason));
             }
-            tried(&body)?;
-            Ok(Completion::Completed)
+            if !needs.contains(&Need::NoSync) {
+                tried(&body)?;
+                return Ok(Completion::Completed);
+            }
+            let disturbed = tried_beside(&body, &syncs::watch)?;
+            Ok(disturbed.map_or(Completion::Completed, |call| {
+                Completion::ignored_with(format!("somebody calls sync() all the time: {call}"))
+            }))
         })
     }
 }
 
 /// How often a test is tried on a machine that is too busy for it.
 const TRIES: usize = 5;
+/// How often one is tried that is disturbed.
+const TRIES_BESIDE: usize = 3;
 
 /// Why a test begins anew.
 struct Again(String);
@@ -104,6 +113,32 @@ fn tried(body: &dyn Fn()) -> Result<(), Failed> {
         println!("once more: {last}");
     }
     Err(Failed::from(format!("{TRIES} times: {last}")))
+}
+
+/// Runs a test until it passes, or fails without a disturbance. `watch` begins to watch, and what it returns tells of a disturbance
+/// since. Returns the last disturbance if there was one in each of several tries.
+fn tried_beside<W: FnOnce() -> Option<String>>(
+    body: &dyn Fn(),
+    watch: &dyn Fn() -> W,
+) -> Result<Option<String>, Failed> {
+    let mut last = None;
+    for _ in 0..TRIES_BESIDE {
+        let disturbance = watch();
+        let ended = catch_unwind(AssertUnwindSafe(|| tried(body)));
+        if let Ok(Ok(())) = ended {
+            return Ok(None);
+        }
+        last = disturbance();
+        match &last {
+            Some(seen) => println!("once more: {seen}"),
+            None => {
+                return ended
+                    .unwrap_or_else(|why| resume_unwind(why))
+                    .map(|()| None);
+            }
+        }
+    }
+    Ok(last)
 }
 
 /// Returns the reason why a test is ignored, if it is. It is an error if the test must not be ignored.
@@ -259,6 +294,25 @@ mod tests {
         ] {
             assert_eq!(hearing(line), (1, false), "{line}");
         }
+    }
+
+    #[test]
+    fn what_fails_beside_a_disturbance_begins_anew() {
+        let trying = |fails: usize, disturbed: usize| {
+            let tries = Cell::new(0);
+            let test = || {
+                tries.set(tries.get() + 1);
+                assert!(tries.get() > fails);
+            };
+            let watch = || || (tries.get() <= disturbed).then(|| "seen".to_owned());
+            let ended = catch_unwind(AssertUnwindSafe(|| tried_beside(&test, &watch)));
+            (tries.get(), ended.ok().map(|ended| ended.ok().flatten()))
+        };
+        assert_eq!(trying(0, 9), (1, Some(None)));
+        assert_eq!(trying(2, 2), (3, Some(None)));
+        assert_eq!(trying(9, 9), (TRIES_BESIDE, Some(Some("seen".into()))));
+        // Nobody disturbs it the second time.
+        assert_eq!(trying(9, 1), (2, None));
     }
 
     #[test]

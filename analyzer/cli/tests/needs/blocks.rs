@@ -82,21 +82,33 @@ fn requests(events: &[Event]) -> BTreeMap<Key, u64> {
     found
 }
 
-/// Returns for each write its number among those of the same sectors, and when it was queued and completed, ns.
+/// Returns for each write its number among those of the same sectors, and when it was queued and completed, ns. One with a preflush
+/// has a second completion, without sectors, when its flushes have ended.
 fn writes(events: &[Event]) -> Vec<(Key, usize, u64, u64)> {
-    let mut queued: HashMap<u64, VecDeque<u64>> = HashMap::new();
+    let mut queued: HashMap<u64, VecDeque<(u64, bool)>> = HashMap::new();
+    let mut flushing: HashMap<u64, usize> = HashMap::new();
     let mut seen: HashMap<Key, usize> = HashMap::new();
-    let mut writes = Vec::new();
-    for event in events
-        .iter()
-        .filter(|event| event.sectors > 0 && event.rwbs.contains('W'))
-    {
-        match event.action {
-            'Q' => queued.entry(event.sector).or_default().push_back(event.ns),
-            'C' => {
-                let Some(q_ns) = queued.get_mut(&event.sector).and_then(VecDeque::pop_front) else {
+    let mut writes: Vec<(Key, usize, u64, u64)> = Vec::new();
+    for event in events.iter().filter(|event| event.rwbs.contains('W')) {
+        match (event.action, event.sectors) {
+            ('Q', 1..) => {
+                let has_preflush = event.rwbs.starts_with('F');
+                let at = queued.entry(event.sector).or_default();
+                at.push_back((event.ns, has_preflush));
+            }
+            ('C', 0) => {
+                if let Some(write) = flushing.remove(&event.sector) {
+                    writes[write].3 = event.ns;
+                }
+            }
+            ('C', _) => {
+                let waiting = queued.get_mut(&event.sector);
+                let Some((q_ns, has_preflush)) = waiting.and_then(VecDeque::pop_front) else {
                     continue;
                 };
+                if has_preflush {
+                    flushing.insert(event.sector, writes.len());
+                }
                 let key = ("write", event.sector, event.sectors);
                 let nth = seen.entry(key).or_default();
                 writes.push((key, *nth, q_ns, event.ns));
@@ -156,7 +168,12 @@ fn the_same_requests_reach_the_target() {
     for bundle in [&first, &second] {
         nothing_lost(&Bundle::open(bundle).unwrap().manifest().losses);
     }
-    assert_eq!(told["left_out"], serde_json::json!({}));
+    // A flush of somebody else's sync() may be under way when the recording begins.
+    let left_out = told["left_out"].as_object().unwrap();
+    let is_at_the_start = |(why, number): (&String, &Value)| {
+        why == "flushes whose queueing was not seen" && number.as_u64() == Some(1)
+    };
+    assert!(left_out.iter().all(is_at_the_start), "{left_out:?}");
 
     let (first, second) = (events(&first), events(&second));
     let of_recording = requests(&first);

@@ -16,8 +16,15 @@ use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, Suite, nothing_lost, one_by_one, tests};
 
 const PERL: Need = Need::Tool("perl", "perl-base");
-const ALL: [Need; 3] = [Need::Loop, Need::Btf, PERL];
-const OVERLAY: [Need; 4] = [Need::Loop, Need::Btf, PERL, Need::Filesystem("overlay")];
+/// Two programs write to the same pages before the kernel writes them back.
+const ALL: [Need; 4] = [Need::Loop, Need::Btf, Need::NoSync, PERL];
+const OVERLAY: [Need; 5] = [
+    Need::Loop,
+    Need::Btf,
+    Need::NoSync,
+    PERL,
+    Need::Filesystem("overlay"),
+];
 const WAYS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/guest/ways.pl");
 /// The rows of files with their causers, as ways.pl wants them.
 const ROWS: &str = "SELECT path, e.sector, e.bytes AS row_bytes, c.cause_comm, c.cause_known, c.bytes AS share, e.completion \

@@ -2,7 +2,6 @@
 //! `mostrace import` of what other tools traced, beside a recording of the same run.
 
 use crate::run;
-use crate::tracefs::Instance;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,6 +13,7 @@ use mostrace_bundle::Bundle;
 use run::{json, mostrace, record, say, succeeds};
 use serde_json::Value;
 use test_support::loopdev::{LoopExt4, LoopOptions};
+use test_support::tracefs::Instance;
 use test_support::{Need, Suite, nothing_lost, one_by_one, tests};
 
 const LIVE: [Need; 2] = [Need::Loop, Need::Btf];
@@ -223,10 +223,9 @@ fn trace_cmd_tells_what_ftrace_does() {
     fs::write(&text, instance.text()).unwrap();
     // It removes the instance.
     let mut extract = Command::new("trace-cmd");
-    let name = instance.0.file_name().unwrap();
     extract
         .args(["extract", "-B"])
-        .arg(name)
+        .arg(instance.name())
         .arg("-o")
         .arg(&dat);
     assert_eq!(say(&mut extract).status, Some(0));

@@ -35,7 +35,6 @@ mod several;
 mod stacks;
 mod stores;
 mod top;
-mod tracefs;
 mod transactions;
 mod typed;
 mod waits;

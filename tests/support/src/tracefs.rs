@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A buffer of ftrace of a test's own, whose times are those of recordings.
+//! Buffers of ftrace of a test's own.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::PathBuf;
 
-pub struct Instance(pub PathBuf);
+/// A buffer whose times are those of recordings. It is removed when it is dropped.
+pub struct Instance(PathBuf);
 
 impl Instance {
     /// Makes the instance of this test.
+    ///
+    /// # Panics
+    /// Panics if the kernel refuses it.
+    #[must_use]
     pub fn of(test: &str) -> Instance {
         let name = format!("{test}-{}", std::process::id());
         let instance = Instance(PathBuf::from("/sys/kernel/tracing/instances").join(name));
@@ -17,12 +23,25 @@ impl Instance {
     }
 
     /// Writes to one of its files.
+    ///
+    /// # Panics
+    /// Panics if the file cannot be written.
     pub fn put(&self, file: &str, value: &str) {
         let path = self.0.join(file);
         fs::write(&path, value).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     }
 
+    /// Returns its name in `instances`.
+    #[must_use]
+    pub fn name(&self) -> &OsStr {
+        self.0.file_name().unwrap_or_default()
+    }
+
     /// Returns the events so far.
+    ///
+    /// # Panics
+    /// Panics if they cannot be read.
+    #[must_use]
     pub fn text(&self) -> String {
         fs::read_to_string(self.0.join("trace")).unwrap()
     }
