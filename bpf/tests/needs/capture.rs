@@ -30,7 +30,7 @@ pub fn suite() -> Suite {
         a_partition_and_its_disk needs [Need::Loop, Need::Btf, Need::Filesystem("tracefs"), SFDISK],
         a_disk_syncs_what_is_on_its_partitions needs [Need::Loop, Need::Btf, SFDISK],
         sectors_of_one_page_have_dirtiers_of_their_own needs [Need::Loop, Need::Btf, SFDISK, ADDPART],
-        tracepoints_and_bpf_tell_the_same needs [Need::Loop, Need::Btf, Need::Filesystem("tracefs"), FIO],
+        tracepoints_and_bpf_tell_the_same needs [Need::Loop, Need::Btf, Need::NoSync, Need::Filesystem("tracefs"), FIO],
         nothing_is_missing_at_the_end needs [Need::Loop, Need::Btf, FIO],
         nothing_is_missing_at_the_end_of_many needs [Need::Loop, Need::Btf, FIO, Need::Minutes],
         flushes_that_go_on_have_an_end needs [Need::Loop, Need::Btf, Need::Filesystem("tracefs"), FIO],
@@ -44,7 +44,13 @@ pub fn suite() -> Suite {
     all.extend(["none", "mq-deadline", "bfq"].map(|scheduler| {
         Test::new(
             format!("writers_under_{scheduler}"),
-            &[Need::Loop, Need::Btf, FIO, Need::Scheduler(scheduler)],
+            &[
+                Need::Loop,
+                Need::Btf,
+                Need::NoSync,
+                FIO,
+                Need::Scheduler(scheduler),
+            ],
             move || writers_under(scheduler),
         )
     }));

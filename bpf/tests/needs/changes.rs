@@ -31,7 +31,7 @@ pub fn suite() -> Suite {
         what_io_submit_writes_is_a_call needs PYTHON,
         a_fallocate_has_its_mode needs [Need::Loop, Need::Btf, Need::Tool("fallocate", "util-linux")],
         a_handle_that_gives_blocks_back_says_so needs PROBES,
-        dirtiers_that_are_forgotten_are_counted needs PYTHON,
+        dirtiers_that_are_forgotten_are_counted needs [Need::Loop, Need::Btf, Need::NoSync, Need::Tool("python3", "python3")],
     ])
 }
 

@@ -27,7 +27,7 @@ pub fn suite() -> Suite {
     one_by_one(tests![
         flushes_are_asked_for_and_made needs PROBES,
         a_neighbours_flushes_are_not_the_partitions needs [Need::Loop, Need::Btf, SFDISK],
-        flushes_of_two_at_once_have_their_owners needs [Need::Loop, Need::Btf, FIO],
+        flushes_of_two_at_once_have_their_owners needs [Need::Loop, Need::Btf, Need::NoSync, FIO],
     ])
 }
 

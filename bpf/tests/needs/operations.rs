@@ -21,8 +21,8 @@ const STRACE: Need = Need::Tool("strace", "strace");
 
 pub fn suite() -> Suite {
     one_by_one(tests![
-        operations_are_straces needs [Need::Loop, Need::Btf, Need::Ptrace, PYTHON, STRACE],
-        requests_are_the_programs needs [Need::Loop, Need::Btf, PYTHON],
+        operations_are_straces needs [Need::Loop, Need::Btf, Need::NoSync, Need::Ptrace, PYTHON, STRACE],
+        requests_are_the_programs needs [Need::Loop, Need::Btf, Need::NoSync, PYTHON],
         reads_are_recorded_if_asked_for needs PROBES,
         what_an_executed_program_does_not_get_is_closed needs [Need::Loop, Need::Btf, PYTHON],
         a_file_that_was_open_before_is_opened needs PROBES,

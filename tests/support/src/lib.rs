@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Support for mostrace's tests: their requirements and what happens where these are not met ([`need`]), loop devices
 //! ([`loopdev`]), programs ([`tool`]), processes beside a test ([`running`]), buffers of ftrace
-//! ([`tracefs`]), waiting ([`wait`]), and the seeds of property tests
+//! ([`tracefs`]), other programs' sync() ([`syncs`]), waiting ([`wait`]), and the seeds of property tests
 //! ([`property`]).
 //!
 //! Tests without requirements are modules of a crate's `tests/it`, tests with requirements are modules of its
@@ -33,7 +33,7 @@ pub mod need;
 pub mod property;
 pub mod running;
 pub mod suite;
-mod syncs;
+pub mod syncs;
 pub mod tool;
 pub mod tracefs;
 pub mod wait;

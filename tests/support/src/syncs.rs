@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who calls sync() while a test runs.
+//! Who else calls sync() while a test runs.
 
+use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -8,8 +9,9 @@ use crate::tracefs::Instance;
 
 const EVENT: &str = "events/syscalls/sys_enter_sync/enable";
 
-/// Begins to watch. Returns what tells the first call since, as ftrace prints it. Where the kernel does not tell, no call is seen.
-pub(crate) fn watch() -> impl FnOnce() -> Option<String> {
+/// Begins to watch. Returns what tells the first call of another program since, as ftrace prints it. Where the kernel does not tell, no
+/// call is seen.
+pub fn watch() -> impl FnOnce() -> Option<String> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let instance = Path::new("/sys/kernel/tracing")
         .join(EVENT)
@@ -17,6 +19,9 @@ pub(crate) fn watch() -> impl FnOnce() -> Option<String> {
         .then(|| {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
             let instance = Instance::of(&format!("syncs-{number}"));
+            // With event-fork, the processes that these start are left out too.
+            instance.put("options/event-fork", "1");
+            instance.put("set_event_notrace_pid", &own_threads());
             instance.put(EVENT, "1");
             instance
         });
@@ -25,4 +30,13 @@ pub(crate) fn watch() -> impl FnOnce() -> Option<String> {
         let call = text.lines().find(|line| line.ends_with("sys_sync()"))?;
         Some(call.trim().to_owned())
     }
+}
+
+fn own_threads() -> String {
+    let threads = fs::read_dir("/proc/self/task")
+        .into_iter()
+        .flatten()
+        .flatten();
+    let threads = threads.filter_map(|thread| thread.file_name().into_string().ok());
+    threads.collect::<Vec<_>>().join(" ")
 }

@@ -16,12 +16,11 @@ use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::tracefs::Instance;
 use test_support::{Need, Suite, nothing_lost, one_by_one, tests};
 
-const LIVE: [Need; 2] = [Need::Loop, Need::Btf];
 const TRACE_CMD: [Need; 3] = [Need::Loop, Need::Btf, Need::Tool("trace-cmd", "trace-cmd")];
 
 pub fn suite() -> Suite {
     one_by_one(tests![
-        the_text_of_ftrace_tells_what_a_recording_does needs LIVE,
+        the_text_of_ftrace_tells_what_a_recording_does needs [Need::Loop, Need::Btf, Need::NoSync],
         trace_cmd_tells_what_ftrace_does needs TRACE_CMD,
         blkparse_tells_what_its_trace_does needs [Need::Tool("blkparse", "blktrace")],
         an_iolog_tells_what_a_recording_does needs [Need::Loop, Need::Btf, Need::Tool("fio", "fio")],
