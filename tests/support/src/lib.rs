@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Support for mostrace's tests: their requirements and what happens where these are not met ([`need`]), loop devices
 //! ([`loopdev`]), programs ([`tool`]), processes beside a test ([`running`]), buffers of ftrace
-//! ([`tracefs`]), other programs' sync() ([`syncs`]), waiting ([`wait`]), and the seeds of property tests
-//! ([`property`]).
+//! ([`tracefs`]), other programs' sync() ([`syncs`]), waiting ([`wait`]), and the seeds of property tests ([`property`]).
 //!
 //! Tests without requirements are modules of a crate's `tests/it`, tests with requirements are modules of its
 //! `tests/needs`, which has `harness = false` and a `main` that lists the modules. A module lists its tests:
