@@ -16,7 +16,8 @@ use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, Suite, at_once, tests, wait};
 
 const PYTHON: Need = Need::Tool("python3", "python3");
-const LIVE: [Need; 3] = [Need::Loop, Need::Btf, PYTHON];
+/// Each process writes back its own file.
+const LIVE: [Need; 4] = [Need::Loop, Need::Btf, Need::NoSync, PYTHON];
 /// What the processes are called.
 const NAMES: [&str; 7] = [
     "first", "second", "forker", "executed", "ended", "earlier", "later",
