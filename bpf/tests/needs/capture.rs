@@ -147,7 +147,7 @@ fn check_writer(got: &Captured, disk: &LoopExt4, name: &str, pids: &Path) {
         .parse()
         .unwrap();
     let mut seen = HashSet::new();
-    for entry in got.file.iter().filter(|f| f.raw.ino.get() == ino) {
+    for entry in got.of_file(ino) {
         assert_eq!(entry.name, format!("/{name}").as_bytes());
         let (sector, offset) = (entry.raw.head.sector.get(), entry.raw.offset.get());
         for i in 0..u64::from(entry.raw.head.bytes.get()) / 512 {
@@ -254,7 +254,7 @@ fn a_partition_and_its_disk() {
             got.assert_nothing_lost();
             let ino = file.metadata().unwrap().ino();
             let truth = fiemap(&file, start);
-            let entries: Vec<_> = got.file.iter().filter(|f| f.raw.ino.get() == ino).collect();
+            let entries: Vec<_> = got.of_file(ino).collect();
             assert!(!entries.is_empty());
             assert!(
                 entries
@@ -290,8 +290,7 @@ fn a_disk_syncs_what_is_on_its_partitions() {
     let script = format!("head -c 65536 /dev/urandom >{}", file.display());
     let got = capture(disk.disk(), Choice::Bpf, &script);
     let ino = file.metadata().unwrap().ino();
-    let runs = got.file.iter().filter(|f| f.raw.ino.get() == ino);
-    let bytes: u32 = runs.map(|f| f.raw.head.bytes.get()).sum();
+    let bytes: u32 = got.of_file(ino).map(|f| f.raw.head.bytes.get()).sum();
     assert_eq!(bytes, 65536, "left in memory");
 }
 
@@ -739,7 +738,7 @@ fn plain_tracepoints_tell_what_the_probes_tell() {
 
     let truth = fiemap(&file, disk.start_sector());
     let ino = file.metadata().unwrap().ino();
-    let of_file: Vec<_> = got.file.iter().filter(|f| f.raw.ino.get() == ino).collect();
+    let of_file: Vec<_> = got.of_file(ino).collect();
     let bytes: u32 = of_file.iter().map(|f| f.raw.head.bytes.get()).sum();
     assert_eq!(bytes, 8 << 16);
     for f in of_file {

@@ -15,7 +15,7 @@ use test_support::{Need, Suite, one_by_one, tests, tool};
 
 pub fn suite() -> Suite {
     one_by_one(tests![
-        gits_files_have_their_roles needs [Need::Loop, Need::Btf, Need::Tool("git", "git")],
+        gits_files_have_their_roles needs [Need::Loop, Need::Btf, Need::NoSync, Need::Tool("git", "git")],
         a_loop_devices_worker_is_its_device needs [Need::Loop, Need::Btf],
     ])
 }

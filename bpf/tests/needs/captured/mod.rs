@@ -125,6 +125,12 @@ impl Captured {
         self.dirtier.iter().flat_map(sectors).collect()
     }
 
+    /// Returns what is told of the data of a file. A flush that its fsync asks for has no sectors.
+    pub fn of_file(&self, ino: u64) -> impl Iterator<Item = &FileEntry> {
+        let has_data = move |f: &&FileEntry| f.raw.ino.get() == ino && f.raw.head.bytes.get() > 0;
+        self.file.iter().filter(has_data)
+    }
+
     /// Checks that there are no losses but missing completions, for which see `completions_are_fios`.
     pub fn assert_nothing_lost(&self) {
         let mut losses = self.outcome.manifest.losses.clone();
