@@ -4,6 +4,8 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
 
 /// A buffer whose times are those of recordings. It is removed when it is dropped.
 pub struct Instance(PathBuf);
@@ -49,6 +51,12 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        let _ = fs::remove_dir(&self.0);
+        // A program that another thread is starting has a file of it open until its exec.
+        for _ in 0..100 {
+            if fs::remove_dir(&self.0).is_ok() {
+                return;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
     }
 }
