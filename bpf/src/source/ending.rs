@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use mostrace_bundle::blk_io_trace::action::{BLK_TC_FLUSH, BLK_TC_FUA, BLK_TC_WRITE, act, ta};
+use mostrace_bundle::blk_io_trace::action::{
+    BLK_TC_FLUSH, BLK_TC_FS, BLK_TC_FUA, BLK_TC_PC, BLK_TC_WRITE, act, ta,
+};
 
 use crate::error::Result;
 use crate::machine::clock;
@@ -63,6 +65,11 @@ impl Sequences {
             (ta::COMPLETE, 0) if has(BLK_TC_WRITE) => {
                 return remove(&mut self.flushes, step.sector)
                     || remove(&mut self.fua, step.sector);
+            }
+            // A disk without requests has no sequences: the bio ends once.
+            (ta::COMPLETE, _) if !has(BLK_TC_FS | BLK_TC_PC) => {
+                let _ =
+                    remove(&mut self.flushes, step.sector) || remove(&mut self.fua, step.sector);
             }
             // The disk has FUA.
             (ta::COMPLETE, _) if has(BLK_TC_FUA) => {
@@ -123,7 +130,7 @@ mod tests {
         let mut sequences = Sequences::default();
         let mut step = |action, sector, bytes| {
             sequences.follow(Step {
-                action: action | BLK_TC_WRITE,
+                action: action | BLK_TC_FS | BLK_TC_WRITE,
                 sector,
                 bytes,
             })
@@ -147,6 +154,17 @@ mod tests {
         assert!(step(ta::QUEUE | BLK_TC_FUA, 8, 4096));
         assert!(step(ta::COMPLETE, 8, 4096));
         assert!(step(ta::COMPLETE, 8, 0));
+        assert!(sequences.flushes.is_empty() && sequences.fua.is_empty());
+        // Without requests.
+        for asked in [BLK_TC_FLUSH, BLK_TC_FUA] {
+            for action in [ta::QUEUE | asked, ta::COMPLETE] {
+                assert!(sequences.follow(Step {
+                    action: action | BLK_TC_WRITE,
+                    sector: 8,
+                    bytes: 4096,
+                }));
+            }
+        }
         assert!(sequences.flushes.is_empty() && sequences.fua.is_empty());
     }
 }
