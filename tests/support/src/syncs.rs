@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who else calls sync() while a test runs.
+//! Tells who else calls sync() while a test runs.
 
 use std::fs;
 use std::path::Path;

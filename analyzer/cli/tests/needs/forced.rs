@@ -15,7 +15,7 @@ use test_support::{Need, Suite, at_once, nothing_lost, tests, wait};
 /// tracefs prints whole microseconds, rounded.
 const ROUNDED_NS: u64 = 1_000;
 
-/// Half a minute passes before the kernel writes what is old. What others do meanwhile changes nothing.
+/// Half a minute passes before the kernel writes what is old. Other tests may run meanwhile.
 pub fn suite() -> Suite {
     at_once(tests![
         writeback_is_what_the_kernel_calls_so needs [Need::Loop, Need::Btf, Need::NoSync],
