@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The requests of a trace, as `replay --blocks` makes them again.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
@@ -9,7 +9,7 @@ use mostrace_bundle::entry::UNKNOWN_ID;
 use mostrace_replay::blocks::{Op, Request};
 use mostrace_trace::attribute;
 use mostrace_trace::blktrace::action::{BLK_TC_FLUSH, BLK_TC_FUA, act, is_note, ta};
-use mostrace_trace::blktrace::{Completion, Completions, Part, Trace};
+use mostrace_trace::blktrace::{Completion, Completions, Event, Part, Trace};
 use mostrace_trace::recording::Recording;
 
 /// The requests that a device completed.
@@ -31,13 +31,14 @@ struct Bio {
     action: u64,
 }
 
-/// These bios.
+/// What asks for a flush or for FUA.
 #[derive(Default)]
 struct Bios {
-    /// By the time when they were queued, ns.
+    /// The bios with data, each under the time when it was queued, ns.
     queued: HashMap<u64, Vec<Bio>>,
-    /// The flushes without data whose completion has not been read, by sector, as they were queued.
-    flushes: HashMap<u64, VecDeque<Request>>,
+    /// The flushes without data whose completion has not been read, each under its sector, the time when it was queued, ns, and its
+    /// number.
+    flushes: BTreeMap<(u64, u64, usize), Request>,
 }
 
 impl Bios {
@@ -46,27 +47,33 @@ impl Bios {
         while let Some(event) = trace.next()? {
             let asks = event.action & (BLK_TC_FLUSH | BLK_TC_FUA) != 0;
             if asks && !is_note(event.action) && act(event.action) == ta::QUEUE {
-                bios.queued.entry(event.time_ns).or_default().push(Bio {
-                    sector: event.sector,
-                    bytes: event.bytes,
-                    action: event.action,
-                });
-                if event.bytes == 0 {
-                    let flushes = bios.flushes.entry(event.sector).or_default();
-                    flushes.push_back(Request {
-                        op: Op::Flush,
-                        sector: event.sector,
-                        bytes: 0,
-                        fua: false,
-                        preflush: false,
-                        thread: Some(event.pid).filter(|&pid| pid != UNKNOWN_ID),
-                        queued_ns: event.time_ns,
-                        completed_ns: event.time_ns,
-                    });
-                }
+                bios.add(&event);
             }
         }
         Ok(bios)
+    }
+
+    fn add(&mut self, event: &Event<'_>) {
+        if event.bytes > 0 {
+            self.queued.entry(event.time_ns).or_default().push(Bio {
+                sector: event.sector,
+                bytes: event.bytes,
+                action: event.action,
+            });
+            return;
+        }
+        let flush = Request {
+            op: Op::Flush,
+            sector: event.sector,
+            bytes: 0,
+            fua: false,
+            preflush: false,
+            thread: Some(event.pid).filter(|&pid| pid != UNKNOWN_ID),
+            queued_ns: event.time_ns,
+            completed_ns: event.time_ns,
+        };
+        let key = (event.sector, event.time_ns, self.flushes.len());
+        self.flushes.insert(key, flush);
     }
 
     /// Returns the bio that a part belongs to, if it is one of these.
@@ -84,12 +91,13 @@ impl Bios {
     /// they do the same, so the one queued first will do.
     fn take_flush(&mut self, completion: &Completion<'_>) -> Option<Request> {
         let q_ns = completion.parts.first()?.q_ns;
-        let waiting = self.flushes.get_mut(&completion.sector)?;
-        let at = waiting.iter().position(|flush| match q_ns {
-            Some(q_ns) => flush.queued_ns == q_ns,
-            None => flush.queued_ns <= completion.time_ns,
-        })?;
-        let mut flush = waiting.remove(at)?;
+        let (from_ns, until_ns) = q_ns.map_or((0, completion.time_ns), |q_ns| (q_ns, q_ns));
+        let at = |ns, number| (completion.sector, ns, number);
+        let mut waiting = self
+            .flushes
+            .range(at(from_ns, 0)..=at(until_ns, usize::MAX));
+        let key = *waiting.next()?.0;
+        let mut flush = self.flushes.remove(&key)?;
         flush.completed_ns = completion.time_ns;
         Some(flush)
     }
@@ -211,7 +219,7 @@ mod tests {
     use std::fs;
 
     use mostrace_bundle::blk_io_trace::action::BLK_TC_WRITE;
-    use mostrace_bundle::blk_io_trace::{Event, Layout, Version, encode};
+    use mostrace_bundle::blk_io_trace::{Layout, Version, encode};
 
     use super::*;
 
