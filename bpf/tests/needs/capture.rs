@@ -147,8 +147,10 @@ fn check_writer(got: &Captured, disk: &LoopExt4, name: &str, pids: &Path) {
         .parse()
         .unwrap();
     let mut seen = HashSet::new();
-    for entry in got.of_file(ino) {
+    for entry in got.file.iter().filter(|f| f.raw.ino.get() == ino) {
         assert_eq!(entry.name, format!("/{name}").as_bytes());
+    }
+    for entry in got.of_file(ino) {
         let (sector, offset) = (entry.raw.head.sector.get(), entry.raw.offset.get());
         for i in 0..u64::from(entry.raw.head.bytes.get()) / 512 {
             assert_eq!(

@@ -180,10 +180,19 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        // A process that a failed test left behind may still use the mount, which then goes when that process ends.
-        let done = run(Command::new("umount").arg(&self.point));
-        complain(done.or_else(|_| run(Command::new("umount").arg("--lazy").arg(&self.point))));
+        complain(unmount(&self.point));
     }
+}
+
+/// Unmounts a filesystem. A program may still use it: one that a failed test left behind, or one that another thread is starting,
+/// which has all files open until its exec. The mount then goes when that program is done.
+///
+/// # Errors
+/// Returns umount's message, if nothing is mounted there.
+pub fn unmount(point: &Path) -> Result<(), String> {
+    let done = run(Command::new("umount").arg(point));
+    let done = done.or_else(|_| run(Command::new("umount").arg("--lazy").arg(point)));
+    done.map(drop)
 }
 
 /// A loop device.

@@ -12,7 +12,7 @@ use std::process::Command;
 use mostrace_bundle::Bundle;
 use run::{json, mostrace, record, succeeds};
 use serde_json::Value;
-use test_support::loopdev::{LoopExt4, LoopOptions};
+use test_support::loopdev::{LoopExt4, LoopOptions, unmount};
 use test_support::{Need, Suite, nothing_lost, one_by_one, tests};
 
 const PERL: Need = Need::Tool("perl", "perl-base");
@@ -124,7 +124,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         if let Some(overlay) = &self.overlay {
-            let _ = Command::new("umount").arg(overlay.path()).output();
+            let _ = unmount(overlay.path());
         }
     }
 }

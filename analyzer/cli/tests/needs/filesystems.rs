@@ -12,7 +12,7 @@ use std::process::Command;
 use mostrace_bundle::Bundle;
 use run::{json, record, say, succeeds};
 use serde_json::Value;
-use test_support::loopdev::{LoopExt4, LoopOptions};
+use test_support::loopdev::{LoopExt4, LoopOptions, unmount};
 use test_support::{Need, Suite, one_by_one, tests};
 
 const XFSPROGS: Need = Need::Tool("mkfs.xfs", "xfsprogs");
@@ -59,7 +59,7 @@ impl Mounted {
 impl Drop for Mounted {
     fn drop(&mut self) {
         // It may not be mounted.
-        let _ = Command::new("umount").arg(self.point()).output();
+        let _ = unmount(&self.point());
     }
 }
 

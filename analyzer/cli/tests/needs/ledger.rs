@@ -18,7 +18,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use run::{program, say, succeeds};
 use rustix::process::{Pid, Signal, kill_process};
-use test_support::loopdev::{LoopExt4, LoopOptions};
+use test_support::loopdev::{LoopExt4, LoopOptions, unmount};
 use test_support::{Need, Suite, at_once, begin_anew, nothing_lost, tests, wait};
 
 const LIVE: [Need; 2] = [Need::Loop, Need::Btf];
@@ -616,7 +616,7 @@ impl Drop for Cgroups {
         for name in Cgroups::NAMES {
             let _ = fs::remove_dir(self.0.join(name));
         }
-        let _ = Command::new("umount").arg(&self.0).status();
+        let _ = unmount(&self.0);
     }
 }
 

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use test_support::Need;
+use test_support::loopdev::unmount;
 pub use test_support::tool::{command as tool, run};
 
 /// The tools that make the images and check the maps.
@@ -55,7 +56,9 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        let _ = tool("umount").arg(&self.dir).status();
+        if let Err(error) = unmount(&self.dir) {
+            eprintln!("clean-up: {error}");
+        }
     }
 }
 
