@@ -57,9 +57,9 @@ struct Waiting {
 /// Empty flushes that wait for their completion, oldest first.
 #[derive(Default)]
 pub(super) struct Empties {
-    /// Entries made at Q.
+    /// Entries made at Q, by time.
     queued: VecDeque<Waiting>,
-    /// Entries made at C.
+    /// Entries made at C, by time. Most are of completions that have not been read yet.
     completed: VecDeque<Waiting>,
     /// Synced files whose flush has not been read yet.
     early: VecDeque<(Moment, FileId)>,
@@ -88,12 +88,17 @@ impl Empties {
             list.pop_front();
             self.dropped.tally(1);
         }
-        list.push_back(Waiting {
+        let waiting = Waiting {
             moment,
             pid: raw.pid.get(),
             sector: raw.head.sector.get(),
             empty,
-        });
+        };
+        let before = |w: &Waiting| w.moment.time_ns <= moment.time_ns;
+        match list.iter().rposition(before) {
+            Some(last) => list.insert(last.saturating_add(1), waiting),
+            None => list.push_front(waiting),
+        }
     }
 
     /// Sets the file that was synced. Its entry has the time and the CPU of the flush's, which may come later: they are in two
@@ -120,13 +125,22 @@ impl Empties {
 
     /// Removes and returns the entry of a request that manages zones. It has no bytes either but, unlike a flush, it was issued.
     pub fn take_of_zones(&mut self, completion: &Completion<'_>) -> Option<Empty> {
-        let last = self
-            .completed
-            .iter()
-            .rfind(|w| w.moment.is_before(completion))?;
+        let last = self.completed.get(self.last_before(completion)?)?;
         let is_its =
             last.sector == completion.sector && last.empty.note.op.is_some_and(Op::is_of_zones);
         is_its.then(|| self.take_completed(completion)).flatten()
+    }
+
+    /// Returns the index of the last entry made at C that was made before this C on its CPU.
+    fn last_before(&self, completion: &Completion<'_>) -> Option<usize> {
+        let mut made = self.completed.range(..self.made_by(completion));
+        made.rposition(|w| w.moment.is_before(completion))
+    }
+
+    /// Returns the number of entries made at C by the time of this C.
+    fn made_by(&self, completion: &Completion<'_>) -> usize {
+        let is_made = |w: &Waiting| w.moment.time_ns <= completion.time_ns;
+        self.completed.partition_point(is_made)
     }
 
     /// Removes and returns the entry of a flush.
@@ -138,13 +152,15 @@ impl Empties {
     /// Returns the last entry made at C before this C on its CPU, because the probe runs before the tracer. Older entries
     /// have lost their C and are dropped.
     fn take_completed(&mut self, completion: &Completion<'_>) -> Option<Empty> {
-        let mine = |w: &Waiting| w.moment.is_before(completion);
-        let last = self.completed.iter().rposition(mine)?;
-        let found = self.completed.get(last)?;
+        let found = self.completed.get(self.last_before(completion)?)?;
         let near = completion.time_ns.abs_diff(found.moment.time_ns) <= SLACK_NS;
         let empty = near.then_some(found.empty);
         let before = self.completed.len();
-        self.completed.retain(|w| !mine(w));
+        for at in (0..self.made_by(completion)).rev() {
+            if self.completed.get(at)?.moment.is_before(completion) {
+                self.completed.remove(at);
+            }
+        }
         let taken = before.saturating_sub(self.completed.len());
         self.dropped.tally(taken.saturating_sub(near.into()) as u64);
         empty
