@@ -59,8 +59,10 @@ pub(super) struct Cells<T> {
     chains: Vec<Place>,
     /// A random odd number: no trace can be made to put all its cells into one chain.
     factor: u64,
-    /// The length of the longest run of each level, in sectors.
+    /// The length of the longest run of each level so far, in sectors.
     longest: [u32; LEVELS],
+    /// The number of runs of each level.
+    counts: [u32; LEVELS],
 }
 
 impl<T> Default for Cells<T> {
@@ -72,6 +74,7 @@ impl<T> Default for Cells<T> {
             chains: vec![NONE; 64],
             factor: foldhash::fast::RandomState::default().hash_one(0) | 1,
             longest: [0; LEVELS],
+            counts: [0; LEVELS],
         }
     }
 }
@@ -130,6 +133,7 @@ impl<T: Copy> Cells<T> {
         let run = self.runs[place as usize];
         let longest = &mut self.longest[run.level()];
         *longest = run.sectors.max(*longest);
+        self.counts[run.level()].tally(1);
         let chain = self.chain(run.level(), run.number());
         self.runs[place as usize].next = std::mem::replace(&mut self.chains[chain], place);
     }
@@ -137,6 +141,7 @@ impl<T: Copy> Cells<T> {
     /// Doubles the number of chains.
     fn lengthen(&mut self) {
         self.chains = vec![NONE; self.chains.len().saturating_mul(2)];
+        self.counts = [0; LEVELS];
         for place in 0..self.runs.len() {
             if self.runs[place].sectors > 0 {
                 self.link(place as Place);
@@ -157,7 +162,15 @@ impl<T: Copy> Cells<T> {
             }
             self.runs[before].next = run.next;
         }
-        self.runs[place as usize].sectors = 0;
+        self.release(place);
+    }
+
+    /// Frees a place that is in no chain any more.
+    fn release(&mut self, place: Place) {
+        let run = &mut self.runs[place as usize];
+        let count = &mut self.counts[run.level()];
+        *count = count.saturating_sub(1);
+        run.sectors = 0;
         self.free.push(place);
     }
 
@@ -196,7 +209,7 @@ impl<T: Copy> Cells<T> {
         let reach = self.longest[level].checked_sub(1)?;
         let first = range.start.saturating_sub(reach.into()) >> CELL_BITS[level];
         let last = range.end.saturating_sub(1) >> CELL_BITS[level];
-        (!range.is_empty()).then_some(first..=last)
+        (self.counts[level] > 0 && !range.is_empty()).then_some(first..=last)
     }
 
     /// Keeps only the `most` latest runs, by `order`, in each chain that [`overlapping`](Self::overlapping) examines for a range.
@@ -220,8 +233,7 @@ impl<T: Copy> Cells<T> {
         places.sort_by_cached_key(|place| order(&self.items[*place as usize]));
         let (dropped, kept) = places.split_at(too_many);
         for &place in dropped {
-            self.runs[place as usize].sectors = 0;
-            self.free.push(place);
+            self.release(place);
         }
         self.chains[chain] = NONE;
         for &place in kept {
