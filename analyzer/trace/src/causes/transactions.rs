@@ -22,7 +22,7 @@ pub(super) struct Transaction {
     /// The handles that dirtied each block, by home sector; a handle's entry may come later.
     blocks: HashMap<u64, Modified>,
     /// The causers of each handle that was asked for.
-    blames: HashMap<u32, Blame>,
+    blames: Vec<Option<Blame>>,
     /// The causers of all handles.
     others: Option<Others>,
     weights: Option<Weights>,
@@ -266,10 +266,11 @@ impl Transaction {
 
     /// Returns the causers of a handle and of the handles that cannot be distinguished from it.
     fn blame_of(&mut self, at: u32, causers: &mut impl FnMut(&Handle) -> Blame) -> Blame {
-        if let Some(blame) = self.blames.get(&at) {
+        let at = at as usize;
+        if let Some(Some(blame)) = self.blames.get(at) {
             return blame.clone();
         }
-        let Some(handle) = self.handles.get(at as usize) else {
+        let Some(handle) = self.handles.get(at) else {
             return Blame::Unknown;
         };
         let own = causers(handle);
@@ -277,7 +278,7 @@ impl Transaction {
             false => own,
             true => {
                 let mut all = own.causers().to_vec();
-                let (others, are_all) = self.meeting(at as usize);
+                let (others, are_all) = self.meeting(at);
                 for other in others {
                     all.extend(causers(other).causers());
                 }
@@ -287,7 +288,8 @@ impl Transaction {
                 }
             }
         };
-        self.blames.insert(at, blame.clone());
+        self.blames.resize(self.handles.len(), None);
+        self.blames[at] = Some(blame.clone());
         blame
     }
 
