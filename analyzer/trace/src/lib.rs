@@ -34,5 +34,6 @@ pub mod sums;
 pub mod symbols;
 pub mod tally;
 pub mod text;
+mod timeline;
 pub mod transactions;
 pub mod tree;

@@ -23,7 +23,6 @@
 // A recording may come from anybody: no number in it may make this panic.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-mod ahead;
 mod attributor;
 mod cells;
 mod cgroups;

@@ -11,10 +11,10 @@ use std::ops::Range;
 
 use mostrace_bundle::entry::{RawHead, Stage};
 
-use super::ahead::Ahead;
 use super::cells::{Cells, Place};
 use crate::blktrace::{Completion, Part};
 use crate::tally::Tally;
+use crate::timeline::Timeline;
 
 /// The longest time from an entry to the Q of its bio, ns. Both times are CLOCK_MONOTONIC, but the fast clock that tracers
 /// read may differ a little from the exact one.
@@ -241,7 +241,7 @@ fn crowd(range: &Range<u64>) -> usize {
 pub(super) struct Pending<T> {
     /// Entries that were made after the latest completion, with their places. A fast disk makes thousands while a table is read
     /// ahead, and no lookup needs them yet.
-    ahead: Ahead<(u64, u32, Waiting<T>)>,
+    ahead: Timeline<(u64, u32, Waiting<T>)>,
     waiting: Cells<Waiting<T>>,
     serial: u64,
     sweep_at: usize,
@@ -254,7 +254,7 @@ pub(super) struct Pending<T> {
 impl<T: Blur> Pending<T> {
     pub fn new() -> Self {
         Pending {
-            ahead: Ahead::default(),
+            ahead: Timeline::default(),
             waiting: Cells::default(),
             serial: 0,
             sweep_at: FEW,

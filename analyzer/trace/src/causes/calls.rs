@@ -106,34 +106,45 @@ impl Calls {
 
     /// Returns the call that a thread was in at `time_ns`.
     pub fn at(&self, pid: u32, time_ns: u64) -> Option<&Call> {
-        let calls = self.by_pid.get(&pid)?.over(time_ns, time_ns);
         // A thread is in one call at a time, but may have several requests to io_uring in flight.
-        calls.min_by_key(|call| call.end_ns).map(Rc::as_ref)
+        let mut first: Option<&Call> = None;
+        self.each_at(pid, time_ns, |call| {
+            if first.is_none_or(|first| call.end_ns < first.end_ns) {
+                first = Some(call);
+            }
+        });
+        first
     }
 
-    /// Returns every call that a thread was in at `time_ns`.
-    pub fn all_at(&self, pid: u32, time_ns: u64) -> impl Iterator<Item = &Call> {
-        let calls = self.by_pid.get(&pid).into_iter();
-        calls
-            .flat_map(move |calls| calls.over(time_ns, time_ns))
-            .map(Rc::as_ref)
+    /// Passes every call that a thread was in at `time_ns` to `take`.
+    pub fn each_at<'s>(&'s self, pid: u32, time_ns: u64, mut take: impl FnMut(&'s Call)) {
+        if let Some(calls) = self.by_pid.get(&pid) {
+            calls.each_over(time_ns, time_ns, |call| take(call));
+        }
     }
 
     /// Returns true if a call for durability that is `wanted` was in progress at `time_ns`, or if that is not known.
     pub fn is_any(&self, time_ns: u64, wanted: impl Fn(&Call) -> bool) -> bool {
-        time_ns < self.gone_ns
-            || self.syncs.are_too_many(time_ns, time_ns)
-            || self.syncs.over(time_ns, time_ns).any(|call| wanted(call))
+        let mut is_any = false;
+        let all = self
+            .syncs
+            .each_over(time_ns, time_ns, |call| is_any |= wanted(call));
+        time_ns < self.gone_ns || !all || is_any
     }
 
     /// Returns the calls for durability that are `wanted` and lasted at least from `from_ns` to `to_ns`; none if some may have been
     /// dropped, or if there are too many to look at.
     pub fn syncs(&self, from_ns: u64, to_ns: u64, wanted: impl Fn(&Call) -> bool) -> Vec<Call> {
-        if to_ns < self.gone_ns || self.syncs.are_too_many(from_ns, to_ns) {
-            return Vec::new();
+        let mut found = Vec::new();
+        let all = self.syncs.each_over(from_ns, to_ns, |call| {
+            if wanted(call) {
+                found.push(**call);
+            }
+        });
+        if to_ns < self.gone_ns || !all {
+            found.clear();
         }
-        let lasted = self.syncs.over(from_ns, to_ns).map(Rc::as_ref);
-        lasted.filter(|call| wanted(call)).copied().collect()
+        found
     }
 
     /// Returns the first call for durability that is `wanted` and lasted at least from `from_ns` to `to_ns`. None if it may have

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Finds the spans of time that were in progress at a moment.
 
-use std::collections::BTreeMap;
-
 use crate::tally::Tally;
+use crate::timeline::Timeline;
 
 /// Number of spans that are looked at for one question. A recording may come from anybody, and the work for each of its entries must
 /// be bounded.
 const SEARCHED: usize = 1 << 12;
+
+/// A class has the spans whose lengths differ in no more than this many bits. With fewer, a question would go through more classes, with
+/// more, through more spans that were not in progress.
+const CLASS_BITS: u32 = 2;
 
 /// Something that lasted.
 pub(super) trait Lasting {
@@ -15,7 +18,7 @@ pub(super) trait Lasting {
     fn end_ns(&self) -> u64;
 }
 
-/// Spans by their length and end. The spans of a class have lengths with the same number of bits. In each class, the spans in
+/// Spans by their length and end. The spans of a class have lengths with about the same number of bits. In each class, the spans in
 /// progress at a moment end shortly after it, so a lookup visits about as many spans as were in progress, however long the others
 /// are.
 #[derive(Debug)]
@@ -25,38 +28,65 @@ pub(super) struct Spans<T> {
     arrived: u64,
 }
 
-/// Spans whose lengths have the same number of bits.
+/// Spans whose lengths have about the same number of bits.
 #[derive(Debug)]
 struct Class<T> {
-    /// By the end and the order of arrival.
-    spans: BTreeMap<(u64, u64), T>,
-    /// The first end, or the largest time if there is none. Most questions are about times before it: a comparison answers these.
+    /// By their ends; each with the number of its arrival.
+    spans: Timeline<(u64, T)>,
+    /// The first end, or the largest time if there is none, and the last one, or 0. Most questions are about times before the first
+    /// or after the last end: a comparison answers these.
     first_ns: u64,
+    last_ns: u64,
 }
 
 impl<T> Default for Class<T> {
     fn default() -> Self {
-        Class::of(BTreeMap::new())
+        Class {
+            spans: Timeline::default(),
+            first_ns: u64::MAX,
+            last_ns: 0,
+        }
     }
 }
 
 impl<T> Class<T> {
-    fn of(spans: BTreeMap<(u64, u64), T>) -> Class<T> {
-        let first = spans.first_key_value();
-        let first_ns = first.map_or(u64::MAX, |(place, _)| place.0);
-        Class { spans, first_ns }
+    fn insert(&mut self, end_ns: u64, arrived: u64, span: T) {
+        self.spans.push(end_ns, (arrived, span));
+        self.first_ns = self.first_ns.min(end_ns);
+        self.last_ns = self.last_ns.max(end_ns);
     }
 
-    fn insert(&mut self, place: (u64, u64), span: T) {
-        self.spans.insert(place, span);
-        self.first_ns = self.first_ns.min(place.0);
+    /// Returns the first end and the number of that span's arrival.
+    fn first(&self) -> Option<(u64, u64)> {
+        let (end_ns, (arrived, _)) = self.spans.first()?;
+        Some((end_ns, *arrived))
     }
 
     fn pop(&mut self) -> Option<T> {
-        let (_, span) = self.spans.pop_first()?;
-        let first = self.spans.first_key_value();
-        self.first_ns = first.map_or(u64::MAX, |(place, _)| place.0);
+        let (_, span) = self.spans.pop(u64::MAX)?;
+        self.find_ends();
         Some(span)
+    }
+
+    fn drop_before(&mut self, time_ns: u64) {
+        if self.first_ns < time_ns {
+            self.spans.drop_before(time_ns);
+            self.find_ends();
+        }
+    }
+
+    /// Finds the first end again, after spans are gone, and the last one if none is left.
+    fn find_ends(&mut self) {
+        let first = self.first();
+        self.first_ns = first.map_or(u64::MAX, |(end_ns, _)| end_ns);
+        if first.is_none() {
+            self.last_ns = 0;
+        }
+    }
+
+    /// Returns true if spans may have ended within these times.
+    fn may_end(&self, from_ns: u64, to_ns: u64) -> bool {
+        self.first_ns <= to_ns && from_ns <= self.last_ns
     }
 }
 
@@ -77,54 +107,80 @@ impl<T: Lasting> Spans<T> {
 
     pub fn push(&mut self, span: T) {
         let length_ns = span.end_ns().saturating_sub(span.start_ns());
-        let class = usize::try_from(u64::BITS.saturating_sub(length_ns.leading_zeros()));
-        let class = class.unwrap_or_default();
+        let class = class_of(length_ns);
         while self.classes.len() <= class {
             self.classes.push(Class::default());
         }
         self.arrived.tally(1);
-        let place = (span.end_ns(), self.arrived);
         if let Some(class) = self.classes.get_mut(class) {
-            class.insert(place, span);
+            class.insert(span.end_ns(), self.arrived, span);
             self.len.tally(1);
         }
     }
 
-    /// Returns those that began by `from_ns` and ended at `to_ns` or later. Those of [`Spans::are_too_many`] are cut short.
-    pub fn over(&self, from_ns: u64, to_ns: u64) -> impl Iterator<Item = &T> {
-        let near = self.near(from_ns, to_ns).take(SEARCHED);
-        near.filter(move |span| span.start_ns() <= from_ns)
-    }
-
-    /// Returns the same, to be changed; their beginnings and ends stay.
-    pub fn over_mut(&mut self, from_ns: u64, to_ns: u64) -> impl Iterator<Item = &mut T> {
-        let classes = self.classes.iter_mut().zip(0..);
-        let near = classes.filter_map(move |(class, bits)| {
-            let last_ns = last_end(from_ns, to_ns, bits);
-            let places = (to_ns, 0)..=(last_ns, u64::MAX);
-            (class.first_ns <= last_ns).then(|| class.spans.range_mut(places))
+    /// Passes those that began by `from_ns` and ended at `to_ns` or later to `take`. Returns false if there may be more, because too many
+    /// had to be looked at.
+    pub fn each_over<'s>(&'s self, from_ns: u64, to_ns: u64, mut take: impl FnMut(&'s T)) -> bool {
+        let mut left = SEARCHED;
+        let mut look = |(_, span): &'s (u64, T)| {
+            left = left.checked_sub(1)?;
+            if span.start_ns() <= from_ns {
+                take(span);
+            }
+            Some(())
+        };
+        let mut classes = self.classes.iter().zip(0..);
+        let all = classes.try_for_each(|(class, number)| {
+            let last_ns = last_end(from_ns, to_ns, number);
+            match class.may_end(to_ns, last_ns) {
+                true => class.spans.between(to_ns, last_ns).try_for_each(&mut look),
+                false => Some(()),
+            }
         });
-        let near = near.flatten().map(|(_, span)| span).take(SEARCHED);
-        near.filter(move |span| span.start_ns() <= from_ns)
+        all.is_some()
     }
 
-    /// Returns true if too many spans to look at may have lasted from `from_ns` to `to_ns`.
-    pub fn are_too_many(&self, from_ns: u64, to_ns: u64) -> bool {
-        self.near(from_ns, to_ns).nth(SEARCHED).is_some()
+    /// The same for spans that are to be changed; their beginnings and ends stay.
+    pub fn each_over_mut(
+        &mut self,
+        from_ns: u64,
+        to_ns: u64,
+        mut take: impl FnMut(&mut T),
+    ) -> bool {
+        let mut left = SEARCHED;
+        let mut look = |(_, span): &mut (u64, T)| {
+            left = left.checked_sub(1)?;
+            if span.start_ns() <= from_ns {
+                take(span);
+            }
+            Some(())
+        };
+        let mut classes = self.classes.iter_mut().zip(0..);
+        let all = classes.try_for_each(|(class, number)| {
+            let last_ns = last_end(from_ns, to_ns, number);
+            match class.may_end(to_ns, last_ns) {
+                true => class
+                    .spans
+                    .between_mut(to_ns, last_ns)
+                    .try_for_each(&mut look),
+                false => Some(()),
+            }
+        });
+        all.is_some()
     }
 
     /// Returns the last end.
     pub fn last_end(&self) -> Option<u64> {
-        let last = |class: &Class<T>| Some(class.spans.last_key_value()?.0.0);
-        self.classes.iter().filter_map(last).max()
+        let filled = self.classes.iter().filter(|class| class.spans.len() > 0);
+        filled.map(|class| class.last_ns).max()
     }
 
     /// Takes the span that ended first, if that was by `time_ns`.
     pub fn pop(&mut self, time_ns: u64) -> Option<T> {
         let classes = self.classes.iter_mut();
         let firsts = classes.filter(|class| class.first_ns <= time_ns);
-        let firsts = firsts.filter_map(|class| Some((*class.spans.first_key_value()?.0, class)));
-        let (_, class) = firsts.min_by_key(|(place, _)| *place)?;
+        let firsts = firsts.filter_map(|class| Some((class.first()?, class)));
+        let (_, class) = firsts.min_by_key(|(first, _)| *first)?;
         let span = class.pop()?;
         self.len = self.len.saturating_sub(1);
         Some(span)
@@ -133,30 +189,25 @@ impl<T: Lasting> Spans<T> {
     /// Drops those that ended before `time_ns`.
     pub fn drop_before(&mut self, time_ns: u64) {
         for class in &mut self.classes {
-            if class.first_ns < time_ns {
-                *class = Class::of(class.spans.split_off(&(time_ns, 0)));
-            }
+            class.drop_before(time_ns);
         }
         self.len = self.classes.iter().map(|class| class.spans.len()).sum();
     }
+}
 
-    /// Returns the spans of each class that may have lasted from `from_ns` to `to_ns`, and at least all that did.
-    fn near(&self, from_ns: u64, to_ns: u64) -> impl Iterator<Item = &T> {
-        let classes = self.classes.iter().zip(0..);
-        let near = classes.filter_map(move |(class, bits)| {
-            let last_ns = last_end(from_ns, to_ns, bits);
-            let places = (to_ns, 0)..=(last_ns, u64::MAX);
-            (class.first_ns <= last_ns).then(|| class.spans.range(places))
-        });
-        near.flatten().map(|(_, span)| span)
-    }
+/// Returns the number of the class for spans of this length.
+fn class_of(length_ns: u64) -> usize {
+    let bits = u64::BITS.saturating_sub(length_ns.leading_zeros());
+    usize::try_from(bits / CLASS_BITS).unwrap_or(0)
 }
 
 /// Returns the last end of what began by `from_ns` and is of a class, but no earlier time than `to_ns`.
-fn last_end(from_ns: u64, to_ns: u64, bits: u32) -> u64 {
-    let beyond = 1u64.checked_shl(bits);
-    let longest = beyond.map_or(u64::MAX, |beyond| beyond.saturating_sub(1));
-    from_ns.saturating_add(longest).max(to_ns)
+fn last_end(from_ns: u64, to_ns: u64, class: u32) -> u64 {
+    let bits = class
+        .saturating_mul(CLASS_BITS)
+        .saturating_add(CLASS_BITS - 1);
+    let beyond = 1u64.checked_shl(bits).unwrap_or(0);
+    from_ns.saturating_add(beyond.wrapping_sub(1)).max(to_ns)
 }
 
 #[cfg(test)]
@@ -203,8 +254,9 @@ mod tests {
             let all: Vec<_> = spans.iter().map(|&(from, length)| (from, from + length)).collect();
             all.iter().for_each(|&span| kept.push(span));
             let to_ns = from_ns + longer;
-            let mut found: Vec<_> = kept.over(from_ns, to_ns).copied().collect();
-            let mut changed: Vec<_> = kept.over_mut(from_ns, to_ns).map(|span| *span).collect();
+            let (mut found, mut changed) = (Vec::new(), Vec::new());
+            prop_assert!(kept.each_over(from_ns, to_ns, |span| found.push(*span)));
+            prop_assert!(kept.each_over_mut(from_ns, to_ns, |span| changed.push(*span)));
             let lasted = |span: &&(u64, u64)| span.0 <= from_ns && span.1 >= to_ns;
             let mut expected: Vec<_> = all.iter().filter(lasted).copied().collect();
             found.sort();
@@ -235,7 +287,9 @@ mod tests {
         spans.push(Counted(0, 60_000_000_000, looked.clone()));
         looked.set(0);
         for at in 0..count {
-            assert_eq!(spans.over(at * 20 + 1, at * 20 + 1).count(), 2);
+            let mut count = 0;
+            assert!(spans.each_over(at * 20 + 1, at * 20 + 1, |_| count += 1));
+            assert_eq!(count, 2);
         }
         assert!(looked.get() < 8 * count, "{}", looked.get());
     }

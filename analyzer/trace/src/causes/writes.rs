@@ -124,11 +124,13 @@ impl Writes {
     pub fn written_directly(&mut self, inode: Inode, process: ProcessId, q_ns: u64) -> Caller {
         let mut caller = Caller::from(process);
         self.with(inode, |of| {
-            let its = of.ahead.over_mut(q_ns, q_ns.saturating_add(1));
-            for change in its.filter(|change| change.caller.process == process) {
-                caller = change.caller;
-                change.act = Act::WrittenOut;
-            }
+            let next_ns = q_ns.saturating_add(1);
+            of.ahead.each_over_mut(q_ns, next_ns, |change| {
+                if change.caller.process == process {
+                    caller = change.caller;
+                    change.act = Act::WrittenOut;
+                }
+            });
         });
         caller
     }
@@ -233,9 +235,13 @@ impl OfInode {
         unsure_ns: u64,
     ) -> (Vec<(u64, Changers)>, bool) {
         self.enter(q_ns);
-        let in_progress = self.in_progress(q_ns).take(IN_PROGRESS).copied();
-        let in_progress: Vec<Change> = in_progress.collect();
-        let are_few = in_progress.len() < IN_PROGRESS && !self.ahead.are_too_many(q_ns, q_ns);
+        let mut in_progress = Vec::new();
+        let are_all = self.each_in_progress(q_ns, |change| {
+            if in_progress.len() < IN_PROGRESS {
+                in_progress.push(*change);
+            }
+        });
+        let are_few = in_progress.len() < IN_PROGRESS && are_all;
         self.cut_short.tally(usize::from(!are_few));
         let mut runs: Vec<(u64, Changers)> = Vec::new();
         let mut at = from;
@@ -259,37 +265,42 @@ impl OfInode {
         self.enter(q_ns);
         self.is_partial |= !self.changed.forget(from, to, q_ns);
         let mut cut = Vec::new();
-        for change in self.in_progress_mut(q_ns).filter(|c| c.meets(from, to)) {
+        let next_ns = q_ns.saturating_add(1);
+        self.ahead.each_over_mut(q_ns, next_ns, |change| {
+            if !change.changes() || !change.meets(from, to) {
+                return;
+            }
             // The only task that changed these bytes had done so already.
             if by == Some(change.caller.process) {
                 cut.extend(change.cut(from, to));
             } else {
                 change.act = Act::MayHaveChanged;
             }
-        }
+        });
         cut.into_iter().for_each(|part| self.ahead.push(part));
     }
 
-    /// Returns the calls in progress at `time_ns` that change contents, as far as they are looked at.
-    fn in_progress(&self, time_ns: u64) -> impl Iterator<Item = &Change> {
-        let ended = self.ahead.over(time_ns, time_ns.saturating_add(1));
-        let open = self.open.iter().filter(move |c| c.start_ns <= time_ns);
-        ended.filter(|change| change.changes()).chain(open)
-    }
-
-    /// Returns the same, to be changed, of those that are known to end.
-    fn in_progress_mut(&mut self, time_ns: u64) -> impl Iterator<Item = &mut Change> {
-        let ended = self.ahead.over_mut(time_ns, time_ns.saturating_add(1));
-        ended.filter(|change| change.changes())
+    /// Passes the calls in progress at `time_ns` that change contents to `take`. Returns false if there may be more.
+    fn each_in_progress(&self, time_ns: u64, mut take: impl FnMut(&Change)) -> bool {
+        let next_ns = time_ns.saturating_add(1);
+        let are_all = self.ahead.each_over(time_ns, next_ns, |change| {
+            if change.changes() {
+                take(change);
+            }
+        });
+        let open = self.open.iter().filter(|c| c.start_ns <= time_ns);
+        open.for_each(take);
+        are_all
     }
 
     fn explain(&mut self, at: u64, process: ProcessId, dirty_ns: u64) -> bool {
         if self.explained.contains(&(process, dirty_ns)) {
             return true;
         }
-        let is_ahead = self
-            .in_progress(dirty_ns)
-            .any(|change| change.caller.process == process);
+        let mut is_ahead = false;
+        self.each_in_progress(dirty_ns, |change| {
+            is_ahead |= change.caller.process == process
+        });
         if !is_ahead && !self.changed.has_call(at, process, dirty_ns) {
             return false;
         }

@@ -34,19 +34,25 @@ impl<R> Causer<'_, R> {
         }
         let q_ns = row.q_ns?;
         let pid = registry.process(row.process).pid?;
-        let its: Vec<&Call> = self.found.calls.all_at(pid, q_ns).collect();
+        let (mut is_in_call, mut asked) = (false, None);
+        self.found.calls.each_at(pid, q_ns, |call| {
+            is_in_call = true;
+            if call.asks {
+                asked = Forced::of_any(asked.into_iter().chain([call.into()]));
+            }
+        });
         let is_users = user(row.process, registry).is_some();
-        match &its[..] {
-            [] if row.op == Op::Flush => {
+        match is_in_call {
+            false if row.op == Op::Flush => {
                 let process = user(row.process, registry);
                 let call = self.call_of_flush(process, row, registry)?;
                 self.one_of(&call, q_ns)
             }
-            [] if is_users => None,
-            [] => self.by_kernel(row, q_ns, registry),
+            false if is_users => None,
+            false => self.by_kernel(row, q_ns, registry),
             // What a kernel's thread syncs it syncs for somebody else, such as a loop device's.
-            _ if !is_users => None,
-            _ => Forced::of_any(its.into_iter().filter(|call| call.asks).map(Forced::from)),
+            true if !is_users => None,
+            true => asked,
         }
     }
 
