@@ -3,6 +3,8 @@
 
 use std::rc::Rc;
 
+use smallvec::SmallVec;
+
 use super::share::in_proportion;
 use super::{CauseId, Known, Sharing, share::Verdicts};
 use crate::tally::Tally;
@@ -177,8 +179,15 @@ impl Blame {
             Sharing::Last => u64::from(at == last),
             Sharing::Equal => 1,
         };
-        let weights: Vec<u64> = (0..causers.len()).map(weight).collect();
-        causers.iter().copied().zip(in_proportion(whole, &weights))
+        let parts: SmallVec<[u32; 1]> = match causers {
+            // Nearly every block has one.
+            [_] => SmallVec::from_buf([whole]),
+            _ => {
+                let weights: Vec<u64> = (0..causers.len()).map(weight).collect();
+                SmallVec::from_vec(in_proportion(whole, &weights))
+            }
+        };
+        causers.iter().copied().zip(parts)
     }
 }
 

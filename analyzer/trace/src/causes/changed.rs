@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use smallvec::SmallVec;
+
 use super::Caller;
 use super::change::{Act, Change};
 use crate::attribute::ProcessId;
@@ -20,14 +22,14 @@ const TASKS: usize = 1 << 6;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Changers {
     /// The tasks that had changed it, the first one first.
-    pub certain: Vec<Caller>,
+    pub certain: SmallVec<[Caller; 1]>,
     /// Further tasks that may have changed it: their calls were in progress when the block was written.
-    pub possible: Vec<Caller>,
+    pub possible: SmallVec<[Caller; 1]>,
 }
 
 impl Changers {
     fn add_certain(&mut self, caller: Caller) {
-        self.possible.retain(|&other| other != caller);
+        self.possible.retain(|other| *other != caller);
         if !self.certain.contains(&caller) {
             self.certain.push(caller);
         }
@@ -80,7 +82,7 @@ struct Changer {
 struct Range {
     to: u64,
     /// In the order in which their first calls returned.
-    changers: Vec<Changer>,
+    changers: SmallVec<[Changer; 1]>,
 }
 
 /// The changed ranges of a file, by their first byte. They are disjoint, and none is empty.
@@ -124,7 +126,7 @@ impl Changed {
         self.cut(from);
         self.cut(to);
         let mut at = from;
-        let mut gaps = Vec::new();
+        let mut gaps: SmallVec<[(u64, u64); 1]> = SmallVec::new();
         for (&begin, range) in self.ranges.range_mut(from..to.max(from)) {
             if at < begin {
                 gaps.push((at, begin));
@@ -141,7 +143,7 @@ impl Changed {
         for (begin, to) in gaps {
             let mut range = Range {
                 to,
-                changers: Vec::new(),
+                changers: SmallVec::new(),
             };
             range.add(change);
             self.len.tally(range.changers.len());
@@ -203,13 +205,13 @@ impl Changed {
     pub fn forget(&mut self, from: u64, to: u64, time_ns: u64) -> bool {
         self.cut(from);
         self.cut(to);
-        let mut empty = Vec::new();
+        let mut empty: SmallVec<[u64; 1]> = SmallVec::new();
         let mut left = 0usize;
         for (&begin, range) in self.ranges.range_mut(from..to.max(from)) {
             let before = range.changers.len();
             range
                 .changers
-                .retain_mut(|changer| changer.goes_on_after(time_ns));
+                .retain(|changer| changer.goes_on_after(time_ns));
             let gone = before.saturating_sub(range.changers.len());
             self.len = self.len.saturating_sub(gone);
             match range.changers.is_empty() {

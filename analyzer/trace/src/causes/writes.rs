@@ -6,6 +6,8 @@
 
 use std::collections::VecDeque;
 
+use smallvec::{SmallVec, smallvec};
+
 use super::Caller;
 use super::change::{Act, Change, NEVER};
 use super::changed::{Changed, Changers};
@@ -19,6 +21,9 @@ const LIMIT: usize = 1 << 19;
 const IN_PROGRESS: usize = 64;
 /// Number of dirtyings of each inode that are remembered as explained.
 const EXPLAINED: usize = 8;
+
+/// Runs of blocks, each with its end and the tasks that changed it.
+type Runs = SmallVec<[(u64, Changers); 1]>;
 
 /// Inode and generation.
 pub(super) type Inode = (u64, u32);
@@ -106,10 +111,10 @@ impl Writes {
         (from, to): (u64, u64),
         block: u64,
         q_ns: u64,
-    ) -> (Vec<(u64, Changers)>, bool) {
+    ) -> (Runs, bool) {
         let unsure_ns = self.unsure_ns;
         self.with(inode, |of| of.changers((from, to), block, q_ns, unsure_ns))
-            .unwrap_or_else(|| (vec![(to, Changers::default())], true))
+            .unwrap_or_else(|| (smallvec![(to, Changers::default())], true))
     }
 
     /// Notes that bytes `from..to` were written out as they were at `q_ns`. `by` is the only task that had changed them, if
@@ -233,7 +238,7 @@ impl OfInode {
         block: u64,
         q_ns: u64,
         unsure_ns: u64,
-    ) -> (Vec<(u64, Changers)>, bool) {
+    ) -> (Runs, bool) {
         self.enter(q_ns);
         let mut in_progress = Vec::new();
         let are_all = self.each_in_progress(q_ns, |change| {
@@ -243,7 +248,7 @@ impl OfInode {
         });
         let are_few = in_progress.len() < IN_PROGRESS && are_all;
         self.cut_short.tally(usize::from(!are_few));
-        let mut runs: Vec<(u64, Changers)> = Vec::new();
+        let mut runs = Runs::new();
         let mut at = from;
         while at < to {
             let (mut end, mut changers) = self.changed.run(at, to, block, q_ns, unsure_ns);
@@ -430,8 +435,8 @@ mod tests {
         writes.written_unseen(20);
         let (runs, _) = writes.changers(INODE, (0, 4096), 4096, 100);
         let (_, changers) = &runs[0];
-        assert_eq!(changers.certain, [ProcessId(2).into()]);
-        assert_eq!(changers.possible, [ProcessId(1).into()]);
+        assert_eq!(changers.certain[..], [ProcessId(2).into()]);
+        assert_eq!(changers.possible[..], [ProcessId(1).into()]);
     }
 
     #[test]
