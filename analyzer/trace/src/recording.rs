@@ -438,3 +438,26 @@ fn joined(mut members: Vec<Recording>) -> Option<Recording> {
         opened: Mutex::default(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::slice;
+
+    use super::*;
+
+    #[test]
+    fn a_name_stands_for_what_is_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let of = |name: &str| dir.path().join(name);
+        let output = of("x.most");
+        assert_eq!(present(&output), slice::from_ref(&output));
+        let parts = [1, 2].map(|number| segments::segment(&output, number));
+        for part in parts.iter().rev() {
+            std::fs::create_dir(part).unwrap();
+        }
+        assert_eq!(present(&output), parts);
+        assert_eq!(present(&of("y.most")), [of("y.most")]);
+        std::fs::create_dir(&output).unwrap();
+        assert_eq!(present(&output), slice::from_ref(&output));
+    }
+}

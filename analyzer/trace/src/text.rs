@@ -119,7 +119,7 @@ pub fn grouped(number: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{escape, harmless, harmless_json, harmless_lines, is_deceptive};
+    use super::{escape, grouped, harmless, harmless_json, harmless_lines, is_deceptive, size};
     use proptest::prelude::*;
 
     /// Reverses `escape`, to check that nothing is lost.
@@ -242,6 +242,29 @@ mod tests {
                 prop_assert!(!harmless.chars().any(|c| c != '\n' && is_deceptive(c)));
                 prop_assert_eq!(&serde_json::from_str::<serde_json::Value>(&harmless).unwrap(), &value);
             }
+        }
+    }
+
+    #[test]
+    fn long_numbers_have_separators_and_large_sizes_a_unit() {
+        for (number, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1_000, "1,000"),
+            (123_456, "123,456"),
+            (1_234_567, "1,234,567"),
+        ] {
+            assert_eq!(grouped(number), text);
+        }
+        for (bytes, text) in [
+            (999.0, "999 B"),
+            (1_000.0, "1.0 kB"),
+            (999_900.0, "999.9 kB"),
+            (1e6, "1.0 MB"),
+            (2.5e9, "2.5 GB"),
+            (1e12, "1.0 TB"),
+        ] {
+            assert_eq!(size(bytes), text);
         }
     }
 }

@@ -212,3 +212,27 @@ fn node_kind(raw: &RawFile) -> Option<Kind> {
         _ => Kind::Node,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_of_btrfs_s_tree_inode_are_blocks_of_its_trees() {
+        let run = |origin, ino: u64| {
+            let raw = RawFile {
+                ino: ino.into(),
+                origin,
+                offset: 8192.into(),
+                ..RawFile::default()
+            };
+            let run = FileRun::of_btrfs(&raw, FileId(3));
+            (run.file, run.offset, run.node)
+        };
+        let of_tree = (FileId::NONE, None, Some(Kind::Btree));
+        let of_file = (FileId(3), Some(8192), None);
+        assert_eq!(run(Origin::FILE, BTREE_INODE), of_tree);
+        assert_eq!(run(Origin::FILE, 257), of_file);
+        assert_eq!(run(Origin::DIRECT, BTREE_INODE), of_file);
+    }
+}

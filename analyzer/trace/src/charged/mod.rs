@@ -409,4 +409,56 @@ mod tests {
         assert_eq!(flushes(Some(true)), (3, 2));
         assert_eq!(flushes(None), (3, 0));
     }
+
+    #[test]
+    fn what_others_wrote_has_sums_of_its_own() {
+        let theirs = Verdicts::for_tests(Reason::Hardlink, 5);
+        let mut charging = Charging::default();
+        let row = Row {
+            op: Op::Write,
+            bytes: 4096,
+            ..Row::default()
+        };
+        let request = Request {
+            op: Op::Write,
+            bytes: 4096,
+            ..Request::default()
+        };
+        charging.push(&request, &[row], Some(&theirs));
+        let cause = Cause {
+            process: ProcessId(1),
+            ..Cause::default()
+        };
+        let origins = |of_command| Origins {
+            names: Names {
+                processes: vec![
+                    Process::default(),
+                    Process {
+                        of_command,
+                        ..Process::default()
+                    },
+                ],
+                knows_family: true,
+                ..Names::default()
+            },
+            causes: vec![Cause::default(), cause],
+            ..Origins::default()
+        };
+        let manifest = Manifest {
+            command: Some(Command {
+                alone: Some(false),
+                ..Command::default()
+            }),
+            ..Manifest::default()
+        };
+        let others = |of_command| {
+            let origins = origins(of_command);
+            let charged = charging.charged(&origins, Some(&manifest), &[]);
+            let others = charged.of_others();
+            let others = others.map(|sums| sums.who.total.write_bytes);
+            (charged.total.write_bytes, others)
+        };
+        assert_eq!(others(Some(false)), (0, Some(4096)));
+        assert_eq!(others(Some(true)), (4096, None));
+    }
 }

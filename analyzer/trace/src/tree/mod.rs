@@ -529,6 +529,35 @@ mod tests {
     }
 
     #[test]
+    fn several_owners_have_one_tree() {
+        let owner = |path: [&str; 2], bytes| {
+            let mut owner = Owner::default();
+            owner.device.add(path.map(String::from).into_iter(), bytes);
+            owner.totals.write_bytes = bytes;
+            owner
+        };
+        let all = [
+            owner(["data", "db"], 10),
+            owner(["data", "wal"], 30),
+            owner(["journal", "commit"], 50),
+            owner(["data", "db"], 5),
+        ];
+        let together = Owner::together(&all);
+        let parts = |node: &Node| {
+            let part = |part: &Node| (part.name.clone(), part.bytes);
+            node.parts.iter().map(part).collect::<Vec<_>>()
+        };
+        let of = |name: &str, bytes| (name.to_owned(), bytes);
+        assert_eq!(parts(&together.device), [of("journal", 50), of("data", 45)]);
+        assert_eq!(
+            parts(&together.device.parts[1]),
+            [of("wal", 30), of("db", 15)]
+        );
+        let sums = (together.device.bytes, together.totals.write_bytes);
+        assert_eq!(sums, (95, 95));
+    }
+
+    #[test]
     fn nobody_known_has_a_line_only_for_what_was_written() {
         let text = |word: &str| match word {
             "" => Label::Empty,
