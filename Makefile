@@ -28,7 +28,7 @@ TESTS = $(CARGO) test $(PROFILE) --workspace --no-fail-fast
 GUESTS = tests/guest/able.sh "$(GUEST_PACKAGES)"
 MODULE = kernel-patches/test/able.sh
 
-.PHONY: demo build install deb dist check test tests tests-of-truth tests-in-guests test-all truth truth-guest test-guest test-disks test-systemd test-module test-kernels test-patched bench-events lint book bench bench-record kills soak bench-beside bench-overhead bench-tax \
+.PHONY: demo build install deb dist check test tests tests-of-truth tests-in-guests test-all truth truth-guest test-guest test-disks test-systemd test-module test-kernels test-patched bench-events lint book bench bench-analysis bench-record kills soak bench-beside bench-overhead bench-tax \
 	bench-accuracy report-check test-python wheel test-fleet phone phone-armv7 phone-x86_64 test-arm64 test-arm64-analysis bench-phone samples samples-guest setup setup-test clean
 
 # What records, and answers in a few lines: without tables and pages, whose polars takes ten minutes to build. It records by sudo if
@@ -212,6 +212,10 @@ book:
 
 bench: setup-test
 	$(CARGO) bench --locked -p mostrace
+
+# How fast a recording with causes is read (root), beside blkparse.
+bench-analysis: build
+	tests/guest/able.sh "blktrace fio" scripts/bench-analysis.sh $(MOSTRACE)
 
 # What recording with our probes costs on this machine (root): IOPS, p99, ns per write, wakeups. PARTS= is of scripts/bench-record.sh.
 bench-record: build
