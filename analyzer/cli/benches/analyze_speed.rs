@@ -7,7 +7,9 @@
 //! `cargo bench -p mostrace --bench analyze_speed [-- EVENTS [CPUS]]`; with ten million events or more, each runs once and
 //! without the peers, to show what grows with the trace.
 
-#[path = "../tests/support/mod.rs"]
+#[path = "common/cost.rs"]
+mod cost;
+#[path = "../../trace/tests/support/mod.rs"]
 mod support;
 
 use std::error::Error;
@@ -16,13 +18,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use cost::{Cost, run_as_told};
 use mostrace_bundle::entry::{
     Flags, Jbd2, NONE, Origin, RawFile, RawHead, RawProcess, Stage, TYPE_FILE, TYPE_PROCESS, What,
 };
 use mostrace_bundle::manifest::{SCHEMA, State};
 use mostrace_bundle::table::TableWriter;
 use mostrace_bundle::{Manifest, Writer, layout};
-use support::cost::{Cost, run_as_told};
 use support::generator::{Bio, Recipe, generate_with};
 use zerocopy::IntoBytes;
 

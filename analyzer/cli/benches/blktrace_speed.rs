@@ -5,13 +5,15 @@
 //!
 //! `cargo bench -p mostrace --no-default-features --bench blktrace_speed [-- EVENTS [CPUS]]`
 
-#[path = "../tests/support/mod.rs"]
+#[path = "common/cost.rs"]
+mod cost;
+#[path = "../../trace/tests/support/mod.rs"]
 mod support;
 
+use cost::{Cost, run_as_told};
 use mostrace_trace::blktrace::{Completions, Trace, find};
 use std::error::Error;
 use std::path::Path;
-use support::cost::{Cost, run_as_told};
 use support::generator::{Recipe, generate_with};
 
 const RUNS: u32 = 3;

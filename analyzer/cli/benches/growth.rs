@@ -6,9 +6,9 @@
 //! `cargo bench -p mostrace --bench growth [-- REQUESTS [WORD]]`: the number of requests of the smallest, and a word that the load's
 //! name must contain.
 
-#[path = "../tests/support/cost.rs"]
+#[path = "common/cost.rs"]
 mod cost;
-#[path = "../tests/scene/mod.rs"]
+#[path = "../../trace/tests/scene/mod.rs"]
 mod scene;
 
 use std::error::Error;

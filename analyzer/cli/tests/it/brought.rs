@@ -133,8 +133,16 @@ fn a_recording_may_have_any_name() {
 fn the_files_of_a_trace_are_one_trace() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
-    fs::copy(data("ext4-fsync.blktrace.0"), at("x.blktrace.0")).unwrap();
-    fs::copy(data("ext4-fsync.blktrace.1"), at("x.blktrace.1")).unwrap();
+    fs::copy(
+        data("../../../trace/tests/data/ext4-fsync.blktrace.0"),
+        at("x.blktrace.0"),
+    )
+    .unwrap();
+    fs::copy(
+        data("../../../trace/tests/data/ext4-fsync.blktrace.1"),
+        at("x.blktrace.1"),
+    )
+    .unwrap();
     let bytes = |paths: &[&Path]| {
         said(
             &["analyze", "--no-map", "--by", "op", "--format", "csv"],

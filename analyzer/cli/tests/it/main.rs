@@ -3,15 +3,11 @@
 
 #[path = "../run/mod.rs"]
 mod run;
-#[path = "../scene/mod.rs"]
+#[path = "../../../trace/tests/scene/mod.rs"]
 mod scene;
-#[path = "../support/mod.rs"]
+#[path = "../../../trace/tests/support/mod.rs"]
 mod support;
 
-mod blktrace_files;
-mod blktrace_real;
-mod blktrace_synthetic;
-mod blktrace_twins;
 mod bounds;
 mod brought;
 mod causes;

@@ -250,7 +250,7 @@ fn totals(trace: &Path) -> Vec<Value> {
 /// blktrace's files are read as they are, too. Its text is imported in the format that is its own, and in one that is named.
 fn blkparse_tells_what_its_trace_does() {
     const FORMAT: &str = "%D %c %T.%t %p %a %d %S %N %e %C\\n";
-    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../trace/tests/data");
     for name in ["ext4-fsync", "ext4-direct", "ext4-sqlite"] {
         let expected = totals(&data.join(name));
         for format in [None, Some(FORMAT)] {

@@ -5,7 +5,7 @@ mod judged;
 mod mutate;
 #[path = "../run/mod.rs"]
 mod run;
-#[path = "../scene/mod.rs"]
+#[path = "../../../trace/tests/scene/mod.rs"]
 mod scene;
 
 mod background;

@@ -43,6 +43,7 @@ impl Thread {
 pub const SQLITE: Thread = Thread::new(101, 100, "sqlite3");
 pub const JBD2: Thread = Thread::new(50, 50, "jbd2/loop0-8");
 pub const KWORKER: Thread = Thread::new(60, 60, "kworker/u8:1");
+pub const OTHER: Thread = Thread::new(201, 200, "other");
 
 /// Returns one v7 record.
 pub fn record(time_ns: u64, action: u32, sector: u64, bytes: u32, pid: u32, pdu: &[u8]) -> Vec<u8> {
@@ -140,6 +141,27 @@ pub const CREATE: HandleOf = HandleOf {
     lasted_us: 50,
     overlaps: false,
     s_dev: DEVICE,
+};
+
+pub const UNLINK: HandleOf = HandleOf {
+    function: "__ext4_unlink",
+    call: CallKind::Unlink,
+    ..CREATE
+};
+pub const FLUSHER: HandleOf = HandleOf {
+    function: "ext4_do_writepages",
+    call: CallKind::Other,
+    ..CREATE.by(KWORKER)
+};
+
+pub const FSYNC: CallOf = CallOf {
+    thread: SQLITE,
+    kind: CallKind::Fsync,
+    inode: 12,
+    offset: NONE,
+    bytes: 0,
+    first_bytes: None,
+    lasted_us: 100,
 };
 
 /// Saves a scene in a folder of its own, which goes with the first value.

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Code shared by the tests and the benchmarks.
+//! Traces, for the tests and benchmarks of this crate and of the program.
 #![allow(dead_code)] // each test binary uses its own share
 
-pub mod cost;
 pub mod generator;
 mod io;
 pub mod oracle;
@@ -17,7 +16,7 @@ pub const REAL: [&str; 3] = ["ext4-fsync", "ext4-direct", "ext4-sqlite"];
 
 pub fn real(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/data")
+        .join("../trace/tests/data")
         .join(name)
 }
 

@@ -3,29 +3,6 @@
 
 use super::*;
 
-/// Handles are read ahead of the requests, and of a fast journal those of hundreds of transactions: each is judged all the same.
-#[test]
-fn transactions_at_full_speed_are_all_judged() {
-    let mut s = Scene::begun();
-    s.step_us = 10;
-    let transactions = 600;
-    for at in 0..transactions {
-        let thread = if at == 60 { OTHER } else { SQLITE };
-        s.handle(CREATE.by(thread), &[8]);
-        s.commit(2000 + 24 * at as u64, &[8]);
-    }
-    s.owned(WRITE, 8, 4096, KWORKER, Origin::BDEV);
-    let rows = written(&s, &[]);
-    let (home, journal) = rows.split_last().unwrap();
-    assert_eq!(home, "unmapped sqlite3 create 12 shared 2");
-    assert_eq!(journal.len(), 3 * transactions);
-    assert!(journal.iter().all(|row| row.ends_with("exact 1")));
-    let others: Vec<usize> = (0..journal.len())
-        .filter(|&at| journal[at].contains(" other "))
-        .collect();
-    assert_eq!(others, [180, 181, 182]);
-}
-
 /// A task that took part in a transaction without being the first to change a block may have changed any: no other process has
 /// the descriptor and the commit block for itself.
 #[test]

@@ -10,7 +10,7 @@ mod judge;
 mod limits;
 mod manifest;
 mod number;
-#[path = "../../support/random.rs"]
+#[path = "../../../../trace/tests/support/random.rs"]
 mod random;
 mod records;
 mod recount;

@@ -9,7 +9,7 @@ use super::*;
 fn whoever_changes_a_block_after_the_first_is_not_left_out() {
     let unlink = UNLINK.by(OTHER);
     let copies = |s: &Scene| {
-        let mut lines = written(s, &[]);
+        let mut lines = written(s);
         lines.retain(|line| line.starts_with("metadata_copy"));
         lines
     };
@@ -35,21 +35,6 @@ fn whoever_changes_a_block_after_the_first_is_not_left_out() {
             "metadata_copy sqlite3 create 12 first 1",
             "metadata_copy other unlink 12 first 1"
         ]
-    );
-    let known = run(
-        &s,
-        &[
-            "events",
-            "--columns",
-            "cause_process_known",
-            "--where",
-            "kind = 'metadata_copy'",
-        ],
-    );
-    assert!(
-        known
-            .iter()
-            .all(|row| row["cause_process_known"] == "first")
     );
 }
 
@@ -85,7 +70,7 @@ fn in_a_large_folio_each_block_is_its_writers() {
         write_out(&mut s, offset, 4096, SQLITE, 3100 + at * 1000);
     }
     assert_eq!(
-        written(&s, &[]),
+        written(&s),
         [
             "regular sqlite3 write 12 exact 1",
             "regular other write 12 exact 1",
@@ -109,15 +94,22 @@ fn a_block_that_two_calls_changed_is_shared_until_it_is_written() {
     s.call(other);
     write_out(&mut s, 0, 4096, OTHER, 1100);
     assert_eq!(
-        written(&s, &[]),
+        written(&s),
         [
             "regular sqlite3 write 12 shared 2",
             "regular other write 12 exact 1"
         ]
     );
-    let by = bytes_by(&s, "cause_comm", &["--where", "cause_known = 'shared'"]);
-    let half = |name: &str| (name.to_owned(), 2048);
-    assert_eq!(by, [half("other"), half("sqlite3")].into());
+    let by = told(&s).bytes_by(
+        |_| true,
+        |[comm, ..], known| format!("{comm} {}", known.as_str()),
+    );
+    let expected = [
+        ("other exact", 4096),
+        ("other shared", 2048),
+        ("sqlite3 shared", 2048),
+    ];
+    assert_eq!(by, of(expected));
 }
 
 /// A change that no call explains is not exact: a page dirtied by somebody without a call, a call in progress, lost entries.
@@ -143,10 +135,9 @@ fn each_bio_of_a_request_is_judged_at_its_own_q() {
         s.file(sector, 4096, 12, 4096 * at, b"a.db");
         s.dirtier_since(sector, 4096, SQLITE, 2100);
     }
-    assert_eq!(written(&s, &[]), ["regular sqlite3 write 12 shared 2"]);
-    let by = bytes_by(&s, "cause_comm", &[]);
-    let of = |name: &str, bytes: u64| (name.to_owned(), bytes);
-    assert_eq!(by, [of("other", 2048), of("sqlite3", 4096 + 2048)].into());
+    assert_eq!(written(&s), ["regular sqlite3 write 12 shared 2"]);
+    let expected = [("other", 2048), ("sqlite3", 4096 + 2048)];
+    assert_eq!(told(&s).bytes_by(|_| true, by_comm), of(expected));
 }
 
 #[test]
@@ -157,7 +148,7 @@ fn a_change_that_may_be_unseen_leaves_the_first() {
     write_out(&mut s, 0, 4096, THIRD, 5000);
     // Nobody's call.
     write_out(&mut s, 8192, 4096, THIRD, 500);
-    let lines = written(&s, &[]);
+    let lines = written(&s);
     assert_eq!(
         lines,
         [
@@ -169,7 +160,7 @@ fn a_change_that_may_be_unseen_leaves_the_first() {
     s.call(WRITER);
     write_out(&mut s, 0, 4096, SQLITE, 1100);
     s.manifest.losses.insert("causes_ring".into(), 1);
-    assert_eq!(written(&s, &[]), ["regular sqlite3 write 12 first 1"]);
+    assert_eq!(written(&s), ["regular sqlite3 write 12 first 1"]);
     // A call of another task was in progress when the page was queued.
     let mut s = Scene::begun();
     s.call(WRITER);
@@ -178,7 +169,7 @@ fn a_change_that_may_be_unseen_leaves_the_first() {
         lasted_us: 1500,
         ..WRITER.by(OTHER)
     });
-    assert_eq!(written(&s, &[]), ["regular sqlite3 write 12 set 2"]);
+    assert_eq!(written(&s), ["regular sqlite3 write 12 set 2"]);
 }
 
 /// However long a call lasts, what it changed before it returned may be its task's.
@@ -196,7 +187,7 @@ fn a_call_that_lasts_a_minute_is_known_from_its_beginning() {
         ..WRITER.by(OTHER)
     });
     assert_eq!(
-        written(&s, &[]),
+        written(&s),
         [
             "regular sqlite3 write 12 exact 1",
             "regular sqlite3 write 12 set 2"
@@ -221,7 +212,7 @@ fn after_a_call_that_never_returned_its_file_is_not_known_for_sure() {
     s.call(in_progress);
     s.flag_call(call_flags::OPEN_END);
     assert_eq!(
-        written(&s, &[]),
+        written(&s),
         [
             "regular sqlite3 write 12 exact 1",
             "regular sqlite3 write 12 first 1"
@@ -239,7 +230,7 @@ fn a_request_without_an_end_may_have_changed_every_later_block() {
         s.call(WRITER);
         write_out(&mut s, 0, 4096, SQLITE, 1100);
     }
-    assert_eq!(written(&s, &[]), ["regular sqlite3 write 12 set 2"; 2]);
+    assert_eq!(written(&s), ["regular sqlite3 write 12 set 2"; 2]);
 }
 
 /// More tasks are in calls at once than are looked at for a row.
@@ -255,11 +246,10 @@ fn what_there_is_no_room_for_is_counted_and_not_exact() {
             ..WRITER.by(Thread::new(pid, pid, "crowd"))
         });
     }
-    assert_eq!(written(&s, &[]), ["regular sqlite3 write 12 first 1"]);
-    let (_tmp, path) = saved(&s);
-    let said = say(program().args(["analyze", &path])).out;
+    assert_eq!(written(&s), ["regular sqlite3 write 12 first 1"]);
+    let notices = told(&s).reading.notices.join("\n");
     let line = "changes to contents: no room for 1; what they touched is not said to be exact";
-    assert!(said.contains(line), "{said}");
+    assert!(notices.contains(line), "{notices}");
 }
 
 #[test]
@@ -272,7 +262,7 @@ fn what_was_cut_off_is_nobodys_change_any_more() {
     });
     s.call(WRITER.by(THIRD));
     write_out(&mut s, 0, 4096, THIRD, 1100);
-    assert_eq!(written(&s, &[]), ["regular third write 12 exact 1"]);
+    assert_eq!(written(&s), ["regular third write 12 exact 1"]);
 }
 
 #[test]
@@ -290,7 +280,7 @@ fn what_a_block_held_until_it_was_freed_is_not_in_it_any_more() {
             s.commit(2200, &[8]);
         }
         s.owned(WRITE, 8, 4096, KWORKER, Origin::BDEV);
-        written(&s, &[]).pop().unwrap()
+        written(&s).pop().unwrap()
     };
     assert_eq!(freed(true), "unmapped third create 12 exact 1");
     // Until then the journal may write it home as it was.

@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A call, a timer or a commit forces a request; the row says which.
 
+use mostrace_trace::causes::Force;
+
 use super::*;
+
+/// Returns what forced the last row.
+fn last_forced(scene: &Scene) -> Option<Force> {
+    let last = told(scene).rows.pop().unwrap();
+    last.verdict.forced.map(|forced| forced.by)
+}
 
 #[test]
 fn a_commit_and_its_flush_are_the_first_fsyncs_that_waited() {
@@ -22,20 +30,16 @@ fn a_commit_and_its_flush_are_the_first_fsyncs_that_waited() {
         lasted_us: 4000,
         ..FSYNC
     });
-    let columns = "kind,op,cause_comm,cause_op,cause_inode,cause_known,cause_latency_ns";
-    let rows = run(&s, &["events", "--columns", columns]);
-    let flush = rows.last().unwrap();
-    assert_eq!(
-        (&flush["op"], &flush["cause_op"]),
-        (&"flush".into(), &"fsync".into())
-    );
-    assert_eq!(
-        (&flush["cause_comm"], &flush["cause_inode"]),
-        (&"sqlite3".into(), &12.into())
-    );
+    let told = told(&s);
+    let [.., commit, flush] = &told.rows[..] else {
+        panic!("no commit and flush")
+    };
+    assert_eq!(flush.row.op, Op::Flush);
+    let cause = told.words(flush.shares[0].cause);
+    assert_eq!(cause, ["sqlite3", "fsync", "12"]);
     // It was called 3 ms before the descriptor; the flush is queued 2 ms after that, and takes 0.1 ms.
-    assert_eq!(flush["cause_latency_ns"], 5_100_000);
-    assert_eq!(rows[rows.len() - 2]["cause_latency_ns"], 4_100_000);
+    assert_eq!(flush.verdict.latency_ns, Some(5_100_000));
+    assert_eq!(commit.verdict.latency_ns, Some(4_100_000));
 }
 
 /// Two calls of two kinds that waited for the whole commit may both have forced it; one of another process did not.
@@ -48,15 +52,11 @@ fn a_commit_is_forced_by_the_call_that_waited_for_it() {
         for call in calls {
             s.call(*call);
         }
-        let columns = "op,forced_by,forced_by_pid,forced_by_ns,time_ns";
-        let rows = run(&s, &["events", "--columns", columns]);
-        let last = &rows[rows.len() - 4..];
-        let told = |name: &str| {
-            let all: Vec<_> = last.iter().map(|row| row[name].clone()).collect();
-            assert!(all.iter().all(|one| *one == all[0]), "{name}: {all:?}");
-            all[0].clone()
-        };
-        (told("forced_by"), told("forced_by_pid"))
+        let told = told(&s);
+        let last = &told.rows[told.rows.len() - 4..];
+        let all: Vec<_> = last.iter().map(|judged| judged.verdict.forced).collect();
+        assert!(all.iter().all(|one| *one == all[0]), "{all:?}");
+        all[0].map(|forced| (forced.by, forced.call.map(|(pid, _)| pid)))
     };
     let of = |kind, pid, lasted_us| CallOf {
         kind,
@@ -74,13 +74,13 @@ fn a_commit_is_forced_by_the_call_that_waited_for_it() {
                 ..others
             }
         ]),
-        ("fsync".into(), 101.into())
+        Some((Force::Fsync, Some(101)))
     );
     let one_more = of(CallKind::Fsync, 102, 8000);
-    assert_eq!(forced(&[fsync, one_more]), ("fsync".into(), Value::Null));
+    assert_eq!(forced(&[fsync, one_more]), Some((Force::Fsync, None)));
     let another = of(CallKind::Fdatasync, 102, 8000);
-    assert_eq!(forced(&[fsync, another]), ("call".into(), Value::Null));
-    assert_eq!(forced(&[]), (Value::Null, Value::Null));
+    assert_eq!(forced(&[fsync, another]), Some((Force::Call, None)));
+    assert_eq!(forced(&[]), None);
 }
 
 /// A commit for which nobody waited is the timer's if the transaction was as old as the mount options say.
@@ -94,10 +94,9 @@ fn the_timer_forces_a_commit_of_its_age() {
         s.handle(CREATE, &[8]);
         s.wait(age_us);
         s.commit(2000, &[8]);
-        let rows = run(&s, &["events", "--columns", "op,forced_by"]);
-        rows.last().unwrap()["forced_by"].clone()
+        last_forced(&s)
     };
-    let timer: Value = "timer".into();
+    let timer = Some(Force::Timer);
     assert_eq!(forced(5_200_000, "rw,relatime"), timer);
     assert_eq!(forced(30_200_000, "rw,commit=30"), timer);
     for (age_us, options) in [
@@ -106,7 +105,7 @@ fn the_timer_forces_a_commit_of_its_age() {
         (5_200_000, "rw,commit=30"),
         (5_200_000, "rw,commit=x"),
     ] {
-        assert_eq!(forced(age_us, options), Value::Null, "{age_us} {options}");
+        assert_eq!(forced(age_us, options), None, "{age_us} {options}");
     }
 }
 
@@ -119,8 +118,7 @@ fn the_kernels_threads_write_back_or_lack_memory() {
         s.call(FSYNC.by(OTHER));
         s.owned(WRITE, 4096, 4096, thread, origin);
         s.call(call);
-        let rows = run(&s, &["events", "--columns", "op,forced_by"]);
-        rows.last().unwrap()["forced_by"].clone()
+        last_forced(&s)
     };
     let long = |kind| CallOf {
         kind,
@@ -128,12 +126,12 @@ fn the_kernels_threads_write_back_or_lack_memory() {
         ..FSYNC.by(OTHER)
     };
     let fsync = long(CallKind::Fsync);
-    assert_eq!(forced(KSWAPD, Origin::FILE, fsync), "memory");
-    assert_eq!(forced(KWORKER, Origin::FILE, fsync), "writeback");
-    assert_eq!(forced(KWORKER, Origin::BDEV, fsync), "writeback");
-    assert_eq!(forced(KSWAPD, Origin::UNKNOWN, fsync), Value::Null);
-    assert_eq!(forced(OTHER, Origin::FILE, fsync), "fsync");
+    assert_eq!(forced(KSWAPD, Origin::FILE, fsync), Some(Force::Memory));
+    assert_eq!(forced(KWORKER, Origin::FILE, fsync), Some(Force::Writeback));
+    assert_eq!(forced(KWORKER, Origin::BDEV, fsync), Some(Force::Writeback));
+    assert_eq!(forced(KSWAPD, Origin::UNKNOWN, fsync), None);
+    assert_eq!(forced(OTHER, Origin::FILE, fsync), Some(Force::Fsync));
     let sync = long(CallKind::Sync);
-    assert_eq!(forced(KSWAPD, Origin::FILE, sync), Value::Null);
-    assert_eq!(forced(KWORKER, Origin::FILE, sync), Value::Null);
+    assert_eq!(forced(KSWAPD, Origin::FILE, sync), None);
+    assert_eq!(forced(KWORKER, Origin::FILE, sync), None);
 }
