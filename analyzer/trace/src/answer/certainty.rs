@@ -82,4 +82,19 @@ mod tests {
         assert_eq!(told(&[("unknown", 1_000)]), "No cause is known.");
         assert_eq!(said(&[]), None);
     }
+
+    #[test]
+    fn a_share_that_rounds_to_nothing_or_all_says_so() {
+        for (part, words) in [
+            (0, "0 %"),
+            (1, "< 1 %"),
+            (5, "1 %"),
+            (500, "50 %"),
+            (994, "99 %"),
+            (999, "> 99 %"),
+            (1000, "100 %"),
+        ] {
+            assert_eq!(share(part, 1000), words);
+        }
+    }
 }

@@ -251,3 +251,26 @@ impl<T: Copy> Cells<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_removed_is_not_kept() {
+        let mut cells = Cells::default();
+        for at in 0..4u64 {
+            cells.insert(8 * at, 8, at);
+        }
+        let mut places = [u32::MAX; 4];
+        cells.overlapping(&(0..32), |place| {
+            places[*cells.get(place).2 as usize] = place
+        });
+        cells.remove(places[1]);
+        cells.retain(|at| *at != 3);
+        let mut left = Vec::new();
+        cells.overlapping(&(0..1 << 20), |place| left.push(*cells.get(place).2));
+        left.sort_unstable();
+        assert_eq!((left, cells.len()), (vec![0, 2], 2));
+    }
+}

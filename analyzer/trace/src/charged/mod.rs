@@ -403,6 +403,9 @@ mod tests {
                 ..Origins::default()
             };
             let charged = charging.charged(&origins, Some(&manifest), &[]);
+            let groups = charged.groups(&["class"]).groups;
+            let of_all: u64 = groups.iter().map(|(_, totals)| totals.device_flushes).sum();
+            assert_eq!(of_all, charged.total.device_flushes);
             (charged.total.device_flushes, charged.own_flushes())
         };
         assert_eq!(flushes(Some(false)), (2, 0));

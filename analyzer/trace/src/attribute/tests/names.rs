@@ -2,6 +2,7 @@
 //! Names that a block gets, and names that it must not get.
 
 use super::*;
+use crate::attribute::files::Files;
 use mostrace_map::class::{Provenance, Role};
 
 const BLOCK: u32 = 4096;
@@ -395,4 +396,18 @@ fn the_mounted_tree_names_what_is_encrypted_on_the_disk() {
         by_tree(vec![gone], &known),
         [of("/sub/dir/gone", Provenance::Tree)]
     );
+}
+
+/// A number and a generation are enough to know what the snapshot says of an inode, but not another file that has its number.
+#[test]
+fn a_numbered_file_is_of_the_snapshots_kind_if_it_is_the_same() {
+    let map = map();
+    let mut files = Files::new(Some(&map));
+    let mut kind = |inode, generation| {
+        let file = files.numbered(inode, generation);
+        files.kind(file)
+    };
+    assert_eq!(kind(13, 1), Kind::Directory);
+    assert_eq!(kind(13, 7), Kind::Regular);
+    assert_eq!(kind(12, 1), Kind::Regular);
 }
