@@ -7,7 +7,7 @@
 //! `cargo bench -p mostrace --bench analyze_speed [-- EVENTS [CPUS]]`; with ten million events or more, each runs once and
 //! without the peers, to show what grows with the trace.
 
-#[path = "common/cost.rs"]
+#[path = "../tests/support/cost.rs"]
 mod cost;
 #[path = "../../trace/tests/support/mod.rs"]
 mod support;

@@ -5,7 +5,7 @@
 //!
 //! `cargo bench -p mostrace --no-default-features --bench blktrace_speed [-- EVENTS [CPUS]]`
 
-#[path = "common/cost.rs"]
+#[path = "../tests/support/cost.rs"]
 mod cost;
 #[path = "../../trace/tests/support/mod.rs"]
 mod support;

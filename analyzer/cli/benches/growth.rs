@@ -6,7 +6,7 @@
 //! `cargo bench -p mostrace --bench growth [-- REQUESTS [WORD]]`: the number of requests of the smallest, and a word that the load's
 //! name must contain.
 
-#[path = "common/cost.rs"]
+#[path = "../tests/support/cost.rs"]
 mod cost;
 #[path = "../../trace/tests/scene/mod.rs"]
 mod scene;
