@@ -125,23 +125,28 @@ impl Calls {
 
     /// Returns true if a call for durability that is `wanted` was in progress at `time_ns`, or if that is not known.
     pub fn is_any(&self, time_ns: u64, wanted: impl Fn(&Call) -> bool) -> bool {
+        if time_ns < self.gone_ns {
+            return true;
+        }
         let mut is_any = false;
-        let all = self
-            .syncs
-            .each_over(time_ns, time_ns, |call| is_any |= wanted(call));
-        time_ns < self.gone_ns || !all || is_any
+        let look = |call: &Rc<Call>| is_any |= wanted(call);
+        let all = self.syncs.each_over(time_ns, time_ns, look);
+        !all || is_any
     }
 
     /// Returns the calls for durability that are `wanted` and lasted at least from `from_ns` to `to_ns`; none if some may have been
     /// dropped, or if there are too many to look at.
     pub fn syncs(&self, from_ns: u64, to_ns: u64, wanted: impl Fn(&Call) -> bool) -> Vec<Call> {
         let mut found = Vec::new();
+        if to_ns < self.gone_ns {
+            return found;
+        }
         let all = self.syncs.each_over(from_ns, to_ns, |call| {
             if wanted(call) {
                 found.push(**call);
             }
         });
-        if to_ns < self.gone_ns || !all {
+        if !all {
             found.clear();
         }
         found
