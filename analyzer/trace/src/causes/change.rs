@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One call that changed or dropped a range of a file.
 
+use std::cell::Cell;
+
 use super::Caller;
 use super::spans::Lasting;
 
@@ -32,13 +34,14 @@ pub(super) struct Change {
 /// The end of a call that was never seen to end.
 pub(super) const NEVER: u64 = u64::MAX;
 
-impl Lasting for Change {
+/// While a call waits, its range and effect may change, but its beginning and end do not.
+impl Lasting for Cell<Change> {
     fn start_ns(&self) -> u64 {
-        self.start_ns
+        self.get().start_ns
     }
 
     fn end_ns(&self) -> u64 {
-        self.end_ns
+        self.get().end_ns
     }
 }
 

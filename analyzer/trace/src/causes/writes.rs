@@ -4,6 +4,7 @@
 //! The kernel tells who made a folio dirty that was clean. It does not tell who changes the folio afterwards, nor who changes
 //! another block of a large one. The calls do: each has its range of the file, its task, its beginning and its end.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 use smallvec::{SmallVec, smallvec};
@@ -44,7 +45,7 @@ pub(super) struct Writes {
 #[derive(Default)]
 struct OfInode {
     /// Calls that are not entered into `changed` yet.
-    ahead: Spans<Change>,
+    ahead: Spans<Cell<Change>>,
     /// Calls whose end nothing tells, one of each caller.
     open: Vec<Change>,
     changed: Changed,
@@ -130,10 +131,14 @@ impl Writes {
         let mut caller = Caller::from(process);
         self.with(inode, |of| {
             let next_ns = q_ns.saturating_add(1);
-            of.ahead.each_over_mut(q_ns, next_ns, |change| {
+            of.ahead.each_over(q_ns, next_ns, |waiting| {
+                let change = waiting.get();
                 if change.caller.process == process {
                     caller = change.caller;
-                    change.act = Act::WrittenOut;
+                    waiting.set(Change {
+                        act: Act::WrittenOut,
+                        ..change
+                    });
                 }
             });
         });
@@ -202,7 +207,7 @@ impl OfInode {
     /// Notes a call; returns false if there is no room for it.
     fn push(&mut self, change: Change) -> bool {
         if change.end_ns < NEVER {
-            self.ahead.push(change);
+            self.ahead.push(Cell::new(change));
             return true;
         }
         let change = Change {
@@ -225,7 +230,7 @@ impl OfInode {
 
     /// Enters the calls that returned by `time_ns`.
     fn enter(&mut self, time_ns: u64) {
-        while let Some(change) = self.ahead.pop(time_ns) {
+        while let Some(change) = self.ahead.pop(time_ns).map(Cell::into_inner) {
             if change.act != Act::WrittenOut {
                 self.is_partial |= !self.changed.enter(&change);
             }
@@ -271,7 +276,8 @@ impl OfInode {
         self.is_partial |= !self.changed.forget(from, to, q_ns);
         let mut cut = Vec::new();
         let next_ns = q_ns.saturating_add(1);
-        self.ahead.each_over_mut(q_ns, next_ns, |change| {
+        self.ahead.each_over(q_ns, next_ns, |waiting| {
+            let mut change = waiting.get();
             if !change.changes() || !change.meets(from, to) {
                 return;
             }
@@ -281,16 +287,19 @@ impl OfInode {
             } else {
                 change.act = Act::MayHaveChanged;
             }
+            waiting.set(change);
         });
-        cut.into_iter().for_each(|part| self.ahead.push(part));
+        cut.into_iter()
+            .for_each(|part| self.ahead.push(Cell::new(part)));
     }
 
     /// Passes the calls in progress at `time_ns` that change contents to `take`. Returns false if there may be more.
     fn each_in_progress(&self, time_ns: u64, mut take: impl FnMut(&Change)) -> bool {
         let next_ns = time_ns.saturating_add(1);
-        let are_all = self.ahead.each_over(time_ns, next_ns, |change| {
+        let are_all = self.ahead.each_over(time_ns, next_ns, |waiting| {
+            let change = waiting.get();
             if change.changes() {
-                take(change);
+                take(&change);
             }
         });
         let open = self.open.iter().filter(|c| c.start_ns <= time_ns);
