@@ -31,7 +31,7 @@ struct Bio {
     action: u64,
 }
 
-/// What asks for a flush or for FUA.
+/// The bits of a request that asks for a flush or for FUA.
 #[derive(Default)]
 struct Bios {
     /// The bios with data, each under the time when it was queued, ns.

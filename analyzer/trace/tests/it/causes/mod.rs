@@ -49,7 +49,7 @@ impl Fold for All {
     }
 }
 
-/// What was read of a scene.
+/// A scene as it was read: its rows, and what they refer to.
 struct Told {
     rows: Vec<Judged>,
     reading: Reading,
