@@ -243,6 +243,25 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_span_is_in_progress_from_its_beginning_to_its_end() {
+        let mut spans = Spans::default();
+        let count = |spans: &Spans<(u64, u64)>, from_ns, to_ns| {
+            let mut count = 0;
+            assert!(spans.each_over(from_ns, to_ns, |_| count += 1));
+            count
+        };
+        for _ in 0..2 {
+            spans.push((10, 20));
+            for (from_ns, to_ns, expected) in [(10, 10, 1), (15, 20, 1), (9, 20, 0), (10, 21, 0)] {
+                assert_eq!(count(&spans, from_ns, to_ns), expected, "{from_ns} {to_ns}");
+            }
+            assert_eq!((spans.last_end(), spans.pop(19)), (Some(20), None));
+            assert_eq!(spans.pop(20), Some((10, 20)));
+            assert_eq!((spans.last_end(), count(&spans, 15, 20)), (None, 0));
+        }
+    }
+
     /// Calls of one thread follow each other; a minute's call of another one is in progress all the time.
     #[test]
     fn a_question_looks_at_no_more_than_what_is_about_in_progress() {
