@@ -31,7 +31,7 @@ struct Bio {
     action: u64,
 }
 
-/// The bios that ask for a flush or for FUA, and those without data whose completion has not been read.
+/// The bios that ask for a flush or for FUA.
 #[derive(Default)]
 struct Bios {
     /// The bios with data, each under the time when it was queued, ns.
