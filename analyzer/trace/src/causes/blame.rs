@@ -179,15 +179,8 @@ impl Blame {
             Sharing::Last => u64::from(at == last),
             Sharing::Equal => 1,
         };
-        let parts: SmallVec<[u32; 1]> = match causers {
-            // Nearly every block has one.
-            [_] => SmallVec::from_buf([whole]),
-            _ => {
-                let weights: Vec<u64> = (0..causers.len()).map(weight).collect();
-                SmallVec::from_vec(in_proportion(whole, &weights))
-            }
-        };
-        causers.iter().copied().zip(parts)
+        let weights: SmallVec<[u64; 1]> = (0..causers.len()).map(weight).collect();
+        causers.iter().copied().zip(in_proportion(whole, &weights))
     }
 }
 
@@ -253,7 +246,7 @@ impl Weights {
     /// Divides the bytes of a row by the weights; they go to `CauseId::UNKNOWN` if there are none. No share is exact unless all
     /// changes are known (`is_whole`).
     pub fn share(&self, bytes: u32, is_whole: bool, verdicts: &mut Verdicts) {
-        let weights: Vec<u64> = self.causers.iter().map(|&(_, blocks)| blocks).collect();
+        let weights: SmallVec<[u64; 1]> = self.causers.iter().map(|&(_, blocks)| blocks).collect();
         let parts = in_proportion(bytes, &weights);
         let known = |causer| match causer {
             CauseId::UNKNOWN => Known::Unknown,

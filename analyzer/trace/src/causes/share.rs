@@ -3,6 +3,8 @@
 
 use std::num::NonZero;
 
+use smallvec::{SmallVec, smallvec};
+
 use super::{CauseId, Force, Forced, Known, Reason};
 use crate::attribute::HashSet;
 use crate::tally::Tally;
@@ -228,16 +230,20 @@ fn known_of(shares: &[Share]) -> Known {
 
 /// Divides `whole` in proportion to the weights by the largest-remainder method, so that the parts sum to it; of equal
 /// remainders the first wins. If all weights are 0, the first part gets everything.
-pub fn in_proportion(whole: u32, weights: &[u64]) -> Vec<u32> {
+pub fn in_proportion(whole: u32, weights: &[u64]) -> SmallVec<[u32; 1]> {
+    // Nearly every block has one causer.
+    if let [_] = weights {
+        return smallvec![whole];
+    }
     let Some(sum) = NonZero::new(weights.iter().copied().map(u128::from).sum::<u128>()) else {
-        let mut parts = vec![0; weights.len()];
+        let mut parts = smallvec![0; weights.len()];
         parts.iter_mut().take(1).for_each(|first| *first = whole);
         return parts;
     };
     // 32 bits times 64 bits fit into 128.
     let exact = |weight: u64| u128::from(whole).wrapping_mul(weight.into());
     // No part is larger than the whole.
-    let mut parts: Vec<u32> = weights.iter().map(|&w| (exact(w) / sum) as u32).collect();
+    let mut parts: SmallVec<[u32; 1]> = weights.iter().map(|&w| (exact(w) / sum) as u32).collect();
     let given: u32 = parts.iter().sum();
     let mut by_remainder: Vec<usize> = (0..weights.len()).collect();
     by_remainder.sort_by_key(|&at| std::cmp::Reverse(exact(weights[at]) % sum));
