@@ -11,3 +11,4 @@ mod blktrace_real;
 mod blktrace_synthetic;
 mod blktrace_twins;
 mod causes;
+mod samples;
