@@ -7,6 +7,7 @@
 #define MOSTRACE_CALLED_BPF_H
 
 #include "causes.bpf.h"
+#include "number.bpf.h"
 #include "path.bpf.h"
 
 /* Files that were named; one that is forgotten is named again. */
@@ -20,6 +21,7 @@ struct {
 static __always_inline void tell_called(struct called_path *p, const struct called_file *file, struct inode *inode,
 					struct dentry *dentry)
 {
+	__u32 magic = inode_magic(inode);
 	__u32 len = p->len & (MOSTRACE_NAME_MAX - 1), size = sizeof(struct mostrace_file) + ((len + 7) & ~7U);
 	struct mostrace_file *f = (struct mostrace_file *)p->out;
 
@@ -30,14 +32,14 @@ static __always_inline void tell_called(struct called_path *p, const struct call
 		.generation = file->generation,
 		.s_dev = file->s_dev,
 		.offset = MOSTRACE_NONE,
-		.parent = inode_ino(BPF_CORE_READ(dentry, d_parent, d_inode)),
+		.parent = file_number(BPF_CORE_READ(dentry, d_parent, d_inode), magic),
 		.nlink = BPF_CORE_READ(inode, i_nlink),
 		.name_len = len,
 		.origin = MOSTRACE_ORIGIN_FILE,
 		.what = MOSTRACE_WHAT_REGULAR,
 	};
 	f->head = cause_head(MOSTRACE_FILE, size, bpf_ktime_get_ns());
-	if (BPF_CORE_READ(inode, i_sb, s_magic) == MSDOS_SUPER_MAGIC)
+	if (is_number_passing(magic))
 		f->head.flags |= MOSTRACE_INO_PASSING;
 	if (!f->nlink)
 		f->head.flags |= MOSTRACE_UNLINKED;
@@ -66,7 +68,7 @@ static __always_inline bool is_named_last(const struct mostrace_call *call)
 static __always_inline void name_called(struct inode *inode, struct dentry *dentry)
 {
 	struct called_file file = {
-		.ino = inode_ino(inode),
+		.ino = number_of(inode),
 		.generation = LOAD(inode, i_generation),
 		.s_dev = LOAD(inode, i_sb, s_dev),
 	};

@@ -76,7 +76,7 @@ static __always_inline struct call *current_call(void)
 
 static __always_inline void tell_inode(struct mostrace_call *call, struct inode *inode)
 {
-	call->ino = inode_ino(inode);
+	call->ino = number_of(inode);
 	call->generation = LOAD(inode, i_generation);
 	call->s_dev = LOAD(inode, i_sb, s_dev);
 }

@@ -3,6 +3,7 @@
 #ifndef MOSTRACE_FILE_BPF_H
 #define MOSTRACE_FILE_BPF_H
 
+#include "number.bpf.h"
 #include "work.bpf.h"
 
 /* Returns the inode behind a mapping of the page cache, or NULL if it is not one. */
@@ -31,31 +32,6 @@ static __always_inline bool is_mapped_writable(struct inode *inode)
 static __always_inline bool is_bdev(struct inode *inode)
 {
 	return (LOAD(inode, i_mode) & S_IFMT) == S_IFBLK;
-}
-
-static __always_inline __u32 inode_magic(struct inode *inode)
-{
-	return LOAD(inode, i_sb, s_magic);
-}
-
-/*
- * Returns the number by which the filesystem identifies the file. FAT keeps no inode numbers; i_pos, the position of
- * the directory entry, comes closest.
- */
-static __always_inline __u64 file_number(struct inode *inode, __u32 magic)
-{
-	struct msdos_inode_info *info;
-
-	if (magic != MSDOS_SUPER_MAGIC || !bpf_core_type_exists(struct msdos_inode_info))
-		return inode_ino(inode);
-	info = (void *)((char *)inode - bpf_core_field_offset(struct msdos_inode_info, vfs_inode));
-	return BPF_CORE_READ(info, i_pos);
-}
-
-/* Returns true if file_number gives a number that the filesystem does not store. */
-static __always_inline bool is_number_passing(__u32 magic)
-{
-	return magic == MSDOS_SUPER_MAGIC && !bpf_core_type_exists(struct msdos_inode_info);
 }
 
 static __always_inline __u8 what_of(__u16 mode)

@@ -18,7 +18,7 @@ static __always_inline bool is_write_to(const struct call *call, struct inode *i
 	/* A request whose end nothing reports was told when it was submitted, unless it was for a stacked filesystem's file. */
 	if (entry->head.flags & MOSTRACE_CALL_OPEN_END)
 		return entry->bytes;
-	return !entry->ino || entry->ino == inode_ino(inode);
+	return !entry->ino || entry->ino == number_of(inode);
 }
 
 /* Returns an entry of the current task, or of the one that submitted the request that the task executes. */
