@@ -200,7 +200,7 @@ fn append<T>(all: &mut Vec<T>, more: Vec<T>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attribute::Process;
+    use crate::attribute::{File, Process, Stack};
 
     fn names(pids: &[u32]) -> Names {
         let process = |pid: Option<u32>| Process {
@@ -234,5 +234,31 @@ mod tests {
         for (nth, own) in [&[7, 8][..], &[], &[7]].into_iter().enumerate() {
             assert_eq!(all.names_of(nth).processes, names(own).processes);
         }
+    }
+    #[test]
+    fn a_cause_refers_to_its_own_recordings_names() {
+        let mut all = Origins::default();
+        let first = Cause {
+            process: ProcessId(1),
+            file: FileId(1),
+            stack: StackId(1),
+            ..Cause::default()
+        };
+        for pid in [7, 8] {
+            let base = all.next(0);
+            let of_one = Names {
+                files: vec![File::NONE, File::NONE],
+                stacks: vec![Stack::default(), Stack::default()],
+                ..names(&[pid])
+            };
+            let origin = Origin {
+                base,
+                ..Origin::default()
+            };
+            all.push(origin, of_one, vec![Cause::default(), first]);
+        }
+        let numbers = |cause: &Cause| (cause.process.0, cause.file.0, cause.stack.0);
+        let numbers: Vec<_> = all.causes.iter().map(numbers).collect();
+        assert_eq!(numbers, [(0, 0, 0), (1, 1, 1), (2, 2, 2)]);
     }
 }

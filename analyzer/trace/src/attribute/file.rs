@@ -35,7 +35,7 @@ pub struct File {
 }
 
 impl File {
-    pub(super) const NONE: File = File {
+    pub(crate) const NONE: File = File {
         inode: None,
         generation: None,
         kind: Kind::Unmapped,

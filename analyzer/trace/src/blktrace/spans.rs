@@ -502,6 +502,25 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_lives_is_found_among_many() {
+        let mut spans = Spans::new();
+        let lane = Lane(0);
+        for nth in 0..3000 {
+            let item = Item {
+                bytes: 4096,
+                since_ns: nth,
+                value: 0_u32,
+            };
+            spans.insert(lane, 8 * nth, item);
+        }
+        let next: Vec<_> = (0..2999)
+            .filter_map(|nth| spans.next_start(lane, 8 * nth, u64::MAX))
+            .collect();
+        let expected: Vec<u64> = (1..3000).map(|nth| 8 * nth).collect();
+        assert_eq!(next, expected);
+    }
+
     proptest! {
         /// Whatever is inserted and asked in whatever order, the answers are those of a plain list.
         #[test]

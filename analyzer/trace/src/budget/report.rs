@@ -335,6 +335,14 @@ mod tests {
     }
 
     #[test]
+    fn only_bytes_have_a_unit() {
+        let what = "bytes written per byte stored";
+        assert_eq!(amount(what, 2500.0), "2500");
+        assert_eq!(amount("bytes written", 2500.0), "2.5 kB");
+        assert_eq!(amount("device flushes", 2500.0), "2500");
+    }
+
+    #[test]
     fn a_line_says_what_the_limit_is_reckoned_from() {
         let of = |runs: usize, tolerance| {
             let held = Held {
