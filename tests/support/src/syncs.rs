@@ -2,10 +2,9 @@
 //! Tells who else calls sync() while a test runs.
 
 use std::fs;
-use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::tracefs::Instance;
+use crate::tracefs::{self, Instance};
 
 const EVENT: &str = "events/syscalls/sys_enter_sync/enable";
 
@@ -13,18 +12,15 @@ const EVENT: &str = "events/syscalls/sys_enter_sync/enable";
 /// call is seen.
 pub fn watch() -> impl FnOnce() -> Option<String> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    let instance = Path::new("/sys/kernel/tracing")
-        .join(EVENT)
-        .exists()
-        .then(|| {
-            let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            let instance = Instance::of(&format!("syncs-{number}"));
-            // With event-fork, the processes that these start are left out too.
-            instance.put("options/event-fork", "1");
-            instance.put("set_event_notrace_pid", &own_threads());
-            instance.put(EVENT, "1");
-            instance
-        });
+    let instance = tracefs::folder().join(EVENT).exists().then(|| {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let instance = Instance::of(&format!("syncs-{number}"));
+        // With event-fork, the processes that these start are left out too.
+        instance.put("options/event-fork", "1");
+        instance.put("set_event_notrace_pid", &own_threads());
+        instance.put(EVENT, "1");
+        instance
+    });
     move || {
         let text = instance?.text();
         let call = text.lines().find(|line| line.ends_with("sys_sync()"))?;

@@ -3,9 +3,22 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
+
+/// Returns where tracefs is mounted. It is mounted if it is not yet; without root it may be missing all the same.
+#[must_use]
+pub fn folder() -> &'static Path {
+    let folder = Path::new("/sys/kernel/tracing");
+    if !folder.join("instances").exists() {
+        let mut mount = Command::new("mount");
+        // If this fails, whoever needs the folder says that it is missing.
+        let _ = mount.args(["-t", "tracefs", "nodev"]).arg(folder).output();
+    }
+    folder
+}
 
 /// A buffer whose times are those of recordings. It is removed when it is dropped.
 pub struct Instance(PathBuf);
@@ -18,7 +31,7 @@ impl Instance {
     #[must_use]
     pub fn of(test: &str) -> Instance {
         let name = format!("{test}-{}", std::process::id());
-        let instance = Instance(PathBuf::from("/sys/kernel/tracing/instances").join(name));
+        let instance = Instance(folder().join("instances").join(name));
         fs::create_dir(&instance.0).unwrap();
         instance.put("trace_clock", "mono");
         instance
