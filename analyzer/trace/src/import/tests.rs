@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use mostrace_bundle::Bundle;
@@ -183,6 +184,29 @@ fn the_manifest_has_what_the_trace_says_and_nothing_else() {
     assert!(made.tool.starts_with("mostrace "));
     assert_eq!(made.notes.len(), 1);
     assert_eq!(json(&made), json(&wanted));
+}
+
+#[test]
+fn what_was_forgotten_is_a_loss() {
+    let target = Target {
+        device: 0,
+        name: "sda".into(),
+        partitions: BTreeSet::new(),
+        completes_at: 0,
+        leaves_bios: false,
+        volume: None,
+        tells_files: false,
+        several_filesystems: false,
+    };
+    let losses = |forgotten| {
+        let made = making::Made {
+            forgotten,
+            ..making::Made::default()
+        };
+        manifest(Kind::Ftrace, &target, &made).losses
+    };
+    assert!(losses(0).is_empty());
+    assert_eq!(losses(2), [("extents_forgotten".to_owned(), 2)].into());
 }
 
 fn json(value: impl serde::Serialize) -> serde_json::Value {
