@@ -5,7 +5,7 @@
 
 #include "compat.bpf.h"
 
-/* Whether the kernel has FAT, and tells where i_pos is. */
+/* This is true if the kernel has FAT and tells where i_pos is. */
 #define KNOWS_FAT bpf_core_type_exists(struct msdos_inode_info)
 
 static __always_inline __u32 inode_magic(struct inode *inode)
@@ -27,7 +27,7 @@ static __always_inline __u64 file_number(struct inode *inode, __u32 magic)
 	return BPF_CORE_READ(info, i_pos);
 }
 
-/* The same, for whoever does not know the filesystem: it is asked only if it matters. */
+/* Does the same for callers that do not know the filesystem. It is looked up only if the kernel has FAT. */
 static __always_inline __u64 number_of(struct inode *inode)
 {
 	return KNOWS_FAT ? file_number(inode, inode_magic(inode)) : inode_ino(inode);

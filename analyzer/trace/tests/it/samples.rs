@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is said of the sample traces. `data/samples` has it as text, which changes only on purpose: after a test has failed, the
-//! text that it found lies in the target's folder for temporary files, to be compared and copied.
+//! Holds what is said of the sample traces against the text in `data/samples`, which changes only on purpose. After a test has failed,
+//! the text that it found lies in the target's folder for temporary files, to be compared and copied.
 
 use std::fmt::{Display, Write as _};
 use std::fs;
