@@ -3,6 +3,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -125,6 +126,43 @@ impl Site {
 /// Returns the inode of an open file.
 pub fn inode_of(file: &File) -> io::Result<Inode> {
     Ok((file.metadata()?.ino(), generation(file)?))
+}
+
+/// Returns the inode of an open file. If the filesystem tells no generation, it is the one in memory, as in the file's handle
+/// (FILEID_INO32_GEN in <linux/exportfs.h>).
+pub fn inode_in_memory(file: &File) -> io::Result<Inode> {
+    #[repr(C)]
+    struct Handle {
+        bytes: u32,
+        kind: i32,
+        words: [u32; 2],
+    }
+    let (ino, generation) = inode_of(file)?;
+    if generation != 0 {
+        return Ok((ino, generation));
+    }
+    let mut handle = Handle {
+        bytes: 8,
+        kind: 0,
+        words: [0; 2],
+    };
+    let mut mount = 0_i32;
+    // SAFETY: the path ends with a NUL, and the kernel writes no more than `bytes` behind the handle's head.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_name_to_handle_at,
+            file.as_raw_fd(),
+            c"".as_ptr(),
+            &raw mut handle,
+            &raw mut mount,
+            libc::AT_EMPTY_PATH,
+        )
+    };
+    match (result, handle.kind) {
+        (0, 1) => Ok((ino, handle.words[1])),
+        (0, _) => Ok((ino, 0)),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Returns the inode's generation (FS_IOC_GETVERSION in <linux/fs.h>), or 0 if the filesystem has none. The kernel

@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 
 use super::Pattern;
 use crate::names::Inode;
-use crate::site::{Site, inode_of};
+use crate::site::{Site, inode_in_memory};
 
 mod copied;
 mod delayed;
@@ -40,7 +40,7 @@ impl<'a> Changed<'a> {
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create(true).truncate(false);
         let file = options.open(site.at(path))?;
-        let inode = inode_of(&file)?;
+        let inode = inode_in_memory(&file)?;
         Ok(Changed { site, file, inode })
     }
 
