@@ -12,7 +12,7 @@ use super::ahead::Ahead;
 use super::blame::{Blame, Others, Weights};
 use super::calls::{Call, Calls};
 use super::cause::List;
-use super::change::{Act, Change, NEVER};
+use super::change::{Act, Change, Inode, NEVER};
 use super::emptied::Emptied;
 use super::f2fs::F2fs;
 use super::forced::Forced;
@@ -23,7 +23,7 @@ use super::pages::Pages;
 use super::share::{Sharing, Verdicts};
 use super::tables::Tables;
 use super::unlinked::Unlinked;
-use super::writes::{Inode, Writes};
+use super::writes::Writes;
 use super::{Caller, Cause, CauseId, Known, Operation};
 use crate::attribute::{FileId, HashMap, Op, ProcessId, Registry, Request, Row};
 

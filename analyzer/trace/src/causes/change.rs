@@ -6,6 +6,9 @@ use std::cell::Cell;
 use super::Caller;
 use super::spans::Lasting;
 
+/// Inode and generation.
+pub(super) type Inode = (u64, u32);
+
 /// The effect of a call on a range of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Act {

@@ -35,6 +35,13 @@ impl Changers {
         }
     }
 
+    /// Adds a task that had changed the block before all others.
+    pub fn add_first(&mut self, caller: Caller) {
+        self.possible.retain(|other| *other != caller);
+        self.certain.retain(|other| *other != caller);
+        self.certain.insert(0, caller);
+    }
+
     /// Adds tasks whose calls may have changed the block.
     pub fn add_possible(&mut self, callers: impl Iterator<Item = Caller>) {
         for caller in callers {
@@ -350,7 +357,7 @@ mod tests {
                 }
                 // Whole blocks are written.
                 let range = (touched.start as u64 * BLOCK, touched.end as u64 * BLOCK);
-                let (runs, _) = writes.changers(INODE, range, BLOCK, time_ns);
+                let (runs, _) = writes.changers(INODE, range, BLOCK, time_ns, None);
                 let mut begin = range.0;
                 for (end, changers) in runs {
                     for at in begin / BLOCK..end / BLOCK {

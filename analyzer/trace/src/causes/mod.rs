@@ -17,6 +17,7 @@
 // A recording may come from anybody: no number in it may make this panic.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
+mod again;
 mod ahead;
 mod blame;
 mod calls;

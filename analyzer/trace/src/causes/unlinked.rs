@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use super::Caller;
-use super::writes::Inode;
+use super::change::Inode;
 use crate::attribute::HashMap;
 use crate::tally::Tally;
 

@@ -10,7 +10,8 @@ use std::collections::VecDeque;
 use smallvec::{SmallVec, smallvec};
 
 use super::Caller;
-use super::change::{Act, Change, NEVER};
+use super::again::{Again, Dirtied};
+use super::change::{Act, Change, Inode, NEVER};
 use super::changed::{Changed, Changers};
 use super::spans::Spans;
 use crate::attribute::{HashMap, ProcessId};
@@ -26,13 +27,11 @@ const EXPLAINED: usize = 8;
 /// Runs of blocks, each with its end and the tasks that changed it.
 type Runs = SmallVec<[(u64, Changers); 1]>;
 
-/// Inode and generation.
-pub(super) type Inode = (u64, u32);
-
 /// The changes to the contents of all files that are not written out yet.
 #[derive(Default)]
 pub(super) struct Writes {
     inodes: HashMap<Inode, OfInode>,
+    again: Again,
     count: usize,
     /// Inodes that may have changes which are not known, and from when on, ns.
     forgotten: HashMap<Inode, u64>,
@@ -51,8 +50,8 @@ struct OfInode {
     changed: Changed,
     /// True if ranges of it were forgotten, so that there may be unknown changes.
     is_partial: bool,
-    /// Tasks, and times when they made a page dirty within a known call.
-    explained: VecDeque<(ProcessId, u64)>,
+    /// What made a page dirty within a known call.
+    explained: VecDeque<Dirtied>,
     /// The time of the first shared, writable mapping: stores to it are not seen.
     mapped_ns: Option<u64>,
     /// Number of answers that were cut short.
@@ -105,23 +104,36 @@ impl Writes {
     }
 
     /// Returns the tasks that had changed bytes `from..to` by `q_ns`, as runs of blocks with the same answer: the end of each
-    /// run, and its tasks. A block has `block` bytes. False if there may be more: too many calls were made at that time.
+    /// run, and its tasks. A block has `block` bytes; the first one's page was `dirtied`, if that is known. False if there may be
+    /// more: too many calls were made at that time.
     pub fn changers(
         &mut self,
         inode: Inode,
         (from, to): (u64, u64),
         block: u64,
         q_ns: u64,
+        dirtied: Option<Dirtied>,
     ) -> (Runs, bool) {
         let unsure_ns = self.unsure_ns;
-        self.with(inode, |of| of.changers((from, to), block, q_ns, unsure_ns))
-            .unwrap_or_else(|| (smallvec![(to, Changers::default())], true))
+        let (mut runs, are_all) = self
+            .with(inode, |of| of.changers((from, to), block, q_ns, unsure_ns))
+            .unwrap_or_else(|| (smallvec![(to, Changers::default())], true));
+        let end = behind_block(from, block).min(to);
+        let again = dirtied.and_then(|by| self.again.changer(inode, (from, end), by));
+        if let Some(caller) = again {
+            begin_with(&mut runs, end, caller);
+        }
+        (runs, are_all)
     }
 
     /// Notes that bytes `from..to` were written out as they were at `q_ns`. `by` is the only task that had changed them, if
     /// there is only one.
     pub fn written(&mut self, inode: Inode, range: (u64, u64), q_ns: u64, by: Option<ProcessId>) {
-        self.with(inode, |of| of.written(range, q_ns, by));
+        self.again.written(inode, range, q_ns);
+        let in_progress = self.with(inode, |of| of.written(range, q_ns, by));
+        for written in in_progress.into_iter().flatten() {
+            self.again.push(inode, written);
+        }
         self.drop_if_unused(inode);
     }
 
@@ -145,10 +157,11 @@ impl Writes {
         caller
     }
 
-    /// Returns true if a task made a page near byte `at` dirty at `dirty_ns` within a call that is known.
-    pub fn explain(&mut self, inode: Inode, at: u64, process: ProcessId, dirty_ns: u64) -> bool {
-        self.with(inode, |of| of.explain(at, process, dirty_ns))
-            .unwrap_or(false)
+    /// Returns true if the page of the block at byte `at` was `dirtied` within a call that is known.
+    pub fn explain(&mut self, inode: Inode, at: u64, block: u64, dirtied: Dirtied) -> bool {
+        let here = (at, behind_block(at, block));
+        self.again.changer(inode, here, dirtied).is_some()
+            || self.with(inode, |of| of.explain(at, dirtied)) == Some(true)
     }
 
     /// Does something with what is known of an inode; None if nothing is.
@@ -179,6 +192,19 @@ impl Writes {
 fn behind_block(at: u64, block: u64) -> u64 {
     let within = at.checked_rem(block).unwrap_or(0);
     at.saturating_sub(within).saturating_add(block.max(1))
+}
+
+/// Adds a task that changed the first blocks, up to `end`, before all others did.
+fn begin_with(runs: &mut Runs, end: u64, caller: Caller) {
+    let Some((first_end, changers)) = runs.first_mut() else {
+        return;
+    };
+    let others = changers.clone();
+    changers.add_first(caller);
+    if end < *first_end {
+        let rest = std::mem::replace(first_end, end);
+        runs.insert(1, (rest, others));
+    }
 }
 
 /// Returns the end of the blocks from byte `at` on that the same calls touch. Where a call begins or ends, the next block may
@@ -271,10 +297,11 @@ impl OfInode {
         (runs, are_few && !self.is_partial)
     }
 
-    fn written(&mut self, (from, to): (u64, u64), q_ns: u64, by: Option<ProcessId>) {
+    /// Returns the calls in progress that had changed bytes which are not theirs any more, with these bytes.
+    fn written(&mut self, (from, to): (u64, u64), q_ns: u64, by: Option<ProcessId>) -> Vec<Change> {
         self.enter(q_ns);
         self.is_partial |= !self.changed.forget(from, to, q_ns);
-        let mut cut = Vec::new();
+        let (mut cut, mut written) = (Vec::new(), Vec::new());
         let next_ns = q_ns.saturating_add(1);
         self.ahead.each_over(q_ns, next_ns, |waiting| {
             let mut change = waiting.get();
@@ -283,6 +310,11 @@ impl OfInode {
             }
             // The only task that changed these bytes had done so already.
             if by == Some(change.caller.process) {
+                written.push(Change {
+                    from: change.from.max(from),
+                    to: change.to.min(to),
+                    ..change
+                });
                 cut.extend(change.cut(from, to));
             } else {
                 change.act = Act::MayHaveChanged;
@@ -291,6 +323,7 @@ impl OfInode {
         });
         cut.into_iter()
             .for_each(|part| self.ahead.push(Cell::new(part)));
+        written
     }
 
     /// Passes the calls in progress at `time_ns` that change contents to `take`. Returns false if there may be more.
@@ -307,7 +340,7 @@ impl OfInode {
         are_all
     }
 
-    fn explain(&mut self, at: u64, process: ProcessId, dirty_ns: u64) -> bool {
+    fn explain(&mut self, at: u64, (process, dirty_ns): Dirtied) -> bool {
         if self.explained.contains(&(process, dirty_ns)) {
             return true;
         }
@@ -353,7 +386,7 @@ mod tests {
         for at in 0..100_000 {
             writes.push(INODE, call(2, 0, 200_000, 100_000 + at));
         }
-        let (_, are_all) = writes.changers(INODE, (0, 4096), 4096, 300_000);
+        let (_, are_all) = writes.changers(INODE, (0, 4096), 4096, 300_000, None);
         assert!(!are_all);
     }
 
@@ -399,7 +432,7 @@ mod tests {
             writes.push(INODE, call(1, at, at + 1, at));
         }
         writes.written(INODE, (0, 100_000), 200_000, Some(ProcessId(1)));
-        let (_, are_all) = writes.changers(INODE, (0, 4096), 4096, 300_000);
+        let (_, are_all) = writes.changers(INODE, (0, 4096), 4096, 300_000, None);
         assert!(are_all && writes.cut_short() == 0 && writes.count == 0);
     }
 
@@ -409,7 +442,7 @@ mod tests {
         for task in 1..1_000 {
             writes.push(INODE, call(task, 0, 4096, task.into()));
         }
-        let (runs, _) = writes.changers(INODE, (0, 4096), 4096, 10_000);
+        let (runs, _) = writes.changers(INODE, (0, 4096), 4096, 10_000, None);
         assert!(runs[0].1.has(ProcessId::UNKNOWN) && writes.cut_short() > 0);
     }
 
@@ -423,16 +456,47 @@ mod tests {
             ..call(1, 0, 8192, 10)
         };
         writes.push(INODE, long);
-        let (runs, _) = writes.changers(INODE, (0, 4096), 4096, 500);
+        let (runs, _) = writes.changers(INODE, (0, 4096), 4096, 500, None);
         assert_eq!(runs[0].1.only(), Some(ProcessId(1)));
         writes.written(INODE, (0, 4096), 500, Some(ProcessId(1)));
         writes.push(INODE, call(2, 0, 8192, 1_500));
-        let (runs, are_all) = writes.changers(INODE, (0, 8192), 4096, 2_000);
+        let (runs, are_all) = writes.changers(INODE, (0, 8192), 4096, 2_000, None);
         let certain: Vec<_> = runs
             .iter()
             .map(|(end, c)| (*end, c.certain.len()))
             .collect();
         assert_eq!((certain, are_all), (vec![(4096, 1), (8192, 2)], true));
+    }
+
+    /// f2fs writes the first page out within a call that makes the file outgrow its inode, and the call changes the page afterwards.
+    #[test]
+    fn a_call_that_dirties_what_it_had_written_out_changed_it_again() {
+        let mut writes = Writes::default();
+        let task = ProcessId(1);
+        let long = Change {
+            end_ns: 1_000,
+            ..call(1, 500, 8192, 10)
+        };
+        writes.push(INODE, long);
+        writes.changers(INODE, (0, 4096), 4096, 500, None);
+        writes.written(INODE, (0, 4096), 500, Some(task));
+        writes.push(INODE, call(2, 0, 8192, 1_500));
+        let mut certain = |dirty_ns| {
+            let dirtied = (task, dirty_ns);
+            let (runs, _) = writes.changers(INODE, (0, 8192), 4096, 2_000, Some(dirtied));
+            let blocks = runs.iter().map(|(end, changers)| {
+                let tasks = changers.certain.iter().map(|by| by.process.0);
+                (*end, tasks.collect::<Vec<_>>())
+            });
+            let blocks = blocks.collect::<Vec<_>>();
+            (writes.explain(INODE, 0, 4096, dirtied), blocks)
+        };
+        let both = vec![(4096, vec![1, 2]), (8192, vec![1, 2])];
+        assert_eq!(certain(700), (true, both));
+        let (_, blocks) = certain(1_001);
+        assert_eq!(blocks, [(4096, vec![2]), (8192, vec![1, 2])]);
+        writes.written(INODE, (0, 8192), 2_000, None);
+        assert!(writes.again.is_empty() && writes.inodes.is_empty());
     }
 
     /// Something was written out, and no entry says what: it may have been the first task's bytes, but not the second one's.
@@ -442,7 +506,7 @@ mod tests {
         writes.push(INODE, call(1, 0, 4096, 10));
         writes.push(INODE, call(2, 0, 4096, 30));
         writes.written_unseen(20);
-        let (runs, _) = writes.changers(INODE, (0, 4096), 4096, 100);
+        let (runs, _) = writes.changers(INODE, (0, 4096), 4096, 100, None);
         let (_, changers) = &runs[0];
         assert_eq!(changers.certain[..], [ProcessId(2).into()]);
         assert_eq!(changers.possible[..], [ProcessId(1).into()]);
@@ -456,7 +520,7 @@ mod tests {
             ..call(1, 5000, 13_000, 10)
         };
         writes.push(INODE, long);
-        let (runs, _) = writes.changers(INODE, (0, 1 << 40), 4096, 500);
+        let (runs, _) = writes.changers(INODE, (0, 1 << 40), 4096, 500, None);
         let possible: Vec<_> = runs
             .iter()
             .map(|(end, c)| (*end, c.possible.len()))

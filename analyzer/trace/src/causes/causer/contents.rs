@@ -6,9 +6,10 @@ use mostrace_map::class::Kind;
 
 use super::{Causer, user};
 use crate::attribute::{ProcessId, Registry, Request, Row};
+use crate::causes::again::Dirtied;
 use crate::causes::blame::{Blame, Others};
+use crate::causes::change::Inode;
 use crate::causes::changed::Changers;
-use crate::causes::writes::Inode;
 use crate::causes::{Caller, Cause, CauseId, Operation};
 
 /// A row of buffered contents with what is known of it.
@@ -19,6 +20,8 @@ struct Contents {
     q_ns: u64,
     /// The user's task that made the first page dirty.
     dirtier: Option<ProcessId>,
+    /// The same task, if it is known when it did so.
+    dirtied: Option<Dirtied>,
     /// True if the dirtier did so within a known call.
     is_explained: bool,
     /// True if all calls that may have changed the file are known.
@@ -62,15 +65,17 @@ impl<R> Causer<'_, R> {
             return None;
         }
         let dirtier = user(row.dirtier, registry);
+        let dirtied = dirtier.zip(row.dirty_ns);
+        let block = self.block.into();
         let writes = &mut self.found.writes;
-        let is_explained = dirtier
-            .zip(row.dirty_ns)
-            .is_some_and(|(process, dirty_ns)| writes.explain(inode, range.0, process, dirty_ns));
+        let is_explained =
+            dirtied.is_some_and(|dirtied| writes.explain(inode, range.0, block, dirtied));
         Some(Contents {
             inode,
             range,
             q_ns,
             dirtier,
+            dirtied,
             is_explained,
             are_all: self.is_whole && !row.is_mapped && writes.are_all(inode, q_ns),
         })
@@ -87,7 +92,7 @@ impl<R> Causer<'_, R> {
     ) {
         let block = self.block.into();
         let writes = &mut self.found.writes;
-        let (runs, are_found) = writes.changers(of.inode, of.range, block, of.q_ns);
+        let (runs, are_found) = writes.changers(of.inode, of.range, block, of.q_ns, of.dirtied);
         let of = &Contents {
             are_all: of.are_all && are_found,
             ..*of
