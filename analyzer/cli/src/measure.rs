@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use mostrace_capture::{FreshKind, Operations, Options, User, aside, prepare};
+use mostrace_trace::about;
 use mostrace_trace::budget::{Judgement, Limits, Runs, report};
 use mostrace_trace::output::Output;
 use mostrace_trace::transactions::Transactions;
@@ -245,6 +246,11 @@ impl Told {
     }
 }
 
+/// Returns true if the output has the notes of all recordings.
+fn tells_notes(args: &Measure) -> bool {
+    args.runs == 1 && !args.quiet && args.budget.form() == Form::Text
+}
+
 /// Returns the answer, and where the bytes went.
 fn text(args: &Measure, read: &OneRun) -> anyhow::Result<String> {
     let charged = read.charged();
@@ -252,8 +258,13 @@ fn text(args: &Measure, read: &OneRun) -> anyhow::Result<String> {
     if !args.full {
         return Ok(Brief::of_charged(&read.reading, &charged).text(width, &args.next()));
     }
-    let warnings = read.reading.warnings.iter().cloned();
-    let lines = warnings.chain(charged.answer().lines(None));
+    let reading = &read.reading;
+    let whole = about::whole(&reading.recordings, &reading.warnings);
+    let warnings = reading.warnings.iter().cloned();
+    let notices = reading.all_notices().into_iter();
+    let lines = warnings
+        .chain(charged.answer().lines(whole.as_deref()))
+        .chain(notices.map(|notice| format!("note: {notice}")));
     let mut text: String = lines.map(|line| line + "\n").collect();
     text += &format!("\n{}\n", tables::tree(&charged, width)?);
     Ok(text)
@@ -291,8 +302,10 @@ fn capture(args: &Measure, output: &Path) -> anyhow::Result<i32> {
             ..Options::default()
         },
     )?;
-    for note in &outcome.manifest.notes {
-        crate::say(&format!("note: {note}"));
+    if !tells_notes(args) {
+        for note in &outcome.manifest.notes {
+            crate::say(&format!("note: {note}"));
+        }
     }
     if outcome.interrupted {
         crate::say("interrupted: what follows covers the time until then");

@@ -28,6 +28,7 @@ const NOBODY: &str = "65534";
 pub fn suite() -> Suite {
     one_by_one(tests![
         limits_that_are_kept_and_passed needs LIVE,
+        notes_are_said_once needs LIVE,
         a_baseline_is_an_earlier_recording needs COMPARED,
         several_runs_say_how_much_they_differ needs COMPARED,
         what_failed_or_wrote_nothing_is_not_ok needs LIVE,
@@ -119,6 +120,26 @@ fn limits_that_are_kept_and_passed() {
     untold.prints("the trace does not tell");
 }
 
+/// The answer has the recording's notes, or the standard error where there is no answer.
+fn notes_are_said_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let forms: [(&str, &[&str]); 4] = [
+        ("brief", &[]),
+        ("full", &["--full"]),
+        ("json", &["--json"]),
+        ("quiet", &["-q"]),
+    ];
+    for (name, options) in forms {
+        let output = dir.path().join(name).with_extension("most");
+        let said = succeeds(measure(options).arg("-o").arg(&output).args(MIB));
+        let bundle = Bundle::open(&output).unwrap();
+        for note in &bundle.manifest().notes {
+            let times = said.out.matches(note).count() + said.err.matches(note).count();
+            assert_eq!(times, 1, "{name}: {note}: {} {}", said.out, said.err);
+        }
+    }
+}
+
 fn a_baseline_is_an_earlier_recording() {
     let dir = tempfile::tempdir().unwrap();
     let old = dir.path().join("old.most");
@@ -146,9 +167,7 @@ fn a_baseline_is_an_earlier_recording() {
     );
     // The baseline of another program proves nothing.
     let copied = say(measure(&["--baseline"]).arg(&old).args(MIB));
-    // What the kernel does not let the probes see is said of each recording.
-    let is_note = |line: &&str| line.starts_with("mostrace: note: the kernel accepts no program");
-    let said: Vec<&str> = copied.err.lines().filter(|line| !is_note(line)).collect();
+    let said: Vec<&str> = copied.err.lines().collect();
     let why = format!(
         "mostrace: {}: this baseline is of mostrace, and the runs to compare are of sh",
         old.display()
