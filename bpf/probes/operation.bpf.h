@@ -200,16 +200,6 @@ struct {
 	__type(value, struct raw_call);
 } raw_calls SEC(".maps");
 
-static __always_inline struct file *file_of(struct task_struct *task, __u32 fd)
-{
-	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
-	struct file *file = 0;
-
-	if (table && fd < BPF_CORE_READ(table, max_fds))
-		bpf_probe_read_kernel(&file, sizeof(file), BPF_CORE_READ(table, fd) + fd);
-	return file;
-}
-
 static __always_inline bool is_of_32_bits(struct task_struct *task)
 {
 	struct task_struct___x86 *x86 = (void *)task;
@@ -253,7 +243,7 @@ static __always_inline int begin_operation(struct pt_regs *regs, long number)
 		return 0;
 	}
 	if (SHAPE_FD(shape)) {
-		file = file_of(task, call_argument(regs, SHAPE_FD(shape) - 1));
+		file = open_file(task, call_argument(regs, SHAPE_FD(shape) - 1));
 		begun.file = (__u64)file;
 		if (!is_ours(file))
 			begun.number = 0;
@@ -322,6 +312,24 @@ static __always_inline void tell_text(struct raw_name *name, __u64 address)
 /* AT_FDCWD of <linux/fcntl.h> */
 #define AT_FDCWD (-100)
 
+/* Tells the folder that a relative path counts from: the working directory, or a descriptor's. */
+static __always_inline void tell_start(struct raw_name *name, __s32 folder)
+{
+	struct task_struct *task = this_task();
+	struct dentry *dentry;
+	struct file *file;
+
+	if (folder == AT_FDCWD) {
+		dentry = BPF_CORE_READ((struct task_struct___fs *)task, fs, pwd.dentry);
+	} else {
+		file = open_file(task, folder);
+		if (!file)
+			return;
+		dentry = BPF_CORE_READ(file, f_path.dentry);
+	}
+	tell_folder(name, dentry);
+}
+
 /* Returns an argument. The compiler must not drop the bound, without which verifiers before 6.12 refuse it. */
 static __always_inline __u64 argument_of(const struct raw_call *call, __u32 at)
 {
@@ -332,11 +340,8 @@ static __always_inline __u64 argument_of(const struct raw_call *call, __u32 at)
 /* Tells a path that was an argument, and the folder that it counts from unless it is absolute. */
 static __always_inline void tell_path(struct raw_call *call, struct raw_name *name, __u32 at, __u32 shape)
 {
-	struct task_struct *task = this_task();
 	__s32 folder = shape & SHAPE_AT ? argument_of(call, at - 1) : AT_FDCWD;
 	__u64 address = argument_of(call, at);
-	struct dentry *dentry;
-	struct file *file;
 
 	/* Without a path the descriptor itself is meant (utimensat). */
 	if (address) {
@@ -344,15 +349,7 @@ static __always_inline void tell_path(struct raw_call *call, struct raw_name *na
 		if (name->text_len && name->text[0] == '/')
 			return;
 	}
-	if (folder == AT_FDCWD) {
-		dentry = BPF_CORE_READ((struct task_struct___fs *)task, fs, pwd.dentry);
-	} else {
-		file = file_of(task, folder);
-		if (!file)
-			return;
-		dentry = BPF_CORE_READ(file, f_path.dentry);
-	}
-	tell_folder(name, dentry);
+	tell_start(name, folder);
 }
 
 /* FMODE_CREATED of <linux/fs.h> */
@@ -443,7 +440,7 @@ static __always_inline struct file *named_file(const struct raw_name *name, __s3
 	if (name->flags & RAW_NAME_CUT)
 		return 0;
 	if (!name->text_len)
-		return folder < 0 ? 0 : file_of(task, folder);
+		return folder < 0 ? 0 : open_file(task, folder);
 	if (SKIP_WORD(name, &at, "/proc/")) {
 		if (!SKIP_WORD(name, &at, "self") && !SKIP_WORD(name, &at, "thread-self") &&
 		    skip_number(name, &at) != bpf_get_current_pid_tgid() >> 32)
@@ -454,7 +451,7 @@ static __always_inline struct file *named_file(const struct raw_name *name, __s3
 		return 0;
 	}
 	fd = skip_number(name, &at);
-	return at == name->text_len ? file_of(task, fd) : 0;
+	return at == name->text_len ? open_file(task, fd) : 0;
 }
 
 /* Tells the open file to which the first name leads instead of the name, if there is one and the call followed it. */
@@ -529,7 +526,7 @@ static __always_inline bool tell_what(struct raw_call *call, const struct begun 
 	__u32 second;
 
 	if (shape & SHAPE_OPENS && call->result >= 0) {
-		file = file_of(task, call->result);
+		file = open_file(task, call->result);
 		if (!is_ours(file))
 			return false;
 		tell_open(&call->files[0], &call->name[0], file, true);
@@ -548,7 +545,7 @@ static __always_inline bool tell_what(struct raw_call *call, const struct begun 
 	if (shape & SHAPE_CLONES)
 		second = (__u32)call->args[1] == FICLONERANGE ? 5 : (__u32)call->args[1] == FICLONE ? 3 : 0;
 	if (second) {
-		file = file_of(task, argument_of(call, second - 1));
+		file = open_file(task, argument_of(call, second - 1));
 		if (is_ours(file))
 			tell_open(&call->files[1], &call->name[1], file, false);
 	}
@@ -589,7 +586,7 @@ static __always_inline void put_operation(struct raw_call *call)
 /* Tells that a descriptor ends, if it is the last one of its file. Returns true if it is. */
 static __always_inline bool tell_close(__u32 fd, __u32 stage)
 {
-	struct file *file = file_of(this_task(), fd);
+	struct file *file = open_file(this_task(), fd);
 	__u64 address = (__u64)file, ids = bpf_get_current_pid_tgid();
 	struct raw_call *call;
 

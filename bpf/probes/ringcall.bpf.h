@@ -159,27 +159,13 @@ struct {
 		RING_READ(type, req, field) :						\
 		(struct filename *)RING_FIELD(type##___delayed, req, field.__incomplete_filename)))
 
-/* Returns the file of a request that is being submitted; io_uring itself looks it up when it executes the request. */
-static __always_inline struct file *file_of_request(struct io_kiocb *req)
-{
-	struct file *file = BPF_CORE_READ(req, file);
-	__u32 fd;
-
-	if (file || !bpf_core_field_exists(req->cqe.fd))
-		return file;
-	fd = BPF_CORE_READ(req, cqe.fd);
-	if (BPF_CORE_READ(req, flags) & RING_FIXED_FILE)
-		return registered_file(BPF_CORE_READ(req, ctx), fd);
-	return file_of(this_task(), fd);
-}
-
 static __always_inline struct file *file_to_close(struct io_kiocb *req)
 {
 	__u32 slot = RING_FIELD(io_close, req, file_slot);
 
 	if (slot)
 		return registered_file(BPF_CORE_READ(req, ctx), slot - 1);
-	return file_of(this_task(), RING_FIELD(io_close, req, fd));
+	return open_file(this_task(), RING_FIELD(io_close, req, fd));
 }
 
 static __always_inline struct file *opened_by(struct io_kiocb *req, __s64 result)
@@ -187,7 +173,7 @@ static __always_inline struct file *opened_by(struct io_kiocb *req, __s64 result
 	__u32 slot = RING_FIELD(io_open, req, file_slot);
 
 	if (!slot)
-		return file_of(this_task(), result);
+		return open_file(this_task(), result);
 	return registered_file(BPF_CORE_READ(req, ctx), slot == RING_SLOT_ANY ? result : slot - 1);
 }
 
@@ -205,22 +191,9 @@ static __always_inline void tell_filename(struct raw_name *name, struct filename
 
 static __always_inline void tell_path_at(struct raw_name *name, __s32 folder, struct filename *path)
 {
-	struct task_struct *task = this_task();
-	struct dentry *dentry;
-	struct file *file;
-
 	tell_filename(name, path);
-	if (name->text_len && name->text[0] == '/')
-		return;
-	if (folder == AT_FDCWD) {
-		dentry = BPF_CORE_READ((struct task_struct___fs *)task, fs, pwd.dentry);
-	} else {
-		file = file_of(task, folder);
-		if (!file)
-			return;
-		dentry = BPF_CORE_READ(file, f_path.dentry);
-	}
-	tell_folder(name, dentry);
+	if (!name->text_len || name->text[0] != '/')
+		tell_start(name, folder);
 }
 
 /* Tells the paths of a request. */
@@ -434,7 +407,7 @@ static __always_inline bool tell_submitted(const struct begun_request *begun, st
 	call->stage = silent ? STAGE_SILENT : STAGE_SUBMITTED;
 	tell_request(call, begun, (__u64)req);
 	if (SHAPE_FD(shape)) {
-		file = file_of_request(req);
+		file = submitted_file(req);
 		if (!is_ours(file))
 			return false;
 		tell_open(&call->files[0], &call->name[0], file, false);

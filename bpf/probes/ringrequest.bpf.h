@@ -3,7 +3,7 @@
 #ifndef MOSTRACE_RINGREQUEST_BPF_H
 #define MOSTRACE_RINGREQUEST_BPF_H
 
-#include "compat.bpf.h"
+#include "syscall.bpf.h"
 
 /* <linux/io_uring.h> */
 enum ring_opcode {
@@ -139,6 +139,20 @@ static __always_inline struct file *registered_file(struct io_ring_ctx *ctx, __u
 			bpf_probe_read_kernel(&file, sizeof(file), files + nth);
 	}
 	return (struct file *)(file & RING_FILE_POINTER);
+}
+
+/* Returns the file of a request that is being submitted; io_uring itself looks it up when it executes the request. */
+static __always_inline struct file *submitted_file(struct io_kiocb *req)
+{
+	struct file *file = BPF_CORE_READ(req, file);
+	__u32 fd;
+
+	if (file || !bpf_core_field_exists(req->cqe.fd))
+		return file;
+	fd = BPF_CORE_READ(req, cqe.fd);
+	if (BPF_CORE_READ(req, flags) & RING_FIXED_FILE)
+		return registered_file(BPF_CORE_READ(req, ctx), fd);
+	return open_file(this_task(), fd);
 }
 
 #endif

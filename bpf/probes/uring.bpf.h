@@ -43,20 +43,6 @@ static __always_inline __u16 uring_kind(__u8 opcode)
 	}
 }
 
-/* Returns the file of a request that is being submitted; io_uring itself looks it up when it executes the request. */
-static __always_inline struct file *submitted_file(struct io_kiocb *req)
-{
-	struct file *file = BPF_CORE_READ(req, file);
-	__u32 fd;
-
-	if (file || !bpf_core_field_exists(req->cqe.fd))
-		return file;
-	fd = BPF_CORE_READ(req, cqe.fd);
-	if (BPF_CORE_READ(req, flags) & RING_FIXED_FILE)
-		return registered_file(BPF_CORE_READ(req, ctx), fd);
-	return open_file(this_task(), fd);
-}
-
 static __always_inline bool has_file(__u16 kind)
 {
 	return kind == MOSTRACE_CALL_WRITE || kind == MOSTRACE_CALL_FSYNC || kind == MOSTRACE_CALL_FDATASYNC ||
