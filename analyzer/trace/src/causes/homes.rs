@@ -19,10 +19,18 @@ struct Change {
     last_ns: u64,
 }
 
-/// The changes of each block, by the sector of its home.
+/// A block whose changes are in the journal and not written home yet.
+#[derive(Default)]
+struct Block {
+    changes: Vec<Change>,
+    /// True if it holds contents of a file (data=journal).
+    is_contents: bool,
+}
+
+/// The blocks, by the sectors of their homes.
 #[derive(Default)]
 pub(super) struct Homes {
-    changes: HashMap<u64, Vec<Change>>,
+    blocks: HashMap<u64, Block>,
     count: usize,
     /// Number of changes that were forgotten.
     cut_short: usize,
@@ -33,10 +41,10 @@ impl Homes {
     pub fn dirtied(&mut self, home: u64, time_ns: u64, blame: Blame) {
         if self.count >= LIMIT {
             self.cut_short.tally(self.count);
-            self.changes.clear();
+            self.blocks.clear();
             self.count = 0;
         }
-        let changes = self.changes.entry(home).or_default();
+        let changes = &mut self.blocks.entry(home).or_default().changes;
         // A causer that changes a block repeatedly usually does so consecutively.
         if let Some(last) = changes.last_mut().filter(|last| last.blame == blame) {
             last.last_ns = last.last_ns.max(time_ns);
@@ -50,10 +58,21 @@ impl Homes {
         });
     }
 
+    /// Notes that a block whose changes are about to be committed holds contents of a file.
+    pub fn holds_contents(&mut self, home: u64) {
+        self.blocks.entry(home).or_default().is_contents = true;
+    }
+
+    /// Returns true if a block holds contents of a file whose changes are in the journal.
+    pub fn are_contents(&self, home: u64) -> bool {
+        let block = self.blocks.get(&home);
+        block.is_some_and(|block| block.is_contents && !block.changes.is_empty())
+    }
+
     /// Removes the changes up to `time_ns` of a block that is written home. Returns those after `freed_ns`, when the block was freed
     /// last; the first one comes first.
     pub fn written(&mut self, home: u64, time_ns: u64, freed_ns: Option<u64>) -> Vec<Blame> {
-        let Some(changes) = self.changes.get_mut(&home) else {
+        let Some(Block { changes, .. }) = self.blocks.get_mut(&home) else {
             return Vec::new();
         };
         let before = changes.len();
@@ -69,7 +88,7 @@ impl Homes {
         let gone = before.saturating_sub(changes.len());
         self.count = self.count.saturating_sub(gone);
         if changes.is_empty() {
-            self.changes.remove(&home);
+            self.blocks.remove(&home);
         }
         taken
     }
@@ -79,7 +98,7 @@ impl Homes {
         let first = homes.start;
         let count = (homes.end.saturating_sub(first)).div_ceil(step.max(1));
         // A damaged request may be of gigabytes, and few blocks are known.
-        if usize::try_from(count).is_ok_and(|count| count <= self.changes.len()) {
+        if usize::try_from(count).is_ok_and(|count| count <= self.blocks.len()) {
             let step = usize::try_from(step).unwrap_or(usize::MAX).max(1);
             homes.step_by(step).for_each(|home| {
                 self.written(home, time_ns, None);
@@ -89,7 +108,7 @@ impl Homes {
         let is_in_it = |home: &u64| {
             homes.contains(home) && home.saturating_sub(first).is_multiple_of(step.max(1))
         };
-        let known: Vec<u64> = self.changes.keys().copied().filter(is_in_it).collect();
+        let known: Vec<u64> = self.blocks.keys().copied().filter(is_in_it).collect();
         for home in known {
             self.written(home, time_ns, None);
         }
@@ -121,7 +140,7 @@ mod tests {
             }
             all.written(24, 1, None);
             all.all_written(homes.clone(), step, 1);
-            let mut known: Vec<u64> = all.changes.keys().copied().collect();
+            let mut known: Vec<u64> = all.blocks.keys().copied().collect();
             known.sort_unstable();
             assert_eq!(known, left, "{homes:?}");
         }

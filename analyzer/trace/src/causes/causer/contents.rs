@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Judges contents of files.
 
+use std::ops::Range;
+
 use mostrace_bundle::entry::Origin;
 use mostrace_map::class::Kind;
 
@@ -51,10 +53,46 @@ impl<R> Causer<'_, R> {
             self.one(caller, operation, row);
             return;
         }
+        if self.is_of_journal(row) {
+            let writes = &mut self.found.writes;
+            let is_all = place(row, registry).is_some_and(|(inode, range, q_ns)| {
+                writes.written(inode, range, q_ns, None);
+                // A store through a mapping is journalled with whatever else changes the page.
+                writes.are_all(inode, q_ns)
+            });
+            self.home(request, row, is_all, registry);
+            return;
+        }
+        self.homes_written(request, row);
         match self.buffered(row, registry) {
             Some(contents) => self.by_calls(request, row, operation, &contents, registry),
             None => self.by_dirtier(request, row, operation, registry),
         }
+    }
+
+    /// Returns true if a row was changed through the journal (data=journal) and is written home like metadata. Before 6.3 such pages
+    /// are not made dirty; from then on they have a dirtier.
+    fn is_of_journal(&self, row: &Row) -> bool {
+        let is_undirtied = row.origin == Some(Origin::FILE) && row.dirtier == ProcessId::UNKNOWN;
+        let (homes, step) = self.homes_of(row);
+        is_undirtied
+            && !homes.is_empty()
+            && homes
+                .step_by(step)
+                .all(|home| self.homes.are_contents(home))
+    }
+
+    /// Returns the sectors of a row, and their number in a block.
+    fn homes_of(&self, row: &Row) -> (Range<u64>, usize) {
+        let end = row.sector.saturating_add(u64::from(row.bytes / 512));
+        (row.sector..end, (self.block / 512).max(1) as usize)
+    }
+
+    /// Notes that the changes of a row's blocks that were made through the journal are written home.
+    fn homes_written(&mut self, request: &Request, row: &Row) {
+        let (homes, step) = self.homes_of(row);
+        let time_ns = row.q_ns.unwrap_or(request.time_ns);
+        self.homes.all_written(homes, step as u64, time_ns);
     }
 
     /// Judges a row whose entry names the file and the place in it.
@@ -149,10 +187,7 @@ impl<R> Causer<'_, R> {
     /// Notes a row without an entry: the changes that it wrote must not count as unwritten.
     fn written_unseen(&mut self, request: &Request, row: &Row) {
         self.found.writes.written_unseen(request.time_ns);
-        let end = row.sector.saturating_add(u64::from(row.bytes / 512));
-        let step = u64::from(self.block / 512);
-        self.homes
-            .all_written(row.sector..end, step, request.time_ns);
+        self.homes_written(request, row);
     }
 
     /// Judges a row by the task that made its pages dirty: others may have changed them afterwards.

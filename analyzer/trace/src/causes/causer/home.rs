@@ -28,7 +28,7 @@ impl<R> Causer<'_, R> {
             Some(Kind::Checkpoint | Kind::Sit | Kind::Nat | Kind::Ssa) => {
                 self.checkpoint(row, registry);
             }
-            _ if dirtier.is_none() => self.home(request, row, registry),
+            _ if dirtier.is_none() => self.home(request, row, true, registry),
             _ => {
                 let mounting = row.dirtied_in.map(Operation::of_mounting);
                 let operation = mounting.unwrap_or(Operation::Other);
@@ -37,8 +37,14 @@ impl<R> Causer<'_, R> {
         }
     }
 
-    /// Judges blocks that have copies in the journal.
-    fn home(&mut self, request: &Request, row: &Row, registry: &Registry<'_>) {
+    /// Judges blocks that have copies in the journal. `is_all_journalled` is false if they may have been changed without it.
+    pub(super) fn home(
+        &mut self,
+        request: &Request,
+        row: &Row,
+        is_all_journalled: bool,
+        registry: &Registry<'_>,
+    ) {
         let time_ns = row.q_ns.or(request.d_ns).unwrap_or(request.time_ns);
         let mut left = row.bytes;
         let mut sector = row.sector;
@@ -56,8 +62,12 @@ impl<R> Causer<'_, R> {
                 [] => self.background(row, registry).first(&Others::Unknown),
                 _ => Blame::joined(&changes),
             };
+            let blame = match row.kind == Some(Kind::Regular) {
+                true => self.found.as_written(&blame),
+                false => blame,
+            };
             let blame = match self.homes.cut_short() {
-                0 => blame,
+                0 if is_all_journalled => blame,
                 _ => blame.first(&Others::Unknown),
             };
             self.blame(&blame, bytes);

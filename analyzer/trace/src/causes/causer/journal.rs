@@ -30,6 +30,7 @@ impl<R> Causer<'_, R> {
         let Causer {
             journals,
             found,
+            homes,
             sharing,
             ..
         } = self;
@@ -51,7 +52,10 @@ impl<R> Causer<'_, R> {
                 let blame = home.map(|home| transaction.blame(home, &mut causers));
                 let blame = blame.unwrap_or_default();
                 let blame = match row.kind {
-                    Some(Kind::DataCopy) => found.as_written(&blame),
+                    Some(Kind::DataCopy) => {
+                        home.into_iter().for_each(|home| homes.holds_contents(home));
+                        found.as_written(&blame)
+                    }
                     _ => blame,
                 };
                 self.blame(&blame, row.bytes);

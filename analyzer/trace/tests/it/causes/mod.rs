@@ -188,6 +188,40 @@ fn a_copy_and_a_commit_in_parts_are_judged_as_one_block() {
     assert_eq!(written(&s), [copy, copy, commit, commit]);
 }
 
+/// With data=journal, contents are changed through the journal, and before 6.3 nobody makes their pages dirty: what is written home
+/// has the causes of its copies.
+#[test]
+fn contents_that_the_journal_writes_home_are_of_those_who_changed_them() {
+    let mut s = Scene::begun();
+    let commit = |s: &mut Scene, copy| {
+        s.handle(CREATE, &[1000]);
+        for (sector, jbd2, home) in [(2000, copy, 1000), (2008, Jbd2::COMMIT, NONE)] {
+            s.request(WRITE | SYNC, sector, 4096, JBD2);
+            s.journal(sector, 4096, JBD2, Origin::JOURNAL, jbd2, home);
+        }
+        s.tid += 1;
+        for _ in 0..2 {
+            s.owned(WRITE, 1000, 4096, KWORKER, Origin::FILE);
+            s.file(1000, 4096, 12, 0, b"a.db");
+        }
+    };
+    commit(&mut s, Jbd2::DATA_COPY);
+    commit(&mut s, Jbd2::METADATA_COPY);
+    assert_eq!(
+        written(&s),
+        [
+            "data_copy sqlite3 write 12 exact 1",
+            "commit sqlite3 create 12 exact 1",
+            "regular sqlite3 write 12 exact 1",
+            "regular - - - unknown 0",
+            "metadata_copy sqlite3 create 12 exact 1",
+            "commit sqlite3 create 12 exact 1",
+            "regular - - - unknown 0",
+            "regular - - - unknown 0",
+        ]
+    );
+}
+
 /// Two journals number their transactions alike, and their blocks do not name the journal: a copy is known by its home, other
 /// blocks by the copies near them.
 #[test]
