@@ -50,7 +50,7 @@ struct OfInode {
     changed: Changed,
     /// True if ranges of it were forgotten, so that there may be unknown changes.
     is_partial: bool,
-    /// What made a page dirty within a known call.
+    /// These made a page dirty within a known call.
     explained: VecDeque<Dirtied>,
     /// The time of the first shared, writable mapping: stores to it are not seen.
     mapped_ns: Option<u64>,
