@@ -154,8 +154,9 @@ impl Thread {
     fn run(mut self, wait: &Wait) -> Result<()> {
         loop {
             wait.sleep(REST).at("epoll")?;
+            let asked = self.asked()?;
             let end = self.ring.produced();
-            let goes_on = match self.asked()? {
+            let goes_on = match asked {
                 Asked::End => return Ok(()),
                 Asked::Nothing => self.hand_over_up_to(end, false)?,
                 Asked::Rest => self.hand_over_up_to(end, true)? && self.backlog.mark(),
