@@ -2,6 +2,7 @@
 //! Numbers as people read them.
 
 use crate::fitting::beginning;
+use crate::text::grouped;
 pub use crate::text::size;
 
 /// Returns `part` in per cent of `whole`, rounded.
@@ -18,10 +19,10 @@ pub fn is_part(part: u64, whole: u64, percent: u64) -> bool {
     times(part, 100) >= times(whole, percent)
 }
 
-/// Formats a ratio: `284 ×`, `6.6 ×`.
+/// Formats a ratio: `17,749 ×`, `284 ×`, `6.6 ×`.
 pub fn times(ratio: f64) -> String {
     match ratio >= 100.0 {
-        true => format!("{ratio:.0} ×"),
+        true => format!("{} ×", grouped(ratio.round() as u64)),
         false => format!("{ratio:.1} ×"),
     }
 }
@@ -41,7 +42,8 @@ mod tests {
 
     #[test]
     fn numbers_are_as_people_write_them() {
-        assert_eq!([times(284.3), times(6.62)], ["284 ×", "6.6 ×"]);
+        let told = [17748.6, 284.3, 6.62].map(times);
+        assert_eq!(told, ["17,749 ×", "284 ×", "6.6 ×"]);
         assert_eq!([percent(1, 3), percent(2, 3), percent(1, 0)], [33, 67, 0]);
         assert_eq!([cut("abc", 3), cut("abcd", 3)], ["abc", "abc…"]);
     }
