@@ -24,12 +24,6 @@ pub fn per_second(count: u64, lasted: Duration) -> u64 {
     u64::try_from(u128::from(count) * 1000 / millis).unwrap_or(u64::MAX)
 }
 
-/// Returns whole per cent; 0 if `whole` is 0.
-pub fn percent(part: u64, whole: u64) -> u64 {
-    let percent = u128::from(part) * 100 / u128::from(whole.max(1));
-    u64::try_from(percent).unwrap_or(u64::MAX)
-}
-
 /// Formats an amplification; empty if it is unknown.
 pub fn times(amplification: Option<f64>) -> String {
     amplification.map(answer::times).unwrap_or_default()

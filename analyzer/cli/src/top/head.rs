@@ -2,12 +2,13 @@
 //! The head of the screen: some lines about the device, and a bar for each class.
 
 use mostrace_map::class::Class;
+use mostrace_trace::answer::percent;
 use mostrace_trace::live::View;
 use ratatui::style::{Color, Stylize};
 use ratatui::text::{Line as Text, Span};
 use ratatui::widgets::Paragraph;
 
-use super::figures::{bytes, latency, per_second, percent, rate, times};
+use super::figures::{bytes, latency, per_second, rate, times};
 
 /// The number of lines about the device.
 pub const LINES: u16 = 4;

@@ -6,10 +6,11 @@ use std::io::{Write, stdout};
 use std::sync::mpsc::Receiver;
 
 use mostrace_map::class::Class;
+use mostrace_trace::answer::percent;
 use mostrace_trace::live::{Line, View};
 
 use super::By;
-use super::figures::{bytes, of_class, per_second, percent, rate, times};
+use super::figures::{bytes, of_class, per_second, rate, times};
 use super::show::Show;
 
 /// Prints views as lines.
