@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Measures what recording with our own probes costs on this machine (root): fio's direct writes to a loop device in
+# Measures what recording with our own probes, without causes, costs on this machine (root): fio's direct writes to a loop device in
 # memory.
 # usage: bench-record.sh MOSTRACE [PART…]
 #   rate       4 KiB at 20,000 IOPS: probes and the recorder, in ns of CPU per write and in percent of one CPU
@@ -51,7 +51,7 @@ recorded() {
 	rm -rf "$work/$name.most"
 }
 
-own="--source bpf --entries bpf"
+own="--source bpf --entries bpf --causes none"
 
 # probes NAME PREFIX: prints the ns per write of a kind of programs: event_ for block events; mostrace_ for entries,
 # which also report queued bios and completed requests as events. Programs run for the IO of other disks too, so nothing
