@@ -2,8 +2,13 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Checks all shell scripts of the repository. Those without a `#!` are parts: of a guest's test, which begins with tests/guest/lib.sh, or of the
 # scripts that read them.
+# usage: shellcheck.sh [FILE]…     (by default all, several at a time)
 set -eu
 cd "$(dirname "$0")/.."
+if [ $# -eq 0 ]; then
+	git ls-files '*.sh' tests/guest/init | xargs -n 8 -P "$(nproc)" scripts/shellcheck.sh
+	exit
+fi
 
 failed=0
 # check OPTION… FILE: the files that a script reads are looked for beside it and from the top.
@@ -23,7 +28,7 @@ check_test() {
 	} | check -a -e SC2119,SC2120 -
 }
 
-for file in $(git ls-files '*.sh' tests/guest/init); do
+for file; do
 	case $(head -n 1 "$file") in
 	'#!/bin/busybox'*) check -s dash "$file" ;;
 	'#!'*) check "$file" ;;
