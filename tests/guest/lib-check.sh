@@ -16,6 +16,11 @@ column() {
 	head -n 1 | tr , '\n' | grep -nx "$1" | cut -d: -f1
 }
 
+# losses BUNDLE: prints what was lost, and how much of it.
+losses() {
+	grep -A 20 '"losses"' "$1/manifest.json" | sed '/}/q' | grep -E ': [1-9]' || true
+}
+
 # check_rows BUNDLE: nothing was lost, the kernel's counters agree, every byte has a process entry, and all groupings
 # have the same sum.
 check_rows() {
@@ -27,7 +32,7 @@ check_rows() {
 		missed=$(sed -n 's/^.*_misses": *\([0-9]*\).*$/\1/p' "$1/manifest.json" | awk '{ n += $1 } END { print n + 0 }')
 		;;
 	esac
-	! grep -A 20 '"losses"' "$1/manifest.json" | sed '/}/q' | grep -E ': [1-9]' | grep -v "$skipped" || fail "$1: losses"
+	! losses "$1" | grep -v "$skipped" || fail "$1: losses"
 	differs=$(mostrace analyze "$1" | grep -E '^(DIFFERS|INTERFERED)') || true
 	[ -z "$differs" ] || [ "$skipped" != nothing ] || fail "$1: $differs"
 	mostrace events "$1" --format csv >events.csv

@@ -69,14 +69,15 @@ mount_image() {
 	mount -t "$type" -o "$mount_options" "$loop" "$mnt"
 }
 
-# unmissed COMMAND…: runs the command, which makes the recording $bundle, and runs it again if the kernel skipped probes, as it may from 7.2
-# on: ten times at most.
-unmissed() {
-	tries=1
+# lossless BUNDLE COMMAND…: runs the command, which makes this recording, and runs it again if the recording lost something, as it may on
+# a busy machine, or where the kernel skips probes (from 7.2 on): ten times at most.
+lossless() {
+	lossy=$1 tries=1
+	shift
 	"$@"
-	while grep -q '_misses": *[1-9]' "$bundle/manifest.json" && [ $tries -lt 10 ]; do
+	while [ -n "$(losses "$lossy")" ] && [ $tries -lt 10 ]; do
 		tries=$((tries + 1))
-		rm -rf "$bundle"
+		rm -rf "$lossy"
 		"$@"
 	done
 }
@@ -120,7 +121,7 @@ check_bundle() {
 every_source() {
 	for source in blktrace tracefs bpf; do
 		step "record by $source"
-		mostrace record -d "$loop" -o "$source.most" --source "$source" --sync -- \
+		lossless "$source.most" mostrace record -d "$loop" -o "$source.most" --source "$source" --sync -- \
 			mostrace workload sqlite --transactions 50 --overwrite "$mnt/test.db"
 		check_bundle "$source.most"
 		check_temporary "$source.most" test.db-journal 100
@@ -139,7 +140,7 @@ keep_sqlite() {
 	shift
 	for journal in ${journals:-delete wal}; do
 		step "record $journal by $name"
-		mostrace record -d "$loop" -o "$journal-$name.most" "$@" --sync -- \
+		lossless "$journal-$name.most" mostrace record -d "$loop" -o "$journal-$name.most" "$@" --sync -- \
 			mostrace workload sqlite --transactions 50 --overwrite --journal "$journal" "$mnt/$journal.db"
 		keep "$journal-$name.most"
 		mostrace analyze "$journal-$name.most" | sed '/^next: /d' >"/tmp/out/$(basename "$PWD")-$journal-$name.answer"

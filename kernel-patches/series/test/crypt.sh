@@ -62,7 +62,7 @@ on() {
 		source=${sources%,*} entries=${sources#*,}
 		bundle=$type-$source-$entries.most
 		step "$type by $source and $entries"
-		unmissed record_writes
+		lossless "$bundle" record_writes
 		check_bundle "$bundle"
 		check_file "$sources" direct 2097152 comm
 		check_file "$sources" buffered 8388608 dirty_comm

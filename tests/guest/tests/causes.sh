@@ -11,7 +11,7 @@ run() {
 	bundle=$1
 	shift
 	step "$bundle"
-	unmissed record "$@"
+	lossless "$bundle" record "$@"
 	check_bundle "$bundle"
 	# These kernels allow a program where a block is modified.
 	! grep "accepts no program" record.err || fail "$bundle: later modifications are said not to be seen"

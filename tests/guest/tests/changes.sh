@@ -13,7 +13,7 @@ record_ways() { mostrace record -d "$loop" -o "$bundle" --sync -- perl /lib/ways
 # judge NAME FOLDER: records all ways in the folder and judges them by what is on the disk.
 judge() {
 	bundle=$1.most
-	unmissed record_ways "$2" || fail "$1: $(cat record.err)"
+	lossless "$bundle" record_ways "$2" || fail "$1: $(cat record.err)"
 	info "$1: refused: $(tr '\n' ' ' <refused)"
 	info "$1: $(mostrace analyze "$bundle" | head -n 1)"
 	mostrace query "$bundle" "$rows" --format csv >"$1.csv" || fail "$1: query"

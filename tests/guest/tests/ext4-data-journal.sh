@@ -20,7 +20,7 @@ try() {
 	step "record blocks of $1"
 	# All of it in one transaction, unless the timer commits it: what is written twice is copied once.
 	bundle=$1.most
-	unmissed mostrace record -d "$loop" -o "$bundle" --files all --sync -- sh -c "
+	lossless "$bundle" mostrace record -d "$loop" -o "$bundle" --files all --sync -- sh -c "
 		/usr/local/bin/dd if=/dev/zero of=$mnt/by-dd bs=$1 count=10 conv=fsync 2>/dev/null
 		/usr/local/bin/cp $mnt/by-dd $mnt/by-cp
 		/usr/local/bin/dd if=/dev/zero of=$mnt/by-dd bs=$1 count=3 seek=4 conv=notrunc,fsync 2>/dev/null

@@ -32,7 +32,7 @@ check() {
 	sync
 	step "record $1"
 	bundle=$1.most
-	unmissed mostrace record -d "$loop" -o "$bundle" --source bpf --entries bpf --files all --no-snapshot -- sh all.sh "$mnt"
+	lossless "$bundle" mostrace record -d "$loop" -o "$bundle" --source bpf --entries bpf --files all --no-snapshot -- sh all.sh "$mnt"
 	check_bundle "$bundle"
 	mostrace events "$1.most" --columns op,uid,path --format csv | grep '^flush,' >all || fail "$1: no flush"
 	# A skipped probe hides whose a flush is, not the flush.

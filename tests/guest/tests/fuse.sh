@@ -58,7 +58,7 @@ record() {
 	early=$!
 	until [ -s "$mnt/lower/early" ]; do sleep 0.1; done
 	bundle=fuse.most
-	unmissed mostrace record -d "$loop" -o fuse.most --entries bpf --sync -- sh work.sh
+	lossless fuse.most mostrace record -d "$loop" -o fuse.most --entries bpf --sync -- sh work.sh
 	wait $early
 	umount through
 	wait $daemon
