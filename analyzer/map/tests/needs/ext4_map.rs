@@ -189,13 +189,14 @@ fn make(image: &Path, options: &str, mib: u64, fill: Fill, scratch: &Path) -> Op
     let mut contents = None;
     if fill == Mounted {
         images::mke2fs(image, options, mib, None);
+        // While it is mounted, a bitmap may be written before its checksum.
+        let block_size = oracles::Dump::new(image)
+            .number("Block size:")
+            .expect("size");
         let mount = Mount::new(image, &scratch.join("mnt"));
         images::fill(&mount.dir);
         mount.sync();
         let seen = images::walk(&mount.dir);
-        let block_size = oracles::Dump::new(image)
-            .number("Block size:")
-            .expect("size");
         let fiemap = oracles::fiemap(&seen, block_size);
         contents = Some((seen, fiemap));
     } else {
