@@ -18,7 +18,7 @@ const VERBS: [&str; 11] = [
     "check BUNDLE --max-write-bytes 1",
     "events BUNDLE -o OUT.csv",
     "export BUNDLE --format perfetto -o OUT.pftrace",
-    "flash BUNDLE",
+    "flash BUNDLE --capacity 1GB",
     "report BUNDLE -o OUT.html",
 ];
 

@@ -100,6 +100,15 @@ impl Drive {
         )
     }
 
+    /// Returns how many drives like this one have a place in the memory that the largest one takes; at least 1.
+    ///
+    /// # Errors
+    /// Returns a line that says what is impossible.
+    pub fn at_once(&self) -> Result<usize, String> {
+        let units = u64::from(self.shape()?.units);
+        Ok((MOST_UNITS / units.max(1)).max(1) as usize)
+    }
+
     /// Returns the device, or one line that says what is impossible.
     ///
     /// # Errors

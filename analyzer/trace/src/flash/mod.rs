@@ -12,6 +12,12 @@ mod load;
 mod run;
 
 use std::collections::BTreeMap;
+use std::iter;
+use std::num::NonZero;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -99,31 +105,70 @@ impl Model {
     /// # Errors
     /// Returns one line that says what is impossible.
     pub fn of(drive: &Drive, load: &Load) -> Result<Model, String> {
-        let new = Run::new(drive, load)?.settle(1);
+        let (new, copies, rounded) = {
+            let mut run = Run::new(drive, load)?;
+            (run.settle(1), run.copies, run.rounded)
+        };
         let own_share = new.fill;
         let given = drive.fill.max(own_share);
         let is_other = |level: &f64| *level > own_share && *level != given;
         let others = LEVELS.into_iter().filter(is_other);
-        let others = others.map(|level| Ok(Run::new(drive, load)?.aged(level).at(level)));
-        let mut curve: Vec<Level> = others.collect::<Result<_, String>>()?;
-        let mut life = Run::new(drive, load)?.aged(given);
-        let at = life.at(given);
+        // The longest first.
+        let mut plans = vec![(vec![given, 1.0, given], drive.fstrim_every)];
+        plans.extend(others.map(|level| (vec![level], None)));
+        let mut lives = lives(drive, load, &plans)?.into_iter();
+        let (levels, saw) = lives.next().unwrap_or_default();
+        let [at, full, after_fstrim] = <[Level; 3]>::try_from(levels).unwrap_or_default();
+        let mut curve: Vec<Level> = lives.flat_map(|(levels, _)| levels).collect();
         curve.push(at.clone());
         curve.sort_by(|a, b| a.fill.total_cmp(&b.fill));
-        let [full, after_fstrim] = [1.0, given].map(|fill| life.at(fill));
         Ok(Model {
-            copies: life.copies,
+            copies,
             own_share,
             device_bytes: load.bytes,
-            rounded: life.rounded,
+            rounded,
             at,
             curve,
             new: new.ratio,
             full,
             after_fstrim,
-            saw: drive.fstrim_every.map(|every| life.saw(every)),
+            saw,
         })
     }
+}
+
+/// The levels at which a drive that was filled to the first of them is, one after the other, and how often all that is free is discarded
+/// then.
+type Plan = (Vec<f64>, Option<Duration>);
+/// What came of it.
+type Life = (Vec<Level>, Option<Saw>);
+
+/// Follows the plans, each on a drive of its own, several at a time.
+fn lives(drive: &Drive, load: &Load, plans: &[Plan]) -> Result<Vec<Life>, String> {
+    let live = |(fills, every): &Plan| {
+        let first = fills.first().copied().unwrap_or_default();
+        let mut run = Run::new(drive, load)?.aged(first);
+        let levels = fills.iter().map(|fill| run.at(*fill)).collect();
+        Ok((levels, every.map(|every| run.saw(every))))
+    };
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let numbers = iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+        let plans = numbers.map_while(|nth| Some((nth, plans.get(nth)?)));
+        plans.map(|(nth, plan)| (nth, live(plan))).collect()
+    };
+    let cpus = thread::available_parallelism().map_or(1, NonZero::get);
+    let at_once = cpus.min(drive.at_once()?);
+    let mut lives: Vec<(usize, Result<Life, String>)> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..at_once).map(|_| scope.spawn(work)).collect();
+        let ended = workers.into_iter().map(|worker| worker.join());
+        let lives = ended.map(|lives: thread::Result<Vec<_>>| {
+            lives.unwrap_or_else(|panic| resume_unwind(panic))
+        });
+        lives.flatten().collect()
+    });
+    lives.sort_by_key(|(nth, _)| *nth);
+    lives.into_iter().map(|(_, life)| life).collect()
 }
 
 /// Sums up by key, the largest sum first.
