@@ -140,7 +140,7 @@ impl Model {
 /// The levels at which a drive that was filled to the first of them is, one after the other, and how often all that is free is discarded
 /// then.
 type Plan = (Vec<f64>, Option<Duration>);
-/// What came of it.
+/// These are the levels that it reached, and what the discards did.
 type Life = (Vec<Level>, Option<Saw>);
 
 /// Follows the plans, each on a drive of its own, several at a time.
