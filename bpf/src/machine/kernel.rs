@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The running kernel: its version, its type information and its symbols.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
+use foldhash::fast::RandomState;
 use libbpf_rs::btf::types::{Enum, Func, FuncProto, Ptr, Struct, Typedef};
 use libbpf_rs::btf::{Btf, BtfType, ReferencesType};
 use mostrace_bundle::manifest;
@@ -174,10 +176,38 @@ pub fn enum_value(btf: &Btf<'_>, wanted: &str) -> Result<u32> {
 /// The kernel's symbols, as /proc/kallsyms lists them.
 pub struct Symbols(String);
 
+/// A line of the list. Reading them all takes a good part of the time in which a recording begins.
+#[derive(Clone, Copy)]
+struct Line<'s> {
+    /// The address, in hexadecimal.
+    address: &'s str,
+    /// A letter of nm(1).
+    kind: &'s str,
+    name: &'s str,
+}
+
+impl<'s> Line<'s> {
+    /// Takes `ADDRESS KIND NAME`, behind which a tab and a module may follow.
+    fn of(line: &'s str) -> Option<Line<'s>> {
+        let (address, rest) = line.split_once(' ')?;
+        let (kind, rest) = rest.split_once(' ')?;
+        let name = rest.split_once('\t').map_or(rest, |(name, _)| name);
+        Some(Line {
+            address,
+            kind,
+            name,
+        })
+    }
+
+    fn address(&self) -> Option<u64> {
+        u64::from_str_radix(self.address, 16).ok()
+    }
+}
+
 /// A function or variable.
 struct Symbol<'s> {
     name: &'s str,
-    address: u64,
+    line: Line<'s>,
     /// True if it is the symbol's entry in a jump table. Kernels with clang's control-flow integrity up to 5.18 (Android's 5.10 and
     /// 5.15) have one for each function whose address is taken, and pointers hold the address of this entry.
     is_jump: bool,
@@ -199,36 +229,31 @@ impl Symbols {
 
     /// Returns the functions, for the names of many addresses.
     pub fn functions(&self) -> Functions {
-        let mut begins: Vec<(u64, Box<str>)> = self
-            .0
-            .lines()
-            .filter_map(|line| {
-                let mut fields = line.split_ascii_whitespace();
-                let address = u64::from_str_radix(fields.next()?, 16).ok()?;
-                let is_code = matches!(fields.next()?, "t" | "T" | "w" | "W");
-                let name = plain(fields.next()?);
-                // Where the kernel hides its addresses, all are 0.
-                (is_code && address != 0).then(|| (address, name.into()))
-            })
-            .collect();
+        let functions = self.lines().filter_map(|line| {
+            let is_code = matches!(line.kind, "t" | "T" | "w" | "W");
+            let address = line.address().filter(|_| is_code)?;
+            // Where the kernel hides its addresses, all are 0.
+            (address != 0).then(|| (address, plain(line.name).into()))
+        });
+        let mut begins: Vec<(u64, Box<str>)> = functions.collect();
         begins.sort_unstable();
         Functions(begins)
     }
 
-    /// Returns the name and address of each symbol, without the suffixes of the compiler (`.llvm.…`; with ThinLTO and control-flow
-    /// integrity also `$` and a number). A part of a function that the compiler split off (`.cold`) is left out.
+    fn lines(&self) -> impl Iterator<Item = Line<'_>> {
+        self.0.lines().filter_map(Line::of)
+    }
+
+    /// Returns each symbol, without the suffixes of the compiler (`.llvm.…`; with ThinLTO and control-flow integrity also `$` and a
+    /// number). A part of a function that the compiler split off (`.cold`) is left out.
     fn iter(&self) -> impl Iterator<Item = Symbol<'_>> {
-        self.0.lines().filter_map(|line| {
-            let mut fields = line.split_ascii_whitespace();
-            let address = u64::from_str_radix(fields.next()?, 16).ok()?;
-            let name = fields.nth(1)?;
-            let (whole, suffix) = name.split_once('.').unwrap_or((name, ""));
-            let name = plain(whole);
+        self.lines().filter_map(|line| {
+            let (whole, suffix) = line.name.split_once('.').unwrap_or((line.name, ""));
             let is_jump = suffix == JUMP || suffix.ends_with(".cfi_jt");
             let is_whole = is_jump || suffix.is_empty() || suffix.starts_with("llvm.");
-            is_whole.then_some(Symbol {
-                name,
-                address,
+            is_whole.then(|| Symbol {
+                name: plain(whole),
+                line,
                 is_jump,
             })
         })
@@ -236,7 +261,9 @@ impl Symbols {
 
     /// Returns true if the kernel hides all addresses (kptr_restrict): every symbol is 0.
     pub fn are_hidden(&self) -> bool {
-        self.iter().all(|symbol| symbol.address == 0)
+        self.lines()
+            .filter_map(|line| line.address())
+            .all(|at| at == 0)
     }
 
     /// Returns true if the kernel has a symbol, whether or not it shows its address.
@@ -247,15 +274,13 @@ impl Symbols {
     /// Returns the names of the functions that contain these addresses; `unknown` if the kernel hides them.
     pub fn around(&self, addresses: &[u64]) -> Vec<String> {
         let mut best = vec![(0, "unknown"); addresses.len()];
-        for line in self.0.lines() {
-            let mut fields = line.split_ascii_whitespace();
-            let begins = fields.next().and_then(|a| u64::from_str_radix(a, 16).ok());
-            let (Some(begins), Some(name)) = (begins, fields.nth(1)) else {
+        for line in self.lines() {
+            let Some(begins) = line.address() else {
                 continue;
             };
             for (best, address) in best.iter_mut().zip(addresses) {
                 if begins <= *address && begins > best.0 {
-                    *best = (begins, name);
+                    *best = (begins, line.name);
                 }
             }
         }
@@ -266,14 +291,17 @@ impl Symbols {
     /// Fills in the addresses that pointers to functions have, and those of variables. Symbols that the kernel lacks or hides are
     /// not changed.
     pub fn fill(&self, wanted: &mut [(&str, &mut u64)]) {
-        for of_jumps in [true, false] {
-            for symbol in self.iter().filter(|symbol| symbol.is_jump == of_jumps) {
-                if let Some((_, address)) = wanted.iter_mut().find(|(name, _)| *name == symbol.name)
-                    && **address == 0
-                {
-                    **address = symbol.address;
-                }
+        let mut found: HashMap<&str, [Option<u64>; 2], RandomState> = HashMap::default();
+        found.extend(wanted.iter().map(|(name, _)| (*name, [None; 2])));
+        for symbol in self.iter() {
+            if let Some(addresses) = found.get_mut(symbol.name) {
+                let address = &mut addresses[usize::from(!symbol.is_jump)];
+                *address = address.or_else(|| symbol.line.address().filter(|at| *at != 0));
             }
+        }
+        for (name, address) in wanted {
+            let [of_jump, of_function] = found.get(name).copied().unwrap_or_default();
+            **address = of_jump.or(of_function).unwrap_or(**address);
         }
     }
 }

@@ -92,11 +92,13 @@ pub(crate) fn are_known() -> Known {
 fn find(symbols: &Symbols) -> (Addresses, Known) {
     let mut found = Addresses::default();
     if !symbols.are_hidden() {
-        symbols.fill(&mut with_functions!(named!(found)));
-        symbols.fill(&mut [
+        let functions = with_functions!(named!(found));
+        let variables = [
             ("page_offset_base", &mut found.page_offset_base),
             ("vmemmap_base", &mut found.vmemmap_base),
-        ]);
+        ];
+        let mut wanted: Vec<_> = functions.into_iter().chain(variables).collect();
+        symbols.fill(&mut wanted);
         return (found, Known::Shown);
     }
     match by_types() {
