@@ -102,7 +102,7 @@ static __always_inline long remember_iocb(__u64 context, __u64 at)
 	default:
 		return 0;
 	}
-	file = open_file(this_task(), iocb.fildes);
+	file = open_file(iocb.fildes);
 	if (!file || !is_traced_filesystem(BPF_CORE_READ(file, f_inode, i_sb, s_dev)))
 		return 0;
 	call.entry.start_ns = bpf_ktime_get_ns();

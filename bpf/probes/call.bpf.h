@@ -72,9 +72,9 @@ static __always_inline bool is_stacked(struct file *file)
 }
 
 /* Returns the open file if it belongs to the traced filesystem, or to one that may be stacked on it. */
-static __always_inline struct file *traced_file(struct task_struct *task, __u32 fd)
+static __always_inline struct file *traced_file(__u32 fd)
 {
-	struct file *file = open_file(task, fd);
+	struct file *file = open_file(fd);
 
 	if (!file || (!is_traced_filesystem(LOAD(file, f_inode, i_sb, s_dev)) && !is_stacked(file)))
 		return 0;
@@ -111,15 +111,15 @@ static __always_inline bool is_shared_mapping(struct pt_regs *regs)
 }
 
 /* Returns the file of a call with a descriptor if the call is to be recorded, otherwise NULL. */
-static __always_inline struct file *described_file(struct task_struct *task, __u16 how, struct pt_regs *regs)
+static __always_inline struct file *described_file(__u16 how, struct pt_regs *regs)
 {
 	struct file *file;
 
 	if (!(how & CALL_MMAP))
-		return traced_file(task, call_argument(regs, how & CALL_THIRD ? 2 : 0));
+		return traced_file(call_argument(regs, how & CALL_THIRD ? 2 : 0));
 	if (!is_shared_mapping(regs))
 		return 0;
-	file = traced_file(task, call_argument(regs, 4));
+	file = traced_file(call_argument(regs, 4));
 	return file && LOAD(file, f_mode) & FMODE_WRITE ? file : 0;
 }
 
@@ -173,7 +173,7 @@ static __always_inline bool is_recorded(__u16 how)
  * Remembers a call that begins. Returns it, or NULL if it is not to be recorded. If `was_open` is given, it says afterwards whether
  * the task's call before has not ended yet; it is given up.
  */
-static __always_inline struct call *remember_call(struct pt_regs *regs, __u16 how, struct task_struct *task, bool *was_open)
+static __always_inline struct call *remember_call(struct pt_regs *regs, __u16 how, bool *was_open)
 {
 	__u16 kind = how & CALL_IOCTL ? kind_of_ioctl(call_argument(regs, 1)) : how & CALL_KIND;
 	struct file *file = 0;
@@ -182,7 +182,7 @@ static __always_inline struct call *remember_call(struct pt_regs *regs, __u16 ho
 	if (kind == MOSTRACE_CALL_OTHER)
 		return 0;
 	if (!(how & CALL_PATH)) {
-		file = described_file(task, how, regs);
+		file = described_file(how, regs);
 		if (!file)
 			return 0;
 	}
@@ -213,7 +213,7 @@ static __always_inline int begin_call(struct pt_regs *regs, long number)
 		return 0;
 	if (how & CALL_AIO)
 		return submit_aio(regs, task);
-	remember_call(regs, how, task, 0);
+	remember_call(regs, how, 0);
 	return 0;
 }
 

@@ -247,9 +247,9 @@ static __always_inline int use_device(struct task_struct *task, struct pt_regs *
 	return 0;
 }
 
-static __always_inline bool is_device(struct task_struct *task, __u32 fd)
+static __always_inline bool is_device(__u32 fd)
 {
-	struct file *file = open_file(task, fd);
+	struct file *file = open_file(fd);
 
 	return file && BPF_CORE_READ(file, f_inode, i_rdev) == FUSE_DEVICE &&
 	       (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) == S_IFCHR;
@@ -265,7 +265,7 @@ static __always_inline int look_for_device(struct pt_regs *regs, long number)
 		return 0;
 	if (is_compat(task))
 		return 0;
-	if (is_device(task, call_argument(regs, 0)))
+	if (is_device(call_argument(regs, 0)))
 		return use_device(task, regs);
 	return number == read_number ? read_pipe((void *)call_argument(regs, 1)) : 0;
 }

@@ -149,10 +149,16 @@ static READS_MUCH void tell_queued(struct work *w, __u32 pid)
 #ifndef MOSTRACE_UNTYPED
 CGROUP_TELLER(&shared_ring, lose(LOSS_ENTRIES_RING))
 
+/* Returns what current_cgroup_id returns. This is asked for every bio. */
+static __always_inline __u64 asked_cgroup_id(void)
+{
+	return HAS_TYPES ? bpf_get_current_task_btf()->cgroups->dfl_cgrp->kn->id : bpf_get_current_cgroup_id();
+}
+
 /* Most bios bring nothing new, and need no call. */
 static __always_inline void see_cgroup(__u64 now)
 {
-	if (has_cgroup_news(now))
+	if (has_cgroup_news(asked_cgroup_id(), now))
 		tell_cgroup(now);
 }
 #else

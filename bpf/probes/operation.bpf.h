@@ -243,7 +243,7 @@ static __always_inline int begin_operation(struct pt_regs *regs, long number)
 		return 0;
 	}
 	if (SHAPE_FD(shape)) {
-		file = open_file(task, call_argument(regs, SHAPE_FD(shape) - 1));
+		file = open_file(call_argument(regs, SHAPE_FD(shape) - 1));
 		begun.file = (__u64)file;
 		if (!is_ours(file))
 			begun.number = 0;
@@ -322,7 +322,7 @@ static __always_inline void tell_start(struct raw_name *name, __s32 folder)
 	if (folder == AT_FDCWD) {
 		dentry = BPF_CORE_READ((struct task_struct___fs *)task, fs, pwd.dentry);
 	} else {
-		file = open_file(task, folder);
+		file = open_file(folder);
 		if (!file)
 			return;
 		dentry = BPF_CORE_READ(file, f_path.dentry);
@@ -433,14 +433,13 @@ static __always_inline __u64 skip_number(const struct raw_name *name, __u32 *at)
 /* Returns the open file to which a name leads: an empty name (AT_EMPTY_PATH) to that of the folder's descriptor, or a link in /proc. */
 static __always_inline struct file *named_file(const struct raw_name *name, __s32 folder)
 {
-	struct task_struct *task = this_task();
 	__u32 at = 0;
 	__u64 fd;
 
 	if (name->flags & RAW_NAME_CUT)
 		return 0;
 	if (!name->text_len)
-		return folder < 0 ? 0 : open_file(task, folder);
+		return folder < 0 ? 0 : open_file(folder);
 	if (SKIP_WORD(name, &at, "/proc/")) {
 		if (!SKIP_WORD(name, &at, "self") && !SKIP_WORD(name, &at, "thread-self") &&
 		    skip_number(name, &at) != bpf_get_current_pid_tgid() >> 32)
@@ -451,7 +450,7 @@ static __always_inline struct file *named_file(const struct raw_name *name, __s3
 		return 0;
 	}
 	fd = skip_number(name, &at);
-	return at == name->text_len ? open_file(task, fd) : 0;
+	return at == name->text_len ? open_file(fd) : 0;
 }
 
 /* Tells the open file to which the first name leads instead of the name, if there is one and the call followed it. */
@@ -521,12 +520,11 @@ static __always_inline struct raw_call *new_raw_call(__u32 of)
 /* Tells the call's files and names. Returns false if it is about something else than the traced filesystem. */
 static __always_inline bool tell_what(struct raw_call *call, const struct begun *begun, __u32 shape)
 {
-	struct task_struct *task = this_task();
 	struct file *file = (struct file *)begun->file;
 	__u32 second;
 
 	if (shape & SHAPE_OPENS && call->result >= 0) {
-		file = open_file(task, call->result);
+		file = open_file(call->result);
 		if (!is_ours(file))
 			return false;
 		tell_open(&call->files[0], &call->name[0], file, true);
@@ -545,7 +543,7 @@ static __always_inline bool tell_what(struct raw_call *call, const struct begun 
 	if (shape & SHAPE_CLONES)
 		second = (__u32)call->args[1] == FICLONERANGE ? 5 : (__u32)call->args[1] == FICLONE ? 3 : 0;
 	if (second) {
-		file = open_file(task, argument_of(call, second - 1));
+		file = open_file(argument_of(call, second - 1));
 		if (is_ours(file))
 			tell_open(&call->files[1], &call->name[1], file, false);
 	}
@@ -586,7 +584,7 @@ static __always_inline void put_operation(struct raw_call *call)
 /* Tells that a descriptor ends, if it is the last one of its file. Returns true if it is. */
 static __always_inline bool tell_close(__u32 fd, __u32 stage)
 {
-	struct file *file = open_file(this_task(), fd);
+	struct file *file = open_file(fd);
 	__u64 address = (__u64)file, ids = bpf_get_current_pid_tgid();
 	struct raw_call *call;
 

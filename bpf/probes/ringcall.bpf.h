@@ -165,7 +165,7 @@ static __always_inline struct file *file_to_close(struct io_kiocb *req)
 
 	if (slot)
 		return registered_file(BPF_CORE_READ(req, ctx), slot - 1);
-	return open_file(this_task(), RING_FIELD(io_close, req, fd));
+	return open_file(RING_FIELD(io_close, req, fd));
 }
 
 static __always_inline struct file *opened_by(struct io_kiocb *req, __s64 result)
@@ -173,7 +173,7 @@ static __always_inline struct file *opened_by(struct io_kiocb *req, __s64 result
 	__u32 slot = RING_FIELD(io_open, req, file_slot);
 
 	if (!slot)
-		return open_file(this_task(), result);
+		return open_file(result);
 	return registered_file(BPF_CORE_READ(req, ctx), slot == RING_SLOT_ANY ? result : slot - 1);
 }
 

@@ -152,7 +152,7 @@ static __always_inline struct file *submitted_file(struct io_kiocb *req)
 	fd = BPF_CORE_READ(req, cqe.fd);
 	if (BPF_CORE_READ(req, flags) & RING_FIXED_FILE)
 		return registered_file(BPF_CORE_READ(req, ctx), fd);
-	return open_file(this_task(), fd);
+	return open_file(fd);
 }
 
 #endif

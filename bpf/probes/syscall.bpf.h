@@ -28,11 +28,20 @@
 #define FS_IOC_UNRESVSP64 0x4030582bU
 #define FS_IOC_ZERO_RANGE 0x40305839U
 
-static __always_inline struct file *open_file(struct task_struct *task, __u32 fd)
+/*
+ * Returns the address of the file that the current process has open under this number, or 0. It is global, so that the loads from a task
+ * are verified once (see current_uid).
+ */
+__noinline __u64 open_file_at(__u32 fd)
 {
-	struct fdtable *table = OF_TASK(task, files, fdt);
+	struct fdtable *table = OF_TASK(this_task(), files, fdt);
 
-	return fd < OF_TASK(table, max_fds) ? PEEK_AT(struct file *, OF_TASK(table, fd) + fd) : 0;
+	return fd < OF_TASK(table, max_fds) ? PEEK_AT(__u64, OF_TASK(table, fd) + fd) : 0;
+}
+
+static __always_inline struct file *open_file(__u32 fd)
+{
+	return (struct file *)open_file_at(fd);
 }
 
 #endif
