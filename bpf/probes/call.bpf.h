@@ -71,20 +71,22 @@ static __always_inline bool is_stacked(struct file *file)
 	return LOAD(file, f_inode, i_sb, s_stack_depth) > 0;
 }
 
-/* Returns the open file if it belongs to the traced filesystem, or to one that may be stacked on it. */
-static __always_inline struct file *traced_file(__u32 fd)
+/* Returns the open file if it belongs to the traced filesystem, as `written` does, or to one that may be stacked on it. */
+static __always_inline struct file *traced_file(__u32 fd, struct file *written)
 {
 	struct file *file = open_file(fd);
 
+	if (file && file == written)
+		return file;
 	if (!file || (!is_traced_filesystem(LOAD(file, f_inode, i_sb, s_dev)) && !is_stacked(file)))
 		return 0;
 	return file;
 }
 
-static __always_inline void tell_file(struct call *call, struct file *file)
+static __always_inline void tell_file(struct call *call, struct file *file, struct file *written)
 {
 	call->file = file;
-	if (is_stacked(file))
+	if (file != written && is_stacked(file))
 		return;
 	call->is_ours = true;
 	/* syncfs has a file as argument, but concerns the whole filesystem. */
@@ -111,15 +113,15 @@ static __always_inline bool is_shared_mapping(struct pt_regs *regs)
 }
 
 /* Returns the file of a call with a descriptor if the call is to be recorded, otherwise NULL. */
-static __always_inline struct file *described_file(__u16 how, struct pt_regs *regs)
+static __always_inline struct file *described_file(__u16 how, struct pt_regs *regs, struct file *written)
 {
 	struct file *file;
 
 	if (!(how & CALL_MMAP))
-		return traced_file(call_argument(regs, how & CALL_THIRD ? 2 : 0));
+		return traced_file(call_argument(regs, how & CALL_THIRD ? 2 : 0), written);
 	if (!is_shared_mapping(regs))
 		return 0;
-	file = traced_file(call_argument(regs, 4));
+	file = traced_file(call_argument(regs, 4), 0);
 	return file && LOAD(file, f_mode) & FMODE_WRITE ? file : 0;
 }
 
@@ -170,10 +172,10 @@ static __always_inline bool is_recorded(__u16 how)
 }
 
 /*
- * Remembers a call that begins. Returns it, or NULL if it is not to be recorded. If `was_open` is given, it says afterwards whether
- * the task's call before has not ended yet; it is given up.
+ * Remembers a call that begins. Returns it, or NULL if it is not to be recorded. `written` is the file that the traced filesystem is about
+ * to write, or NULL. If `was_open` is given, it says afterwards whether the task's call before has not ended yet; it is given up.
  */
-static __always_inline struct call *remember_call(struct pt_regs *regs, __u16 how, bool *was_open)
+static __always_inline struct call *remember_call(struct pt_regs *regs, __u16 how, struct file *written, bool *was_open)
 {
 	__u16 kind = how & CALL_IOCTL ? kind_of_ioctl(call_argument(regs, 1)) : how & CALL_KIND;
 	struct file *file = 0;
@@ -182,7 +184,7 @@ static __always_inline struct call *remember_call(struct pt_regs *regs, __u16 ho
 	if (kind == MOSTRACE_CALL_OTHER)
 		return 0;
 	if (!(how & CALL_PATH)) {
-		file = described_file(how, regs);
+		file = described_file(how, regs, written);
 		if (!file)
 			return 0;
 	}
@@ -193,7 +195,7 @@ static __always_inline struct call *remember_call(struct pt_regs *regs, __u16 ho
 		*was_open = call->entry.kind != MOSTRACE_CALL_OTHER;
 	*call = (struct call){ .entry.kind = kind, .entry.offset = MOSTRACE_NONE };
 	if (file)
-		tell_file(call, file);
+		tell_file(call, file, written);
 	/* sync concerns every filesystem. */
 	if (kind == MOSTRACE_CALL_SYNC)
 		call->is_ours = true;
@@ -213,7 +215,7 @@ static __always_inline int begin_call(struct pt_regs *regs, long number)
 		return 0;
 	if (how & CALL_AIO)
 		return submit_aio(regs, task);
-	remember_call(regs, how, 0);
+	remember_call(regs, how, 0, 0);
 	return 0;
 }
 

@@ -73,7 +73,7 @@ static __always_inline bool begin_write(const struct writer *w, struct kiocb *io
 
 	/* The function is that of all filesystems of its type. */
 	if (is_traced_filesystem(LOAD(file, f_inode, i_sb, s_dev)) && !is_compat(w->task))
-		call = remember_call(w->regs, w->how, &was_open);
+		call = remember_call(w->regs, w->how, file, &was_open);
 	if (!call) {
 		check_ended();
 		return false;
