@@ -72,6 +72,7 @@ struct dirtied_walk {
 	__u32 lists;				/* number of lists begun so far */
 	__u32 left;				/* most blocks of the list that are still looked at */
 	__u32 wanted;
+	__u32 none;				/* 0, which the verifier does not know: it follows no sums with it apart */
 	bool is_kept;				/* the list is the committing transaction's */
 	bool is_torn;
 };
@@ -129,7 +130,7 @@ static __always_inline void begin_list(struct dirtied_walk *w)
 	struct transaction_s *transaction = w->transaction;
 	__u32 list = w->lists++ % LISTS_ROUND;
 
-	w->left = WALK_MAX;
+	w->left = WALK_MAX + w->none;
 	w->is_kept = list != LIST_NEW;
 	if (w->is_kept) {
 		w->entry.head.flags = MOSTRACE_DIRTIED_KEPT;
@@ -195,9 +196,9 @@ __noinline int name_dirtied(__u64 handle, __u32 s_dev, __u32 tid, __u32 wanted)
 		.is_torn = bpf_map_lookup_elem(&torn, &key),
 	};
 
-	/* This is 0, but the verifier does not know that: otherwise it would follow each list apart. */
 	asm volatile("" : "+r"(same));
-	w.lists = wanted - same;
+	w.none = wanted - same;
+	w.lists = w.none;
 	w.entry.head = cause_head(MOSTRACE_DIRTIED, sizeof(w.entry), bpf_ktime_get_ns());
 	begin_list(&w);
 	bpf_loop(LISTS_MAX * (WALK_MAX + 1), walk_step, &w, 0);
