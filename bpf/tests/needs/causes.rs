@@ -20,6 +20,7 @@ use recorded::{Recording, disk as sized_disk, recording};
 const FIO: Need = Need::Tool("fio", "fio");
 const SQLITE: Need = Need::Tool("sqlite3", "sqlite3");
 const STRACE: Need = Need::Tool("strace", "strace");
+const SETPRIV: Need = Need::Tool("setpriv", "util-linux");
 const FREEZE: Need = Need::Tool("fsfreeze", "util-linux");
 const PROBES: [Need; 2] = [Need::Loop, Need::Btf];
 
@@ -27,6 +28,7 @@ pub fn suite() -> Suite {
     one_by_one(tests![
         every_copy_is_of_a_block_that_a_handle_dirtied needs PROBES,
         what_is_dirtied_has_its_own_task needs PROBES,
+        what_a_user_does_is_that_users needs [Need::Loop, Need::Btf, SETPRIV],
         calls_are_straces needs [Need::Loop, Need::Btf, Need::Ptrace, SQLITE, STRACE],
         what_io_uring_is_asked_for_is_a_call needs [Need::Loop, Need::Btf, FIO],
         transactions_are_the_journals needs [Need::Loop, Need::Btf, SQLITE],
@@ -118,6 +120,37 @@ fn what_is_dirtied_has_its_own_task() {
             "function {begun} of {functions:?}"
         );
     }
+}
+
+/// Three users have a file each; stat says whose it is.
+fn what_a_user_does_is_that_users() {
+    let disk = disk("data=ordered");
+    let script = format!(
+        "cd {}; chmod 777 .; for user in 1001 1002 1003; do
+            setpriv --reuid=$user --clear-groups dd if=/dev/zero of=$user bs=4k count=5 conv=fsync 2>/dev/null
+        done; stat -c '%i %u' 100? >owners",
+        disk.mount_point().display()
+    );
+    let got = recording(disk.device(), Causes::Bpf, &script);
+    let owners = fs::read_to_string(disk.mount_point().join("owners")).unwrap();
+    let owners: BTreeMap<u64, u32> = owners
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .map(|(ino, uid)| (ino.parse().unwrap(), uid.parse().unwrap()))
+        .collect();
+    assert_eq!(owners.len(), 3);
+    let is_dd = |comm: &[u8; 16]| comm.starts_with(b"dd\0");
+    let handles = got.handles.iter().filter(|h| is_dd(&h.comm));
+    let handles: BTreeSet<_> = handles.map(|h| (h.ino.get(), h.uid.get())).collect();
+    let calls = got.calls.iter().filter(|c| is_dd(&c.comm));
+    let calls: BTreeSet<_> = calls.map(|c| (c.ino.get(), c.uid.get())).collect();
+    for seen in [handles, calls] {
+        let seen = seen.into_iter().filter(|(ino, _)| owners.contains_key(ino));
+        assert!(seen.eq(owners.clone()));
+    }
+    let dirtiers = got.dirtiers.iter().filter(|d| is_dd(&d.comm));
+    let dirtiers: BTreeSet<_> = dirtiers.map(|d| d.uid.get()).collect();
+    assert!(dirtiers.into_iter().eq([1001, 1002, 1003]));
 }
 
 /// The probes have a place for each thread, by its number modulo this (`PLACES` of place.bpf.h).
