@@ -119,7 +119,8 @@ impl Folder {
     /// Makes a folder in this one, with mode 0700.
     ///
     /// mkdirat(2) returns no descriptor, and anybody who may write here can replace the new folder before it is opened.
-    /// So it is made in an outer folder to which nobody else may write, opened there, and then moved to its name.
+    /// So it is made in an outer folder to which nobody else may write, opened there, and then moved to its name. If the process is
+    /// killed meanwhile, the outer folder (`.mostrace-…`) stays, without any file.
     ///
     /// # Errors
     /// Returns an error if the name is taken (also by a dangling link), or if nothing can be made here.

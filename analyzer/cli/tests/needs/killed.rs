@@ -57,14 +57,21 @@ fn record(device: &Path, output: &Path, source: &str, temporary: &Path) -> Comma
     command
 }
 
-/// Returns the bundles in a folder, in their order.
+/// Returns the bundles in a folder, in their order. A recorder that was killed while it made a folder may have left the
+/// one in which it made it, without any file.
 fn segments(dir: &Path) -> Vec<PathBuf> {
-    let mut all: Vec<_> = fs::read_dir(dir)
+    let all = fs::read_dir(dir)
         .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    all.sort();
-    all
+        .map(|entry| entry.unwrap().path());
+    let (mut bundles, others): (Vec<_>, Vec<_>) =
+        all.partition(|path| path.extension().is_some_and(|ext| ext == "most"));
+    assert!(others.len() <= 1, "{others:?}");
+    for path in others.iter().flat_map(|outer| fs::read_dir(outer).unwrap()) {
+        // It is an error if this holds anything.
+        fs::remove_dir(path.unwrap().path()).unwrap();
+    }
+    bundles.sort();
+    bundles
 }
 
 /// Checks that each segment can be read. Returns how many are finished, and the number of their events.
