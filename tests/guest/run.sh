@@ -101,7 +101,7 @@ emulate() {
 	arm64) set -- "$@" "qemu-system-aarch64 -machine virt -cpu cortex-a76" ttyAMA0 ;;
 	esac
 	# shellcheck disable=SC2086 # one word per option
-	exec nice $4 -accel tcg,thread=single -smp 2 -m 2048 -nographic -no-reboot \
+	exec $4 -accel tcg,thread=single -smp 2 -m 2048 -nographic -no-reboot \
 		-kernel "$1" -initrd "$2/initrd.gz" \
 		-append "console=$5 panic=-1 log_buf_len=4M printk.devkmsg=on SILENCE=$silence" \
 		-drive "file=$2/out.img,format=raw,if=virtio" ${GUEST_QEMU:-} >>"$2/log" 2>&1 </dev/null
