@@ -299,7 +299,7 @@ fn a_bad_chain_counts_for_nothing() {
         ]
     };
     type Case<'a> = (&'a str, &'a dyn Fn(&mut Editor));
-    let cases: [Case; 5] = [
+    let cases: [Case; 7] = [
         ("the chain of nodes bites its tail at block", &|editor| {
             let nodes = same(editor);
             let chain = editor.write_chain(&nodes);
@@ -325,6 +325,17 @@ fn a_bad_chain_counts_for_nothing() {
         ("not a direct node: offset 3", &|editor| {
             let mut nodes = same(editor);
             (nodes[1].nid, nodes[1].ofs) = (NEW_INO + 1, 3);
+            editor.write_chain(&nodes);
+        }),
+        // An inode that has the number of another node, and a node that has an inode's.
+        ("not a direct node: offset 0", &|editor| {
+            let mut nodes = same(editor);
+            nodes[1].nid = NEW_INO + 1;
+            editor.write_chain(&nodes);
+        }),
+        ("not a direct node: offset 1", &|editor| {
+            let mut nodes = same(editor);
+            nodes[1].ofs = 1;
             editor.write_chain(&nodes);
         }),
     ];
