@@ -80,8 +80,11 @@ SPLIT =
 ORDINARY = $(SLOW) $(filter-out $(SLOW) compare,$(basename $(notdir $(wildcard tests/guest/tests/*.sh))))
 # Those that take longest, the longest first.
 SLOW = dm discard hidden f2fs-causes sqlite causes ledger-clock changes f2fs-map fuse flushes
+# Most of the tests wait for most of their time; the guests compute meanwhile.
 test: setup-test
-	@$(MAKE) --no-print-directory --keep-going tests tests-of-truth tests-in-guests
+	@$(STEP) "tests, compiled" $(TESTS) --no-run
+	@$(MAKE) --no-print-directory --keep-going tests-of-truth tests-in-guests & \
+		$(MAKE) --no-print-directory tests; status=$$?; wait $$! && exit $$status
 tests:
 	@$(STEP) "tests" $(TESTS)
 tests-of-truth: build
@@ -200,7 +203,7 @@ lint: setup-test
 	@$(STEP) "licences, versions, advisories" scripts/deny.sh
 	@$(STEP) "clippy" $(CLIPPY) -- -D warnings
 	@$(STEP) "clippy, fuzz" $(CARGO) clippy --locked --manifest-path tests/fuzz/Cargo.toml -- -D warnings
-	@$(STEP) "without tables" $(CARGO) check $(PROFILE) --package mostrace --no-default-features
+	@$(STEP) "clippy, without tables" $(CARGO) clippy $(PROFILE) --package mostrace --no-default-features -- -D warnings
 	@$(STEP) "tests that would not run" scripts/check-tests.sh
 	@$(STEP) "analyser for macOS" scripts/check-macos.sh $(CARGO) $(PROFILE)
 	@$(STEP) "series" kernel-patches/series/generate.sh --check
