@@ -411,3 +411,23 @@ impl SuperBlock {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_in_a_segment_is_a_block_of_the_main_area() {
+        let sb = SuperBlock::for_tests(0);
+        for (segno, blkoff, blkaddr) in [
+            (0, 0, Some(5120)),
+            (1, 511, Some(5120 + 1023)),
+            (8, 511, Some(5120 + 4607)),
+            (1, 512, None),
+            (9, 0, None),
+            (u32::MAX, 0, None),
+        ] {
+            assert_eq!(sb.blkaddr(segno, blkoff), blkaddr.map(BlkAddr));
+        }
+    }
+}
