@@ -60,6 +60,11 @@ fresh() {
 	mount_image disk.img
 }
 
+# writeback_off: until the test ends, the kernel writes nothing back by itself, as it would on a slow machine what has been dirty for long.
+writeback_off() {
+	echo 0 >/proc/sys/vm/dirty_writeback_centisecs
+}
+
 # mount_image FILE: mounts the image at $mnt, through $loop, with $type and $mount_options.
 mount_image() {
 	loop=$(losetup -f)

@@ -29,10 +29,7 @@ under() {
 	rm -f disk.img
 }
 
-# On a slow machine the kernel's writeback would itself write a file that has been dirty for long.
-centisecs=$(cat /proc/sys/vm/dirty_writeback_centisecs)
-trap 'echo "$centisecs" >/proc/sys/vm/dirty_writeback_centisecs' EXIT
-echo 0 >/proc/sys/vm/dirty_writeback_centisecs
+writeback_off
 
 # run NAME TYPE JOURNAL SUFFIX: runs SQLite on $mnt while the disk below is traced.
 run() {

@@ -24,8 +24,7 @@ synced() {
 	/usr/local/bin/dd if="$1" of="$2" bs=4096 conv=fsync,notrunc status=none
 }
 
-# Nothing is written back except on request.
-echo 0 >/proc/sys/vm/dirty_writeback_centisecs
+writeback_off
 
 fresh_f2fs 256
 age "$mnt" 600 posix

@@ -2,8 +2,7 @@
 # Several blocks of FAT share a page: who dirtied one of them first is its dirtier, and nobody is if that was before the recording.
 fresh_vfat 64 -- "umask=0"
 # What is dirty must wait for the recording.
-interval=$(cat /proc/sys/vm/dirty_writeback_centisecs)
-echo 0 >/proc/sys/vm/dirty_writeback_centisecs
+writeback_off
 
 as() {
 	/usr/local/bin/setpriv --reuid "$1" --clear-groups sh -c "$2"
@@ -42,5 +41,4 @@ for try in 1 2 3; do
 	info "try $try: nothing was dirty before the recording"
 done
 [ "$(set_of)" = "0? 1003 " ] || fail "dirtied by two: $(cat dirtiers)"
-echo "$interval" >/proc/sys/vm/dirty_writeback_centisecs
 remove

@@ -2,6 +2,7 @@
 # The layout of a phone: /data on dm-linear over dm-crypt. The disk below is traced, by the probes and by plain
 # tracepoints. The bundles go to the host.
 export DM_DISABLE_UDEV=1
+writeback_off
 mnt=$PWD/mnt
 mkdir -p "$mnt"
 key=$(printf '%064d' 7)
