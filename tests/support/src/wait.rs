@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// The limit after which a wait counts as hung, far beyond what the busiest machine takes.
-const HUNG: Duration = Duration::from_secs(600);
+pub const HUNG: Duration = Duration::from_secs(600);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Waits until `is_so` returns true; panics with `what` after the limit.
