@@ -80,11 +80,8 @@ SPLIT =
 ORDINARY = $(SLOW) $(filter-out $(SLOW) compare,$(basename $(notdir $(wildcard tests/guest/tests/*.sh))))
 # Those that take longest, the longest first.
 SLOW = dm discard hidden f2fs-causes sqlite causes ledger-clock changes f2fs-map fuse flushes
-# Most of the tests wait for most of their time; the guests compute meanwhile.
 test: setup-test
-	@$(STEP) "tests, compiled" $(TESTS) --no-run
-	@$(MAKE) --no-print-directory --keep-going tests-of-truth tests-in-guests & \
-		$(MAKE) --no-print-directory tests; status=$$?; wait $$! && exit $$status
+	@$(MAKE) --no-print-directory --keep-going tests tests-of-truth tests-in-guests
 tests:
 	@$(STEP) "tests" $(TESTS)
 tests-of-truth: build
