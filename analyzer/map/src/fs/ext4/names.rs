@@ -179,3 +179,22 @@ impl Directories for Tree<'_> {
         self.notices.push(line);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_made_once_and_removed_by_its_inode_alone() {
+        let mut names = ReplayedNames::default();
+        assert!(names.add(b"b", Ino(12)));
+        assert!(names.add(b"a", Ino(13)));
+        assert!(!names.add(b"b", Ino(14)), "it exists");
+        assert_eq!(names.in_order(), [(&b"b"[..], Ino(12)), (b"a", Ino(13))]);
+        assert!(!names.remove(b"b", Ino(14)), "it is another's");
+        assert!(names.remove(b"b", Ino(12)));
+        assert!(!names.remove(b"b", Ino(12)), "it is gone");
+        assert!(names.add(b"b", Ino(14)));
+        assert_eq!(names.in_order(), [(&b"a"[..], Ino(13)), (b"b", Ino(14))]);
+    }
+}
