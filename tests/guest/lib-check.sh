@@ -54,8 +54,8 @@ $(head -n 12 rows.csv)"
 }
 
 # check_temporary BUNDLE SUFFIX LEAST [CLASSES]: in the events.csv that check_bundle left, every write to *SUFFIX has a name that
-# was seen live, and is data, or a block of its extent tree (which the kernel's writeback writes on a slow machine), or on f2fs a node;
-# at least LEAST of them are of these classes (an extended regular expression), by default data.
+# was seen live, and is data or, on f2fs, a node; at least LEAST of them are of these classes (an extended regular expression), by
+# default data.
 check_temporary() {
 	awk -F, -v s="$2\$" '$8 ~ s' events.csv >temporary.csv
 	data=$(grep -cE ",(${4:-data}),[^,]*$2," temporary.csv) || true
@@ -64,7 +64,7 @@ check_temporary() {
 	[ ! -s strange.csv ] || fail "$1: $(wc -l <strange.csv) of $(wc -l <temporary.csv) writes to *$2 not named live:
 $(head -n 5 strange.csv)"
 	kind=$(column kind <events.csv)
-	awk -F, -v s="$2\$" -v k="$kind" '$4 > 0 && $8 ~ s && $7 != "data" && $k !~ /^extent_tree$|node$/' events.csv >strange.csv
+	awk -F, -v s="$2\$" -v k="$kind" '$4 > 0 && $8 ~ s && $7 != "data" && $k !~ /node$/' events.csv >strange.csv
 	[ ! -s strange.csv ] || fail "$1: $(wc -l <strange.csv) blocks of *$2 called what they are not:
 $(head -n 5 strange.csv)"
 }

@@ -2,6 +2,8 @@
 # SQLite with a rollback journal and with a WAL on each filesystem: all is accounted for, names of temporary files are
 # seen live, and the filesystem's own writes have the right kinds.
 
+writeback_off
+
 # run FILESYSTEM JOURNAL SUFFIX: records SQLite and checks the bundle.
 run() {
 	bundle=$1-$2.most
