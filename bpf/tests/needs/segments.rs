@@ -548,7 +548,7 @@ fn full_disk(segments: Option<Segments>) -> (Tmpfs, String) {
         output,
         Choice::Bpf,
         each,
-        &writes(&disk, 3600, &report),
+        &writes(&disk, 700, &report),
     );
     opts.segments = segments;
     let start = std::time::Instant::now();
