@@ -41,7 +41,8 @@ least() {
 	for _ in 1 2 3; do processor "$@"; done | sort -n | head -1
 }
 
-blkparse=$(least blkparse -i "$work/x.most/trace")
+"$mostrace" export "$work/x.most" --format blktrace -o "$work/trace"
+blkparse=$(least blkparse -i "$work/trace")
 echo "blkparse: $blkparse s"
 for asked in "--by file" "" "--full"; do
 	# shellcheck disable=SC2086 # these are several words or none

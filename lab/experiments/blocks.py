@@ -40,7 +40,8 @@ class Loop:
 
 def events(bundle):
     """The events of a recording: action, RWBS, sector, number of sectors, seconds."""
-    text = run("blkparse", "-q", "-i", f"{bundle}/trace", "-f", "%a %d %S %n %T.%9t\n")
+    run(MOSTRACE, "export", bundle, "--format", "blktrace", "-o", bundle)
+    text = run("blkparse", "-q", "-i", bundle, "-f", "%a %d %S %n %T.%9t\n")
     for line in text.splitlines():
         words = line.split()
         if len(words) == 5 and words[0] in "QC":
@@ -101,12 +102,13 @@ def main():
         blocks = [MOSTRACE, "replay", "recorded.most", "--blocks", target, "--yes", target]
         row("mostrace", *replay("mostrace", target, blocks), recorded)
 
-        run("blkparse", "-q", "-i", "recorded.most/trace", "-d", "trace.bin", "-o", "/dev/null")
+        run(MOSTRACE, "export", "recorded.most", "--format", "blktrace", "-o", "trace")
+        run("blkparse", "-q", "-i", "trace", "-d", "trace.bin", "-o", "/dev/null")
         fio = ["fio", "--name=replay", "--read_iolog=trace.bin", f"--replay_redirect={target}", "--direct=1"]
         row("fio", *replay("fio", target, [*fio, "--ioengine=io_uring", "--iodepth=64"]), recorded)
 
         os.mkdir("records")
-        run("btrecord", "-d", "recorded.most", "-D", "records", "trace")
+        run("btrecord", "-d", ".", "-D", "records", "trace")
         with open("devices", "w") as devices:
             devices.write(f"trace {os.path.basename(target)}\n")
         # btreplay does not always end by itself.

@@ -7,8 +7,10 @@ use crate::error::{At, Error};
 
 /// The description of the capture: what was recorded, and how.
 pub const MANIFEST: &str = "manifest.json";
-/// Base name of the event files, as passed to `blkparse -i`.
+/// Base name of the event files in blktrace's form, as passed to `blkparse -i`.
 pub const TRACE: &str = "trace";
+/// Base name of the event files in the [compact](crate::blk_io_trace::compact) form.
+pub const EVENTS: &str = "events";
 /// The process table.
 pub const PROCESS: &str = "process.entries";
 /// The file table.
@@ -50,9 +52,14 @@ pub const PACKAGES: &str = "packages.list";
 /// The filesystem's metadata.
 pub const SNAPSHOT: &str = "snapshot.sparse.zst";
 
-/// Returns the name of the event file of one CPU.
+/// Returns the name of the event file of one CPU in blktrace's form.
 pub fn trace_of_cpu(cpu: u32) -> String {
     format!("{TRACE}.blktrace.{cpu}")
+}
+
+/// Returns the name of the event file of one CPU in the compact form.
+pub fn events_of_cpu(cpu: u32) -> String {
+    format!("{EVENTS}.{cpu}")
 }
 
 /// Returns the name under which `manifest.counts` has the number of a table's entries.
@@ -74,12 +81,19 @@ fn is_table(name: &str) -> bool {
         .contains(&name)
 }
 
-/// Returns the CPU in an event file's name; None if it is not the name of one.
+/// Returns the CPU in an event file's name, of either form; None if it is not the name of one.
 pub fn cpu_of(name: &str) -> Option<u32> {
-    let digits = name.strip_prefix(TRACE)?.strip_prefix(".blktrace.")?;
+    let (_, digits) = name.rsplit_once('.')?;
     let cpu = digits.parse().ok()?;
     // Each CPU has one spelling: no sign, no leading zeros.
-    (trace_of_cpu(cpu) == name).then_some(cpu)
+    [trace_of_cpu(cpu), events_of_cpu(cpu)]
+        .contains(&name.to_owned())
+        .then_some(cpu)
+}
+
+/// Returns true for the name of an event file in the compact form.
+pub fn is_compact(name: &str) -> bool {
+    cpu_of(name).is_some_and(|cpu| events_of_cpu(cpu) == name)
 }
 
 /// Returns the names of the bundle's files in `dir`, unordered.
@@ -129,6 +143,8 @@ mod tests {
             SNAPSHOT,
             "trace.blktrace.0",
             "trace.blktrace.17",
+            "events.0",
+            "events.17",
         ] {
             assert!(is_known(name), "{name}");
         }
@@ -139,6 +155,8 @@ mod tests {
             "trace.blktrace.",
             "trace.blktrace.+1",
             "trace.blktrace.01",
+            "events.",
+            "events.01",
         ] {
             assert!(!is_known(name), "{name}");
         }

@@ -11,7 +11,7 @@ use crate::device_number::DeviceNumber;
 use crate::health::Health;
 
 /// The version that this crate writes, and the newest that it reads.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// The whole of `manifest.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -11,6 +11,7 @@ use zerocopy::LE;
 
 use crate::archive::Cut;
 use crate::blk_io_trace::BlkIoTrace;
+use crate::blk_io_trace::compact::SHORTEST;
 use crate::entry::operation::RawOperation;
 use crate::entry::stack::RawStack;
 use crate::entry::{
@@ -150,8 +151,7 @@ fn events(dir: &Path, of: u64) -> Option<Shortfall> {
     let at_most: u64 = names
         .iter()
         .filter(|name| layout::cpu_of(name).is_some())
-        .filter_map(|name| size(dir, name))
-        .map(|bytes| room_for(bytes, size_of::<BlkIoTrace<LE>>()))
+        .filter_map(|name| Some(room_for(size(dir, name)?, shortest(name))))
         .fold(0, u64::saturating_add);
     (at_most < of).then(|| {
         let last = names.iter().filter_map(|name| layout::cpu_of(name)).max();
@@ -165,6 +165,14 @@ fn events(dir: &Path, of: u64) -> Option<Shortfall> {
             without_file,
         }
     })
+}
+
+/// Returns the length of the shortest record in an event file, bytes.
+fn shortest(name: &str) -> usize {
+    match layout::is_compact(name) {
+        true => SHORTEST,
+        false => size_of::<BlkIoTrace<LE>>(),
+    }
 }
 
 fn entries(dir: &Path, name: &'static str, len: usize, of: u64) -> Option<Shortfall> {

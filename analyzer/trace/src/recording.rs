@@ -26,7 +26,7 @@ pub enum Error {
     #[error(transparent)]
     Events(#[from] blktrace::Error),
     /// A bundle has no event files.
-    #[error("{}: no block events in it (trace.blktrace.N){missing}", path.display())]
+    #[error("{}: no block events in it (events.N, trace.blktrace.N){missing}", path.display())]
     NoEvents {
         /// The bundle.
         path: PathBuf,
@@ -181,25 +181,26 @@ impl Recording {
 
     /// Joins each CPU's files of all segments.
     fn events_of_segments(&self) -> Result<Trace, Error> {
-        let mut of_cpu: BTreeMap<u32, Vec<(PathBuf, u64)>> = BTreeMap::new();
+        let mut of_cpu: BTreeMap<(u32, String), Vec<(PathBuf, u64)>> = BTreeMap::new();
         for (nth, bundle) in self.bundles.iter().enumerate() {
             for path in bundle.event_files() {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
                 if let (Some(cpu), Some((path, own))) = (layout::cpu_of(&name), bundle.place(&name))
                 {
                     let from = if nth == 0 { 0 } else { own };
-                    of_cpu.entry(cpu).or_default().push((path, from));
+                    let files = of_cpu.entry((cpu, name.into_owned())).or_default();
+                    files.push((path, from));
                 }
             }
         }
         let mut total: u64 = 0;
         let mut sources: Vec<(PathBuf, Box<dyn Read + Send>)> = Vec::new();
-        for (cpu, files) in of_cpu {
+        for ((_, name), files) in of_cpu {
             for (path, from) in &files {
                 let length = path.metadata().map_or(0, |metadata| metadata.len());
                 total = total.saturating_add(length.saturating_sub(*from));
             }
-            let shown = self.path.join(layout::trace_of_cpu(cpu));
+            let shown = self.path.join(name);
             let source = Joined::open(files).map_err(|e| blktrace::Error::io(&shown, e))?;
             sources.push((shown, Box::new(source)));
         }

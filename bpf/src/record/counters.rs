@@ -10,19 +10,18 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Read;
 use std::path::Path;
 
+use mostrace_bundle::blk_io_trace::Event;
 use mostrace_bundle::blk_io_trace::action::{
     BLK_TC_DISCARD, BLK_TC_FLUSH, BLK_TC_FS, BLK_TC_PC, BLK_TC_WRITE, ta,
 };
-use mostrace_bundle::blk_io_trace::{Decoded, Event, MAX_RECORD, decode};
 use mostrace_bundle::{Counter, Counters, Folder, Manifest, Total, Totals};
 
 use super::missing::Missing;
-use crate::error::{At, Error, Result, read_line};
+use crate::error::{Result, read_line};
 use crate::machine::device::Device;
-use crate::sink::event_files_in;
+use crate::sink::{EventReader, event_files_in};
 
 const SECTOR: u64 = 512;
 
@@ -175,45 +174,16 @@ impl Both {
         let own = device.info.start_sector..device.end_sector();
         let mut sums = Both::default();
         for name in event_files_in(folder)? {
-            for_each_event(folder, &name, |event| {
+            let mut events = EventReader::open(folder, &name)?;
+            let mut take = |event: &Event<'_>| {
                 if event.bytes == 0 || own.contains(&event.sector) {
                     sums.push(event);
                 }
-            })?;
+            };
+            while events.next(&mut take)?.is_some() {}
+            events.ended()?;
         }
         Ok(sums)
-    }
-}
-
-/// Passes each event of a file of records to `take`.
-fn for_each_event(folder: &Folder, name: &str, mut take: impl FnMut(&Event<'_>)) -> Result<()> {
-    let path = folder.path().join(name);
-    let mut file = folder.read(name)?;
-    let mut buffer = vec![0; 16 * MAX_RECORD];
-    let (mut filled, mut at_file) = (0, 0);
-    loop {
-        let read = file.read(&mut buffer[filled..]).at(&path)?;
-        filled += read;
-        let mut at = 0;
-        while at < filled {
-            match decode(&buffer[at..filled]) {
-                Decoded::Record(event, len) => {
-                    take(&event);
-                    at += len;
-                }
-                Decoded::Short(_) if read > 0 => break,
-                _ => {
-                    let what = format!("no whole record at byte {}", at_file + at);
-                    return Err(Error::malformed(path.display(), what));
-                }
-            }
-        }
-        if read == 0 {
-            return Ok(());
-        }
-        buffer.copy_within(at..filled, 0);
-        filled -= at;
-        at_file += at;
     }
 }
 

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use foldhash::fast::RandomState;
 use mostrace_bundle::blk_io_trace::action::{BLK_TC_NOTIFY, tn};
+use mostrace_bundle::blk_io_trace::compact::Compactor;
 use mostrace_bundle::blk_io_trace::{Event, Layout, Prefix, Version, encode};
 use mostrace_bundle::{Folder, layout};
 use rustix::time::ClockId;
@@ -26,7 +27,7 @@ const NAMED_NS: u64 = 1_000_000_000;
 const NAMES: usize = 1 << 16;
 /// The most bytes that are buffered before they are written: more than the events of a batch of a ring. And the room that is left then
 /// for the next record; a longer one makes the buffer grow.
-const BUFFER: usize = 1 << 19;
+const BUFFER: usize = 1 << 17;
 const LONGEST: usize = 1 << 10;
 
 /// The event file of one CPU.
@@ -34,7 +35,11 @@ const LONGEST: usize = 1 << 10;
 pub(super) struct CpuFile {
     path: PathBuf,
     file: File,
-    /// Records that are not yet in the file.
+    /// Makes records compact.
+    compactor: Box<Compactor>,
+    /// A record, to reuse its memory.
+    record: Vec<u8>,
+    /// Compact records that are not yet in the file.
     buffer: Vec<u8>,
     sequence: u32,
     named: TaskNames,
@@ -69,12 +74,14 @@ impl CpuFile {
     /// # Errors
     /// Returns an error if the bundle cannot be written.
     pub fn create(folder: &Folder, cpu: u32) -> Result<CpuFile> {
-        let name = layout::trace_of_cpu(cpu);
+        let name = layout::events_of_cpu(cpu);
         let path = folder.path().join(&name);
         let file = folder.replace(&name)?;
         Ok(CpuFile {
             path,
             file,
+            compactor: Box::default(),
+            record: Vec::with_capacity(LONGEST),
             buffer: Vec::with_capacity(BUFFER),
             sequence: 0,
             named: HashMap::default(),
@@ -132,7 +139,12 @@ impl CpuFile {
         self.named
     }
 
-    /// Flushes the file and returns its name and its length.
+    /// From now on, refers to nothing that is in the file already.
+    pub fn begin_anew(&mut self) {
+        self.compactor = Box::default();
+    }
+
+    /// Returns the file's name and its length without what is buffered.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.
@@ -172,7 +184,7 @@ impl CpuFile {
         self.append(|sequence, buffer| put_numbered(record, sequence, buffer))
     }
 
-    /// Appends a record, which `make` puts behind what is in the buffer, with the sequence number that it is given.
+    /// Appends a record, which `make` puts into an empty buffer, with the sequence number that it is given.
     ///
     /// # Errors
     /// Returns an error if the bundle cannot be written.
@@ -182,7 +194,9 @@ impl CpuFile {
             self.flush()?;
         }
         self.sequence = self.sequence.wrapping_add(1);
-        make(self.sequence, &mut self.buffer);
+        self.record.clear();
+        make(self.sequence, &mut self.record);
+        self.compactor.put(&self.record, &mut self.buffer);
         Ok(())
     }
 

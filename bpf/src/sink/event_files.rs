@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The per-CPU event files `trace.blktrace.N`, for sources that deliver single records.
+//! The per-CPU event files `events.N`, for sources that deliver single records.
 
 use std::collections::BTreeMap;
 
@@ -18,8 +18,7 @@ use crate::error::Result;
 /// The room for the latest records, bytes; half of it is enough for the 40,000 events of some 8,000 requests.
 const RECENT: usize = 4 << 20;
 
-/// One file per CPU, up to the last CPU that had events. The files of CPUs without events are empty, as blktrace's are, because
-/// blkparse stops looking for files at the first missing number.
+/// One file per CPU, up to the last CPU that had events. The files of CPUs without events are empty, as blktrace's are.
 #[derive(Debug)]
 pub(crate) struct EventFiles {
     folder: Folder,
@@ -213,6 +212,7 @@ impl EventFiles {
             self.recent.push(event.time_ns, record);
         }
         self.flush()?;
+        self.files.iter_mut().for_each(CpuFile::begin_anew);
         let own_from = self.files.iter().map(CpuFile::len);
         let end = EventsEnd {
             unfinished: self.in_flight(),
@@ -266,34 +266,60 @@ fn time_of(record: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::path::Path;
 
     use mostrace_bundle::blk_io_trace::action::{BLK_TC_FS, BLK_TC_WRITE, ta, tn};
+    use mostrace_bundle::blk_io_trace::{Event, Layout, Records, Then, Version, encode};
+    use mostrace_bundle::layout;
     use mostrace_bundle::manifest::Device;
 
     use super::*;
+
+    /// Returns the records of a CPU's file as blktrace writes them.
+    fn plain(dir: &Path, cpu: u32) -> Vec<u8> {
+        let file = fs::File::open(dir.join(layout::events_of_cpu(cpu))).unwrap();
+        let (bytes, then) = Records::new(file).read_all().unwrap();
+        assert_eq!(then, Then::End);
+        bytes
+    }
+
+    /// A record of this time.
+    fn record(time_ns: u64) -> Vec<u8> {
+        let event = Event {
+            time_ns,
+            action: ta::QUEUE | BLK_TC_FS | BLK_TC_WRITE,
+            ..Event::default()
+        };
+        let layout = Layout {
+            version: Version::V7,
+            big_endian: false,
+        };
+        let mut record = Vec::new();
+        encode(&event, layout, &mut record).unwrap();
+        record
+    }
 
     #[test]
     fn a_task_is_named_once_per_cpu() {
         let dir = tempfile::tempdir().unwrap();
         let mut files = EventFiles::new(&Folder::open(dir.path()).unwrap(), Retention::of(false));
         let pid = std::process::id();
-        let record = [7u8; 48];
+        let record = record(7);
         files.push(3, pid, &record).unwrap();
         files.push(3, pid, &record).unwrap();
         files.flush().unwrap();
-        let bytes = fs::read(dir.path().join("trace.blktrace.3")).unwrap();
+        let bytes = plain(dir.path(), 3);
         assert_eq!(bytes.len(), 64 + 48 + 48);
         let Decoded::Record(note, 64) = decode(&bytes) else {
             panic!("no note: {bytes:?}")
         };
         assert!(note.is_note() && note.act() == tn::PROCESS);
         assert_eq!((note.pid, note.cpu, note.sequence), (pid, 3, 1));
-        assert_eq!(note.time_ns, u64::from_le_bytes([7; 8]));
+        assert_eq!(note.time_ns, 7);
         assert_eq!(bytes[64 + 4..64 + 8], 2u32.to_le_bytes());
         assert_eq!(files.count(), 2);
-        // blkparse first looks for the files of all lower CPUs.
         for cpu in 0..3 {
-            let before = std::fs::metadata(dir.path().join(format!("trace.blktrace.{cpu}")));
+            let before = fs::metadata(dir.path().join(layout::events_of_cpu(cpu)));
             assert_eq!(before.unwrap().len(), 0);
         }
     }
@@ -336,10 +362,10 @@ mod tests {
         let pid = std::process::id();
         for comm in [&b"sh"[..], b"sh\0\0", b"fio"] {
             files.name(0, pid, 5, comm).unwrap();
-            files.push(0, pid, &[0; 48]).unwrap();
+            files.push(0, pid, &record(5)).unwrap();
         }
         files.flush().unwrap();
-        let bytes = fs::read(dir.path().join("trace.blktrace.0")).unwrap();
+        let bytes = plain(dir.path(), 0);
         let note = |at: usize| match decode(&bytes[at..]) {
             Decoded::Record(note, 64) => String::from_utf8_lossy(note.pdu).into_owned(),
             other => panic!("{other:?}"),

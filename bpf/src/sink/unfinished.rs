@@ -3,18 +3,14 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::fs::File;
-use std::io::Read;
-use std::path::PathBuf;
 
-use mostrace_bundle::blk_io_trace::{Decoded, decode};
+use mostrace_bundle::blk_io_trace::Event;
 use mostrace_bundle::{Folder, Zones};
 
 use super::event_files_in;
+use super::event_reader::EventReader;
 use super::in_flight::{InFlight, Step};
-use crate::error::{At, Result};
-
-const PIECE: usize = 1 << 20;
+use crate::error::Result;
 
 /// Counts the requests in the event files in `folder`, of a disk with these zones.
 ///
@@ -24,68 +20,31 @@ pub(crate) fn count(folder: &Folder, zones: Zones) -> Result<u64> {
     let names = event_files_in(folder)?;
     let mut files = names
         .iter()
-        .map(|name| CpuFile::open(folder, name))
+        .map(|name| EventReader::open(folder, name))
         .collect::<Result<Vec<_>>>()?;
     let mut heads = BinaryHeap::new();
     for (index, file) in files.iter_mut().enumerate() {
-        heads.extend(file.next()?.map(|head| Reverse((head.0, index, head.1))));
+        heads.extend(next(file)?.map(|head| Reverse((head.0, index, head.1))));
     }
     let mut requests = InFlight::of(zones);
     while let Some(Reverse((_, index, step))) = heads.pop() {
         requests.step(step);
         if let Some(file) = files.get_mut(index) {
-            heads.extend(file.next()?.map(|head| Reverse((head.0, index, head.1))));
+            heads.extend(next(file)?.map(|head| Reverse((head.0, index, head.1))));
         }
     }
     Ok(requests.count())
 }
 
-/// The file of one CPU, read in pieces.
-struct CpuFile {
-    path: PathBuf,
-    file: File,
-    bytes: Vec<u8>,
-    at: usize,
-}
-
-impl CpuFile {
-    fn open(folder: &Folder, name: &str) -> Result<CpuFile> {
-        Ok(CpuFile {
-            path: folder.path().join(name),
-            file: folder.read(name)?,
-            bytes: Vec::new(),
-            at: 0,
-        })
-    }
-
-    /// Returns the next event that is not a note, and its time; None if the file ends, or continues with something else.
-    fn next(&mut self) -> Result<Option<(u64, Step)>> {
-        loop {
-            let short = match decode(&self.bytes[self.at..]) {
-                Decoded::Record(event, len) => {
-                    self.at += len;
-                    if !event.is_note() {
-                        return Ok(Some((event.time_ns, Step::of(&event))));
-                    }
-                    false
-                }
-                Decoded::Short(_) => true,
-                Decoded::Foreign(_) => return Ok(None),
-            };
-            if short && !self.read_on()? {
-                return Ok(None);
-            }
+/// Returns the next event that is not a note, and its time.
+fn next(file: &mut EventReader) -> Result<Option<(u64, Step)>> {
+    let step = |event: &Event<'_>| (event.time_ns, Step::of(event), event.is_note());
+    while let Some((time_ns, step, is_note)) = file.next(step)? {
+        if !is_note {
+            return Ok(Some((time_ns, step)));
         }
     }
-
-    /// Reads the next piece. Returns false at the end of the file.
-    fn read_on(&mut self) -> Result<bool> {
-        self.bytes.drain(..self.at);
-        self.at = 0;
-        let piece = (&self.file).take(PIECE as u64);
-        let read = { piece }.read_to_end(&mut self.bytes).at(&self.path)?;
-        Ok(read > 0)
-    }
+    Ok(None)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use mostrace_bundle::blk_io_trace::action::ta;
-use mostrace_bundle::blk_io_trace::{Decoded, Event, decode};
+use mostrace_bundle::blk_io_trace::{Decoded, Event, Records, Then, decode};
 use mostrace_bundle::entry::RawProcess;
 use mostrace_bundle::manifest::{Segment, State};
 use mostrace_bundle::table::HEADER_LEN;
@@ -105,15 +105,18 @@ impl Read {
         for file in bundle.event_files() {
             let own_from = own_from(file.file_name().unwrap().to_str().unwrap());
             let data = fs::read(file).unwrap();
-            let mut at = 0;
-            while at < data.len() {
-                let Decoded::Record(event, len) = decode(&data[at..]) else {
-                    panic!("no record at byte {at} of {}", file.display())
-                };
-                if !event.is_note() {
-                    events.push((Event { pdu: &[], ..event }, at as u64 >= own_from));
+            let (repeated, own) = data.split_at(usize::try_from(own_from).unwrap());
+            for (part, is_own) in [(repeated, false), (own, true)] {
+                let (records, then) = Records::new(part).read_all().unwrap();
+                assert_eq!(then, Then::End, "{}", file.display());
+                let mut rest = &records[..];
+                while let Decoded::Record(event, len) = decode(rest) {
+                    if !event.is_note() {
+                        events.push((Event { pdu: &[], ..event }, is_own));
+                    }
+                    rest = &rest[len..];
                 }
-                at += len;
+                assert!(rest.is_empty(), "{}", file.display());
             }
         }
         events.sort_by_key(|(event, _)| event.time_ns);
@@ -563,13 +566,17 @@ fn is_readable(path: &Path) -> u64 {
     let bundle = Bundle::open(path).unwrap();
     let mut events = 0;
     for file in bundle.event_files() {
-        let data = fs::read(file).unwrap();
-        let mut rest = &data[..];
+        let (records, then) = Records::new(fs::File::open(file).unwrap())
+            .read_all()
+            .unwrap();
+        let mut rest = &records[..];
         while let Decoded::Record(_, len) = decode(rest) {
             rest = &rest[len..];
             events += 1;
         }
-        assert!(rest.len() < 64, "{}: {} bytes", file.display(), rest.len());
+        assert!(rest.is_empty(), "{}: {} bytes", file.display(), rest.len());
+        let is_whole = matches!(then, Then::End | Then::Cut { left: 0..64, .. });
+        assert!(is_whole, "{}: {then:?}", file.display());
     }
     let table = bundle.table(layout::PROCESS, true).unwrap();
     assert!(table.into_iter().flatten().all(|entry| entry.is_ok()));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use mostrace_bundle::blk_io_trace::action::{BLK_TC_DISCARD, BLK_TC_WRITE, ta};
-use mostrace_bundle::blk_io_trace::{Decoded, decode};
+use mostrace_bundle::blk_io_trace::{Decoded, Records, Then, decode};
 use mostrace_bundle::{Bundle, Counters, Manifest};
 use mostrace_capture::{Choice, Entries, Error, Events, KernelPaths, Options, record};
 use test_support::loopdev::{LoopExt4, LoopOptions};
@@ -76,7 +76,9 @@ fn recording(device: &Path, source: Choice, script: &str) -> Recording {
 fn written(bundle: &Bundle) -> u64 {
     let mut bytes = 0;
     for path in bundle.event_files() {
-        let data = fs::read(path).unwrap();
+        let file = fs::File::open(path).unwrap();
+        let (data, then) = Records::new(file).read_all().unwrap();
+        assert_eq!(then, Then::End, "{}", path.display());
         let mut rest = &data[..];
         while let Decoded::Record(event, len) = decode(rest) {
             let is_write = event.action & (BLK_TC_WRITE | BLK_TC_DISCARD) == BLK_TC_WRITE;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads any bytes as the files of a trace. There must be no panic, at most one error, and every completion must be
+//! Reads any bytes as the files of a trace, plain or compact. There must be no panic, at most one error, and every completion must be
 //! covered.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use mostrace_bundle::blk_io_trace::compact::HEADER;
 use mostrace_trace::blktrace::{Completions, Partial, Trace};
 use std::io::{Cursor, Read};
 use std::path::PathBuf;
@@ -18,8 +19,9 @@ fuzz_target!(|data: &[u8]| {
         Partial::Refused
     };
     let at = (usize::from(split) * 48).min(data.len());
+    let head: &[u8] = if split & 2 == 0 { &[] } else { &HEADER };
     let sources = [&data[..at], &data[at..]].map(|bytes| {
-        let source: Box<dyn Read + Send> = Box::new(Cursor::new(bytes.to_vec()));
+        let source: Box<dyn Read + Send> = Box::new(Cursor::new([head, bytes].concat()));
         (PathBuf::from("fuzz"), source)
     });
     let mut completions = Completions::new(Trace::from_sources(sources.into(), partial));

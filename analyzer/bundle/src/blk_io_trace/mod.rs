@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The block event of the kernel's block tracer, as stored in `trace.blktrace.N`: v7 and v8, in either byte order.
+//! The block event of the kernel's block tracer, as stored in `trace.blktrace.N`: v7 and v8, in either byte order; and the
+//! [compact] form of many, as stored in `events.N`. [`Records`] reads files of both forms.
 //!
 //! ```text
 //! v7, 48 bytes: magic sequence time... sector.. bytes action  pid    device  cpu error,pdu_len
@@ -20,16 +21,19 @@
 )]
 
 pub mod action;
+pub mod compact;
 mod decode;
 mod encode;
 mod event;
 mod record;
+mod records;
 pub mod rwbs;
 
 pub use decode::{Decoded, decode};
 pub use encode::{EncodeError, encode};
 pub use event::{Event, Remap};
 pub use record::{BlkIoTrace, BlkIoTrace2, Layout, Prefix, Version};
+pub use records::{Records, Then};
 
 /// The magic number without its lowest byte, which is the version.
 pub const BLK_IO_TRACE_MAGIC: u32 = 0x6561_7400;

@@ -5,6 +5,7 @@ mod common;
 
 mod archives;
 mod blk_io_trace;
+mod compact;
 mod declaration;
 mod folders;
 mod opening;

@@ -29,7 +29,7 @@ fn what_is_no_bundle_says_so() {
         ("[]", "no schema version"),
         (r#"{"schema": "1"}"#, "no schema version"),
         (
-            r#"{"schema": 2, "state": {"new": "shape"}}"#,
+            r#"{"schema": 3, "state": {"new": "shape"}}"#,
             "a newer mostrace is needed",
         ),
         (r#"{"schema": 1, "state": "complete"}"#, "missing field"),

@@ -10,7 +10,7 @@ use clap::builder::PossibleValue;
 use mostrace_bundle::temporary::TempFolder;
 use mostrace_tables::analysis::{Analysis, shown};
 use mostrace_tables::export::{
-    Dataset, Foreign, ForeignError, Output, blkparse, day_of, identity, operations,
+    Dataset, Foreign, ForeignError, Output, blkparse, blktrace, day_of, identity, operations,
 };
 use mostrace_tables::facts::Key;
 use mostrace_trace::text::escape;
@@ -21,7 +21,7 @@ use super::wrote;
 use crate::keep::keep;
 use crate::{UsageError, shell, usage};
 
-/// Write the trace in another tool's format: flame graphs, fio, cache simulators, blkparse's text, a Parquet data set
+/// Write the trace in another tool's format: flame graphs, fio, cache simulators, blktrace's files, a Parquet data set
 ///
 /// With several recordings, `folded` adds them up, and `dataset` has files for each; the other formats
 /// are of one disk's time and take one recording. What a format cannot hold is counted on stderr.
@@ -33,6 +33,7 @@ use crate::{UsageError, shell, usage};
 ///   mostrace export run.most --format oracle-general -o run.oracleGeneral
 ///   mostrace export run.most --format perfetto -o run.pftrace
 ///   mostrace export run.most --format blkparse | grep ' D '
+///   mostrace export run.most --format blktrace -o run && blkparse -i run
 ///   mostrace export run.most --format dataset -o traces   (traces/events/day=2026-11-25/….parquet …)
 ///   mostrace export run.most --format msr --anonymize -o run.csv
 ///   mostrace export run.most --format operations --anonymize -o calls.most.tar.zst
@@ -44,7 +45,8 @@ pub struct Export {
     /// The format
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Format,
-    /// The file to write to; - is the standard output. For a data set, the folder; for operations, OUT.most or OUT.most.tar.zst
+    /// The file to write to; - is the standard output. For a data set, the folder; for operations, OUT.most or OUT.most.tar.zst;
+    /// for blktrace, what the names of its files begin with
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// The file or device that fio is to write to, for an iolog
@@ -59,6 +61,7 @@ pub struct Export {
 enum Format {
     Foreign(Foreign),
     Blkparse,
+    Blktrace,
     Dataset,
     Identity,
     Operations,
@@ -70,6 +73,7 @@ impl ValueEnum for Format {
             let foreign = Foreign::value_variants().iter().copied();
             let others = [
                 Format::Blkparse,
+                Format::Blktrace,
                 Format::Dataset,
                 Format::Identity,
                 Format::Operations,
@@ -84,6 +88,8 @@ impl ValueEnum for Format {
             Format::Foreign(foreign) => return foreign.to_possible_value(),
             Format::Blkparse => PossibleValue::new("blkparse")
                 .help("The block events as blkparse prints them, without its summary"),
+            Format::Blktrace => PossibleValue::new("blktrace")
+                .help("The block events as blktrace writes them, OUT.blktrace.N for each CPU: for blkparse -i OUT, btt"),
             Format::Dataset => PossibleValue::new("dataset").help(
                 "A folder of Parquet files that grows by recordings: events, requests, causes, processes, files, calls, transactions, recordings",
             ),
@@ -101,8 +107,13 @@ impl Export {
     /// Runs the command.
     pub fn run(self) -> anyhow::Result<()> {
         self.write()?;
-        if let Some(path) = &self.output {
-            wrote::tell(path, &self.opener(path));
+        match &self.output {
+            Some(path) if self.format == Format::Blktrace => {
+                let first = PathBuf::from(format!("{}.blktrace.0", path.display()));
+                wrote::tell(&first, &self.opener(path));
+            }
+            Some(path) => wrote::tell(path, &self.opener(path)),
+            None => {}
         }
         Ok(())
     }
@@ -119,6 +130,7 @@ impl Export {
             Format::Foreign(_) => "for cache simulators".into(),
             Format::Dataset => "Parquet files for DuckDB, pandas or polars".into(),
             Format::Operations => format!("mostrace replay {path}"),
+            Format::Blktrace => format!("blkparse -i {path}"),
             Format::Blkparse | Format::Identity => "read it with less".into(),
         }
     }
@@ -130,6 +142,17 @@ impl Export {
             Format::Blkparse => {
                 let mut out = Output::create(self.output.as_deref())?;
                 let left_out = blkparse(&self.source.open()?, key.as_ref(), &mut out)?;
+                self.warn(&left_out);
+                Ok(())
+            }
+            Format::Blktrace => {
+                let without =
+                    "blktrace's files are several: name with -o what their names begin with";
+                let basename = self.named_output(without)?;
+                if basename == Path::new("-") {
+                    usage!("{without}");
+                }
+                let left_out = blktrace(&self.source.open()?, key.as_ref(), basename)?;
                 self.warn(&left_out);
                 Ok(())
             }

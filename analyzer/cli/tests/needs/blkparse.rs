@@ -99,16 +99,8 @@ fn of_a_new_recording() {
     );
     succeeds(record(disk.device(), &out).args(["--", "sh", "-c", &script]));
     let ours = in_order(ours(&out));
-    // blkparse stops at the first CPU without a file.
-    for cpu in 0..std::thread::available_parallelism().unwrap().get() {
-        let path = out.join(format!("trace.blktrace.{cpu}"));
-        fs::OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(path)
-            .unwrap();
-    }
-    let theirs = in_order(theirs(&out));
+    run::export_blktrace(&out, &dir.path().join("trace"));
+    let theirs = in_order(theirs(dir.path()));
     assert!(theirs.len() > 100, "{}", theirs.len());
     assert_eq!(ours.len(), theirs.len());
     for (ours, theirs) in ours.iter().zip(&theirs) {

@@ -37,9 +37,12 @@ struct Event {
 }
 
 fn events(bundle: &Path) -> Vec<Event> {
+    let folder = tempfile::tempdir().unwrap();
+    let basename = folder.path().join("trace");
+    run::export_blktrace(bundle, &basename);
     let parsed = say(Command::new("blkparse")
         .args(["-q", "-f", "%a %d %S %n %T %t %c\n", "-i"])
-        .arg(bundle.join("trace")));
+        .arg(basename));
     let event = |line: &str| {
         let words: Vec<&str> = line.split(' ').collect();
         let [action, rwbs, sector, sectors, seconds, ns, cpu] = words[..] else {
@@ -283,6 +286,8 @@ fn a_bare_trace_is_replayed_in_a_file() {
     let dir = tempfile::tempdir().unwrap();
     let recording = dir.path().join("run.most");
     recorded(&disk(), &recording);
+    let bare = dir.path().join("bare");
+    run::export_blktrace(&recording, &bare);
     let target = dir.path().join("target");
     fs::File::create(&target)
         .unwrap()
@@ -291,7 +296,7 @@ fn a_bare_trace_is_replayed_in_a_file() {
     let replayed = succeeds(
         program()
             .arg("replay")
-            .arg(recording.join("trace"))
+            .arg(bare)
             .arg("--blocks")
             .arg(&target)
             .arg("--yes")

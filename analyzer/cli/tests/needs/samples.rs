@@ -4,8 +4,12 @@
 use crate::run;
 
 use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::path::Path;
 use std::process::Command;
 
+use mostrace_bundle::blk_io_trace::{Decoded, decode};
+use mostrace_bundle::{Bundle, archive, layout};
 use mostrace_tables::analysis::{Analysis, Options};
 use mostrace_tables::tables::for_the_answer;
 use mostrace_trace::answer::Summing;
@@ -27,6 +31,7 @@ pub fn suite() -> Suite {
         nearly_all_has_a_cause,
         a_request_is_forced_by_the_call_that_lasted_meanwhile,
         a_bundle_of_before_is_read_as_before,
+        events_are_the_same_in_both_forms,
     ])
 }
 
@@ -397,4 +402,68 @@ fn a_bundle_of_before_is_read_as_before() {
     ];
     assert_eq!(written("role"), expect(&roles));
     assert_eq!(written("cause_known"), expect(&[("unknown", 27_844_608)]));
+}
+
+/// The events of a sample, put into the compact form, give the same answers, and blktrace's files again.
+fn events_are_the_same_in_both_forms() {
+    for name in SAMPLES {
+        let unpacked = archive::unpack(Path::new(&sample(name))).unwrap();
+        let folder = unpacked.dir.path();
+        let answers = || {
+            let bundle = folder.to_str().unwrap();
+            [
+                run::mostrace(&["analyze", bundle, "--full"]),
+                run::mostrace(&["events", bundle, "--format", "csv"]),
+                run::mostrace(&["export", bundle, "--format", "blkparse"]),
+            ]
+        };
+        let before = answers();
+        let mut events = Vec::new();
+        for file in Bundle::open(folder).unwrap().event_files() {
+            let plain = fs::read(file).unwrap();
+            let cpu = layout::cpu_of(file.file_name().unwrap().to_str().unwrap()).unwrap();
+            fs::remove_file(file).unwrap();
+            let compact = run::compact(&plain);
+            assert!(
+                compact.len() < plain.len() * 2 / 3,
+                "{name}: {}",
+                compact.len()
+            );
+            fs::write(folder.join(layout::events_of_cpu(cpu)), compact).unwrap();
+            events.push((cpu, plain));
+        }
+        forget_files(folder);
+        assert_eq!(answers(), before, "{name}");
+        let out = tempfile::tempdir().unwrap();
+        run::export_blktrace(folder, &out.path().join("x"));
+        for (cpu, plain) in events {
+            let again = fs::read(out.path().join(format!("x.blktrace.{cpu}"))).unwrap();
+            assert!(
+                records_of(&again) == records_of(&plain),
+                "{name}, CPU {cpu}"
+            );
+        }
+    }
+}
+
+/// Takes the sizes of files out of a bundle's manifest.
+fn forget_files(folder: &Path) {
+    let path = folder.join(layout::MANIFEST);
+    let mut manifest: serde_json::Value =
+        serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    manifest.as_object_mut().unwrap().remove("files");
+    fs::write(path, manifest.to_string()).unwrap();
+}
+
+/// Returns the records of a file of blktrace in the order of time; those of one moment stay as they are.
+fn records_of(mut plain: &[u8]) -> Vec<(u64, &[u8])> {
+    let mut records = Vec::new();
+    while let Decoded::Record(event, len) = decode(plain) {
+        let (record, rest) = plain.split_at(len);
+        records.push((event.time_ns, record));
+        plain = rest;
+    }
+    assert!(plain.is_empty());
+    records.sort_by_key(|(time_ns, _)| *time_ns);
+    records
 }

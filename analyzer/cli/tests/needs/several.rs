@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use mostrace_bundle::{Bundle, Counter, Counters, Manifest};
+use mostrace_bundle::{Bundle, Counter, Counters, Manifest, layout};
 use run::{json, mostrace, program, sample, say, succeeds};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -406,7 +406,7 @@ fn recorded_twice(disk: &LoopExt4) -> Option<tempfile::TempDir> {
 fn has_events(bundle: &Path) -> bool {
     let files = fs::read_dir(bundle).into_iter().flatten().flatten();
     let mut names = files.map(|file| file.file_name());
-    names.any(|name| name.to_string_lossy().starts_with("trace.blktrace."))
+    names.any(|name| layout::cpu_of(&name.to_string_lossy()).is_some())
 }
 
 fn is_whole(manifest: &Manifest) -> bool {

@@ -5,6 +5,8 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use mostrace_bundle::blk_io_trace::compact::Compactor;
+use mostrace_bundle::blk_io_trace::{Decoded, decode};
 use serde_json::Value;
 
 /// The program, without arguments as yet.
@@ -94,4 +96,26 @@ pub fn say(command: &mut Command) -> Said {
 #[track_caller]
 pub fn succeeds(command: &mut Command) -> Said {
     say(command).ended(0)
+}
+
+/// Returns a file of blktrace in the compact form.
+pub fn compact(mut plain: &[u8]) -> Vec<u8> {
+    let (mut compactor, mut out) = (Compactor::default(), Vec::new());
+    while let Decoded::Record(_, len) = decode(plain) {
+        let (record, rest) = plain.split_at(len);
+        compactor.put(record, &mut out);
+        plain = rest;
+    }
+    assert!(plain.is_empty(), "{} bytes are no record", plain.len());
+    out
+}
+
+/// Writes the events of a bundle as blktrace's files; their names begin with `BASENAME.blktrace.`.
+pub fn export_blktrace(bundle: &Path, basename: &Path) {
+    let mut export = program();
+    export
+        .arg("export")
+        .arg(bundle)
+        .args(["--format", "blktrace", "-o"]);
+    succeeds(export.arg(basename));
 }

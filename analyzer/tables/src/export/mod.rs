@@ -6,6 +6,7 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod blkparse;
+mod blktrace;
 mod cell;
 mod csv;
 mod dataset;
@@ -27,6 +28,7 @@ use std::convert::Infallible;
 use crate::tables::Table;
 
 pub use blkparse::write as blkparse;
+pub use blktrace::write as blktrace;
 pub use dataset::{Dataset, day_of};
 pub use error::Error as ForeignError;
 pub use foreign::Foreign;

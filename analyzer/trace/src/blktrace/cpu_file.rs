@@ -2,8 +2,8 @@
 //! One CPU's file: its records one by one in time order, decoded in place in the buffer.
 
 use super::error::{Error, Problem};
-use mostrace_bundle::blk_io_trace::{Decoded, Event, MAX_RECORD, decode};
-use std::io::{ErrorKind, Read};
+use mostrace_bundle::blk_io_trace::{Decoded, Event, Records, Then, decode};
+use std::io::Read;
 use std::path::PathBuf;
 
 /// Bytes read at once. The buffers of a few CPUs should fit into one core's cache.
@@ -16,14 +16,14 @@ const WINDOW: usize = 64;
 /// A file, or any other source of records.
 pub(super) struct CpuFile {
     pub path: PathBuf,
-    source: Box<dyn Read + Send>,
+    source: Records<Box<dyn Read + Send>>,
+    /// Plain records.
     buffer: Vec<u8>,
-    /// The end of the bytes read so far.
-    end: usize,
-    /// The start, in the buffer, of the bytes that are not yet in `order`; `offset` is the same place in the file.
+    /// The start, in the buffer, of the bytes that are not yet in `order`; `offset` is the same place in a plain file.
     start: usize,
     offset: u64,
-    at_end: bool,
+    /// What follows the bytes in the buffer.
+    then: Then,
     /// The whole records in the buffer, sorted by time; records of equal time keep the file's order.
     order: Vec<Place>,
     /// Index of the first of them that was not returned yet.
@@ -52,12 +52,11 @@ impl CpuFile {
     pub fn new(path: PathBuf, source: Box<dyn Read + Send>) -> Self {
         Self {
             path,
-            source,
+            source: Records::new(source),
             buffer: Vec::new(),
-            end: 0,
             start: 0,
             offset: 0,
-            at_end: false,
+            then: Then::More,
             order: Vec::new(),
             next: 0,
             unsettled: 0,
@@ -96,7 +95,7 @@ impl CpuFile {
         } else {
             self.last_ns = time_ns;
         }
-        match decode(self.buffer.get(start..self.end)?) {
+        match decode(self.buffer.get(start..)?) {
             Decoded::Record(event, _) => Some(event),
             Decoded::Short(_) | Decoded::Foreign(_) => None,
         }
@@ -104,19 +103,19 @@ impl CpuFile {
 
     /// Returns the bytes of records read so far.
     pub fn bytes_read(&self) -> u64 {
-        self.offset
+        self.source.expanded().unwrap_or(self.offset)
     }
 
     /// Returns true if everything readable is in `order`.
     fn is_over(&self) -> bool {
-        self.problem.is_some() || self.at_end && self.start == self.end
+        self.problem.is_some() || self.then != Then::More && self.start == self.buffer.len()
     }
 
     /// Sorts newly read records into `order`.
     fn sort(&mut self) {
         while self.problem.is_none() {
-            let unread = self.buffer.get(self.start..self.end).unwrap_or_default();
-            self.problem = Some(match decode(unread) {
+            let unread = self.buffer.get(self.start..).unwrap_or_default();
+            self.problem = match decode(unread) {
                 Decoded::Record(event, len) => {
                     let place = Place {
                         time_ns: event.time_ns,
@@ -128,40 +127,50 @@ impl CpuFile {
                     self.offset = self.offset.saturating_add(len.try_into().unwrap_or(0));
                     continue;
                 }
-                Decoded::Short(_) if !self.at_end || unread.is_empty() => break,
-                Decoded::Short(needed) => Problem::Truncated {
+                Decoded::Short(_) if unread.is_empty() => self.problem_behind(),
+                Decoded::Short(_) if self.then == Then::More => break,
+                Decoded::Short(needed) => Some(Problem::Truncated {
                     offset: self.offset,
                     needed,
                     left: unread.len(),
-                },
-                Decoded::Foreign(magic) => Problem::BadMagic {
+                }),
+                Decoded::Foreign(magic) => Some(Problem::BadMagic {
                     magic,
                     offset: self.offset,
-                },
-            });
+                }),
+            };
+            if unread.is_empty() {
+                break;
+            }
         }
         let open = if self.is_over() { 0 } else { WINDOW };
         self.unsettled = self.order.len().saturating_sub(open);
     }
 
-    /// Fills the buffer behind the records that were not returned yet.
+    /// Returns the problem behind the bytes in the buffer.
+    fn problem_behind(&self) -> Option<Problem> {
+        match self.then {
+            Then::More | Then::End => None,
+            Then::Foreign { offset, magic } => Some(Problem::BadMagic { magic, offset }),
+            Then::Cut {
+                offset,
+                needed,
+                left,
+            } => Some(Problem::Truncated {
+                offset,
+                needed,
+                left,
+            }),
+        }
+    }
+
+    /// Reads on behind the records that were not returned yet.
     fn fill(&mut self) -> Result<(), Error> {
         self.keep_the_rest();
-        if self.buffer.len().saturating_sub(self.end) < MAX_RECORD {
-            self.buffer.resize(self.end.saturating_add(BUFFER), 0);
-        }
-        while !self.at_end {
-            let room = self.buffer.get_mut(self.end..).unwrap_or_default();
-            if room.is_empty() {
-                break;
-            }
-            match self.source.read(room) {
-                Ok(0) => self.at_end = true,
-                Ok(n) => self.end = self.end.saturating_add(n),
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) => return Err(Error::io(&self.path, e)),
-            }
-        }
+        self.then = self
+            .source
+            .read(BUFFER, &mut self.buffer)
+            .map_err(|e| Error::io(&self.path, e))?;
         Ok(())
     }
 
@@ -178,21 +187,18 @@ impl CpuFile {
             self.kept.extend_from_slice(record);
         }
         let start = self.kept.len();
-        let unread = self.buffer.get(self.start..self.end).unwrap_or_default();
+        let unread = self.buffer.get(self.start..).unwrap_or_default();
         self.kept.extend_from_slice(unread);
-        // They were in the buffer before, so they fit.
-        if let Some(front) = self.buffer.get_mut(..self.kept.len()) {
-            front.copy_from_slice(&self.kept);
-        }
-        (self.start, self.end) = (start, self.kept.len());
+        std::mem::swap(&mut self.buffer, &mut self.kept);
+        self.start = start;
     }
 
     /// Returns the number of bytes from the problem to the end of the file.
     pub fn left_out(&mut self) -> Result<u64, Error> {
-        let rest = std::io::copy(&mut self.source, &mut std::io::sink())
-            .map_err(|e| Error::io(&self.path, e))?;
-        let unread = self.end.saturating_sub(self.start);
-        Ok(rest.saturating_add(unread.try_into().unwrap_or(0)))
+        let left = self.source.left();
+        let left = left.map_err(|e| Error::io(&self.path, e))?;
+        let unread = self.buffer.len().saturating_sub(self.start);
+        Ok(left.saturating_add(unread.try_into().unwrap_or(0)))
     }
 }
 

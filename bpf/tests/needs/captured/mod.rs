@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use mostrace_bundle::blk_io_trace::action::{BLK_TC_FLUSH, ta, tn};
-use mostrace_bundle::blk_io_trace::{Decoded, Event, decode};
+use mostrace_bundle::blk_io_trace::{Decoded, Event, Records, Then, decode};
 use mostrace_bundle::entry::{RawDirtier, RawProcess};
 use mostrace_bundle::{Bundle, Entry, entry::FileEntry, layout};
 use mostrace_capture::{Choice, Entries, Events, Options, Outcome, record};
@@ -80,7 +80,9 @@ impl Captured {
         }
         let (mut events, mut names) = (Vec::new(), Vec::new());
         for path in bundle.event_files() {
-            let data = fs::read(path).unwrap();
+            let file = fs::File::open(path).unwrap();
+            let (data, then) = Records::new(file).read_all().unwrap();
+            assert_eq!(then, Then::End, "{}", path.display());
             let mut rest = &data[..];
             while !rest.is_empty() {
                 let at = data.len() - rest.len();

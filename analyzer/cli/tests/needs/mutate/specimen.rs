@@ -10,6 +10,7 @@ use mostrace_bundle::{archive, layout};
 use super::random::Random;
 use super::records::{Records, Shape};
 use super::{archive as changed_archive, bytes, family, manifest, snapshot};
+use crate::run;
 
 /// An unchanged bundle.
 pub struct Specimen {
@@ -29,12 +30,16 @@ impl Specimen {
             .collect();
         // The order of a folder's entries differs between machines.
         archives.sort();
-        let unpacked = |path: &PathBuf| {
+        let unpacked = |(nth, path): (usize, &PathBuf)| {
             let name = path.file_name().unwrap().to_str().unwrap();
             let name = name.split('.').next().unwrap();
-            Specimen::new(scratch.join(format!("{name}.most")), unpack(path))
+            let mut files = unpack(path);
+            if nth % 2 == 1 {
+                files = with_compact_events(files);
+            }
+            Specimen::new(scratch.join(format!("{name}.most")), files)
         };
-        archives.iter().map(unpacked).collect()
+        archives.iter().enumerate().map(unpacked).collect()
     }
 
     fn new(folder: PathBuf, mut files: BTreeMap<String, Vec<u8>>) -> Specimen {
@@ -62,8 +67,19 @@ fn unpack(archive: &Path) -> BTreeMap<String, Vec<u8>> {
         .collect()
 }
 
+/// Puts the events into the compact form.
+fn with_compact_events(files: BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Vec<u8>> {
+    let compact = |(name, bytes): (String, Vec<u8>)| match layout::cpu_of(&name) {
+        Some(cpu) => (layout::events_of_cpu(cpu), run::compact(&bytes)),
+        None => (name, bytes),
+    };
+    files.into_iter().map(compact).collect()
+}
+
 fn shape(name: &str) -> Option<Shape> {
     match layout::cpu_of(name) {
+        // Compact records have no places of their own.
+        Some(_) if layout::is_compact(name) => None,
         Some(_) => Some(Shape::Events),
         None => name.ends_with(".entries").then_some(Shape::Entries),
     }

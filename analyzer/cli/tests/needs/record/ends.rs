@@ -228,7 +228,7 @@ fn killed_while_recording() {
     let group = format!("-{}", recorder.id());
     while_running(&mut recorder, "no entries, or no events", || {
         let has = |name: &str| fs::metadata(out.join(name)).is_ok_and(|m| m.len() >= 4096);
-        has("process.entries") && (0..MOST_CPUS).any(|cpu| has(&layout::trace_of_cpu(cpu)))
+        has("process.entries") && (0..MOST_CPUS).any(|cpu| has(&layout::events_of_cpu(cpu)))
     });
     recorder.kill().unwrap();
     recorder.wait().unwrap();
