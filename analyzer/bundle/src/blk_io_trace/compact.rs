@@ -19,7 +19,7 @@ use super::action::is_note;
 use super::decode::{Decoded, decode};
 use super::record::{BlkIoTrace, Version};
 use zerocopy::byteorder::LE;
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// What a file of this form begins with. It may occur again, where a record could begin.
 pub const HEADER: [u8; 8] = *b"MOSTEVT\n";
@@ -281,6 +281,14 @@ impl Short {
     }
 }
 
+/// A record with its payload, to be copied at once.
+#[derive(Immutable, IntoBytes)]
+#[repr(C)]
+struct WithPayload {
+    head: Head,
+    payload: Payload,
+}
+
 /// What stands at the beginning of a byte slice in the compact form.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Expanded {
@@ -381,9 +389,9 @@ impl Expander {
         head.sector = sector.into();
         head.bytes = length.checked_mul(SECTOR).ok_or(Bad::Foreign)?.into();
         self.memory.short(time_ns, Place { sector, length }, slot);
-        out.extend_from_slice(head.as_bytes());
-        if let Some((_, payload)) = slot {
-            out.extend_from_slice(&payload);
+        match slot {
+            Some((_, payload)) => out.extend_from_slice(WithPayload { head, payload }.as_bytes()),
+            None => out.extend_from_slice(head.as_bytes()),
         }
         Ok(())
     }
@@ -433,13 +441,15 @@ impl Rest<'_> {
     #[inline]
     fn number(&mut self) -> Result<u64, Bad> {
         let mut number = 0;
-        for shift in (0..64).step_by(7) {
+        let mut shift: u32 = 0;
+        while shift < u64::BITS {
             let byte = self.byte()?;
-            number |= u64::from(byte & !FLAG) << shift;
+            number |= u64::from(byte & !FLAG).wrapping_shl(shift);
             if byte & FLAG == 0 {
                 let sign = (number & 1).wrapping_neg();
                 return Ok(number >> 1 ^ sign);
             }
+            shift = shift.wrapping_add(7);
         }
         Err(Bad::Foreign)
     }
