@@ -141,7 +141,7 @@ impl CpuFile {
 
     /// From now on, refers to nothing that is in the file already.
     pub fn begin_anew(&mut self) {
-        self.compactor = Box::default();
+        *self.compactor = Compactor::default();
     }
 
     /// Returns the file's name and its length without what is buffered.

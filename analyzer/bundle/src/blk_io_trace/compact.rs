@@ -187,7 +187,7 @@ impl Compactor {
         let mut from = self.memory.last;
         let mut slot = None;
         if !pdu.is_empty() {
-            let payload = *pdu.as_array()?;
+            let payload: Payload = pdu.try_into().ok()?;
             let at = slot_of(payload);
             let told = self.memory.slots.get(at)?;
             slot = Some((at, payload));

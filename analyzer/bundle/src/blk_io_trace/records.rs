@@ -20,7 +20,7 @@ enum Form {
     /// Nothing was read yet.
     Unknown,
     Plain,
-    Compact(Compact),
+    Compact(Box<Compact>),
 }
 
 /// The state of a file in the compact form.
@@ -104,10 +104,10 @@ impl<R: Read> Records<R> {
             to.extend_from_slice(&bytes);
             self.form = Form::Plain;
         } else {
-            self.form = Form::Compact(Compact {
+            self.form = Form::Compact(Box::new(Compact {
                 bytes,
                 ..Compact::default()
-            });
+            }));
         }
         self.read(piece, to)
     }
