@@ -304,7 +304,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut files = EventFiles::new(&Folder::open(dir.path()).unwrap(), Retention::of(false));
         let pid = std::process::id();
-        let record = record(7);
+        // A name is looked up for what is not long ago.
+        let time_ns = u64::from_le_bytes([7; 8]);
+        let record = record(time_ns);
         files.push(3, pid, &record).unwrap();
         files.push(3, pid, &record).unwrap();
         files.flush().unwrap();
@@ -315,7 +317,7 @@ mod tests {
         };
         assert!(note.is_note() && note.act() == tn::PROCESS);
         assert_eq!((note.pid, note.cpu, note.sequence), (pid, 3, 1));
-        assert_eq!(note.time_ns, 7);
+        assert_eq!(note.time_ns, time_ns);
         assert_eq!(bytes[64 + 4..64 + 8], 2u32.to_le_bytes());
         assert_eq!(files.count(), 2);
         for cpu in 0..3 {
