@@ -21,7 +21,7 @@ use super::record::{BlkIoTrace, Version};
 use zerocopy::byteorder::LE;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// What a file of this form begins with. It may occur again, where a record could begin.
+/// A file of this form begins with these bytes. They may stand again where a record could begin.
 pub const HEADER: [u8; 8] = *b"MOSTEVT\n";
 
 /// The length of the shortest record, bytes.
@@ -47,14 +47,14 @@ struct Place {
     length: u32,
 }
 
-/// What was told with a slot.
+/// A slot has the payload that was told with it last, and the place of that record.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     payload: Payload,
     place: Place,
 }
 
-/// What the writer and the reader remember alike.
+/// The writer and the reader remember this alike.
 #[derive(Clone, Debug)]
 struct Memory {
     time_ns: u64,
@@ -289,7 +289,7 @@ struct WithPayload {
     payload: Payload,
 }
 
-/// What stands at the beginning of a byte slice in the compact form.
+/// This says what a byte slice in the compact form begins with.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Expanded {
     /// A record or a header of this length, bytes.

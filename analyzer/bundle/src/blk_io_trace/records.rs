@@ -27,13 +27,13 @@ enum Form {
 #[derive(Default)]
 struct Compact {
     expander: Expander,
-    /// What was read and is not yet expanded.
+    /// These bytes were read and are not yet expanded.
     bytes: Vec<u8>,
     /// The place of these bytes in the file.
     offset: u64,
 }
 
-/// What follows a piece of a file.
+/// This says what follows a piece of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
     /// More of it.
@@ -53,7 +53,7 @@ pub enum Then {
         offset: u64,
         /// The record's least length, bytes.
         needed: usize,
-        /// What is there of it, bytes.
+        /// So many bytes of it are there.
         left: usize,
     },
 }

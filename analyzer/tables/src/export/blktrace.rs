@@ -74,11 +74,11 @@ fn put(event: &Event<'_>, record: &mut Vec<u8>) -> std::result::Result<(), Encod
     }
 }
 
-/// What an event says of names.
+/// An event may tell the name of a process.
 enum Name {
-    /// Nothing that is hidden.
+    /// It tells nothing that is hidden.
     Plain,
-    /// A process's, hashed.
+    /// The name is written as its hash.
     Hashed([u8; COMM]),
 }
 
