@@ -26,6 +26,8 @@ pub fn suite() -> Suite {
         of_a_trace_that_was_cut needs [BLKPARSE],
         what_has_no_line_is_counted,
         nothing_tells_a_name_if_they_are_hidden,
+        blktraces_files_hide_names_too,
+        what_is_read_is_not_written_over,
     ])
 }
 
@@ -308,4 +310,36 @@ fn nothing_tells_a_name_if_they_are_hidden() {
         said.out
     );
     said.complains("1 messages are left out");
+}
+
+fn blktraces_files_hide_names_too() {
+    let note = |action, pdu| Event {
+        action: BLK_TC_NOTIFY | action,
+        pdu,
+        ..queue(7)
+    };
+    let events = [
+        note(tn::PROCESS, b"secret\0"),
+        queue(7),
+        note(tn::MESSAGE, b"secret of 7\0"),
+    ];
+    let (dir, file) = folder_of(&events.map(|event| (1, event)));
+    let mut command = program();
+    command.args(["export", "--format", "blktrace", "--anonymize", "-o"]);
+    let said = succeeds(command.arg(dir.path().join("hidden")).arg(file));
+    said.complains("1 messages are left out");
+    let written = fs::read(dir.path().join("hidden.blktrace.0")).unwrap();
+    // The note's payload has 16 bytes.
+    assert_eq!(written.len(), 48 + 16 + 48);
+    assert!(!written.windows(6).any(|bytes| bytes == b"secret"));
+}
+
+fn what_is_read_is_not_written_over() {
+    let (dir, file) = folder_of(&[(1, queue(7))]);
+    let before = fs::read(&file).unwrap();
+    let mut command = program();
+    command.args(["export", "--format", "blktrace", "-o"]);
+    let said = run::say(command.arg(dir.path().join("trace")).arg(&file)).ended(1);
+    said.complains("the events are read from it");
+    assert_eq!(fs::read(&file).unwrap(), before);
 }
