@@ -211,6 +211,7 @@ impl Attached {
             path: PathBuf::from(path.trim_end()),
             scheduler: None,
         };
+        made.limit_requests()?;
         if let Some(scheduler) = scheduler {
             made.scheduler = made.active_scheduler();
             made.set_scheduler(scheduler)?;
@@ -220,6 +221,21 @@ impl Attached {
 
     fn partition(&self, number: u32) -> PathBuf {
         PathBuf::from(format!("{}p{number}", self.path.display()))
+    }
+
+    /// Sets the largest request to that of a new loop device, because an earlier user may have left its own limit set:
+    /// `BLK_DEF_MAX_SECTORS_CAP` in include/linux/blkdev.h, or the most that the device takes.
+    fn limit_requests(&self) -> Result<(), String> {
+        let file = |name| sys(&self.path).join("queue").join(name);
+        let able = file("max_hw_sectors_kb");
+        let able = fs::read_to_string(&able).map_err(|e| format!("{}: {e}", able.display()))?;
+        let able: u32 = able
+            .trim()
+            .parse()
+            .map_err(|_| format!("{able}: no number"))?;
+        let limit = file("max_sectors_kb");
+        fs::write(&limit, able.min(1280).to_string())
+            .map_err(|e| format!("{}: {e}", limit.display()))
     }
 
     /// Returns the scheduler in brackets.

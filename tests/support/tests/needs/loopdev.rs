@@ -14,6 +14,7 @@ pub fn suite() -> Suite {
         mounts_what_was_asked_for_and_leaves_nothing needs [Need::Loop, Need::Tool("sfdisk", "fdisk")],
         a_panic_and_an_open_file_leave_nothing needs [Need::Loop],
         the_scheduler_is_set_and_put_back needs [Need::Loop, Need::Scheduler("mq-deadline")],
+        an_earlier_limit_of_requests_is_lifted needs [Need::Loop],
         a_failure_names_the_command_and_leaves_nothing needs [Need::Loop],
     ])
 }
@@ -134,6 +135,25 @@ fn the_scheduler_is_set_and_put_back() {
     drop(disk);
     let after = fs::read_to_string(&file).unwrap_or_default();
     assert!(!after.contains(&format!("[{other}]")), "{after}");
+}
+
+fn an_earlier_limit_of_requests_is_lifted() {
+    let limit = |disk: &LoopExt4| {
+        let name = disk.disk().file_name().unwrap();
+        let file = Path::new("/sys/class/block").join(name);
+        file.join("queue/max_sectors_kb")
+    };
+    let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
+    fs::write(limit(&disk), "16").unwrap();
+    drop(disk);
+    // losetup takes the first free device, which is the same unless somebody else was faster.
+    let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
+    let now: u32 = fs::read_to_string(limit(&disk))
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap();
+    assert!(now >= 127, "{now}");
 }
 
 fn a_failure_names_the_command_and_leaves_nothing() {
