@@ -14,14 +14,14 @@ use mostrace_bundle::entry::RawCall;
 use mostrace_bundle::table::TableReader;
 
 use crate::attribute::{Attributor, Names, Registry, Request, Row};
-use crate::blktrace::{Completions, Trace};
+use crate::blktrace::{Ahead, Completions, Trace};
 use crate::causes::{Cause, CauseId, Causer, Verdicts, are_whole};
 use crate::origins::Base;
 use crate::recording::Error;
 
 /// Reads completions with the tables that belong to them.
 pub struct Pipeline<'a, R> {
-    completions: Completions,
+    completions: Ahead,
     attributor: Attributor<'a, R>,
     causer: Option<Causer<'a, R>>,
 }
@@ -146,7 +146,7 @@ impl<'a, R: Read> Pipeline<'a, R> {
         causer: Option<Causer<'a, R>>,
     ) -> Pipeline<'a, R> {
         Pipeline {
-            completions,
+            completions: Ahead::new(completions),
             attributor,
             causer,
         }
@@ -159,7 +159,7 @@ impl<'a, R: Read> Pipeline<'a, R> {
             return Ok(None);
         }
         let attributor = &mut self.attributor;
-        attributor.learn_names(self.completions.names());
+        attributor.rename(self.completions.renamed());
         let completion = self.completions.completion();
         if let Some(causer) = &mut self.causer {
             causer.pull(completion.time_ns, attributor.registry_mut())?;
@@ -197,9 +197,9 @@ impl<'a, R: Read> Pipeline<'a, R> {
         Ok(self.attributor.learn_process_names(table)?)
     }
 
-    /// Returns the completions, with what they have shown so far about the trace as a whole.
-    pub fn completions(&self) -> &Completions {
-        &self.completions
+    /// Returns the bytes of events that were read so far, and those that there are, 0 if unknown.
+    pub fn progress(&self) -> (u64, u64) {
+        self.completions.progress()
     }
 
     /// Returns the processes and files that are known so far.
@@ -237,11 +237,12 @@ impl<'a, R: Read> Pipeline<'a, R> {
 
     /// Reads the tables to their end.
     pub fn finish(self) -> Result<End, Error> {
-        let names = self.attributor.finish(Some(self.completions.names()))?;
+        let completions = self.completions.into_completions();
+        let names = self.attributor.finish(Some(completions.names()))?;
         let cut_short = self.causer.as_ref().map(Causer::cut_short);
         Ok(End {
             cut_short: cut_short.unwrap_or_default(),
-            completions: self.completions,
+            completions,
             names,
             causes: self.causer.map(Causer::finish),
         })

@@ -182,10 +182,10 @@ impl<'a, R: Read> Attributor<'a, R> {
         self.tables.iter_mut().for_each(|table| table.go_on());
     }
 
-    /// Takes the thread renamings that the trace has noted so far: the number of a thread that has ended may be reused by
-    /// another.
-    pub fn learn_names(&mut self, names: &blktrace::ThreadNames) {
-        self.registry.processes.learn_names(names);
+    /// Takes the numbers of the threads that the trace has noted to be renamed since the last call, and when (ns): the number of
+    /// a thread that has ended may be reused by another.
+    pub fn rename(&mut self, renamed: &[(u32, u64)]) {
+        self.registry.processes.rename(renamed);
     }
 
     /// Takes the next completion, in time order, and returns its rows in the order of sectors; there is at least one.

@@ -81,8 +81,6 @@ pub(super) struct Processes {
     by_pid: HashMap<u32, Thread>,
     /// The previous thread of each renamed number, and until when (ns): it may have bios in flight.
     before: HashMap<u32, (ProcessId, u64)>,
-    /// Number of the trace's renamings that have been applied.
-    heard: usize,
     /// Threads that only events name, and when one first did (ns).
     bare: Vec<(ProcessId, u64)>,
     /// The threads in `list` that an entry named and that are not the kernel's.
@@ -99,7 +97,6 @@ impl Default for Processes {
             by_entry: HashMap::default(),
             by_pid: HashMap::default(),
             before: HashMap::default(),
-            heard: 0,
             bare: Vec::new(),
             users: HashSet::default(),
         }
@@ -162,18 +159,10 @@ impl Processes {
         id
     }
 
-    /// Takes new renamings. Earlier entries with a renamed number belong to another thread, or to the same thread before it ran
-    /// another program.
-    #[inline]
-    pub fn learn_names(&mut self, names: &ThreadNames) {
-        let renamed = names.renamed();
-        if renamed.len() > self.heard {
-            self.rename(renamed);
-        }
-    }
-
-    fn rename(&mut self, renamed: &[(u32, u64)]) {
-        for &(pid, since_ns) in renamed.get(self.heard..).unwrap_or_default() {
+    /// Takes the numbers of threads that were renamed since the last call, and when (ns). Earlier entries with such a number belong
+    /// to another thread, or to the same thread before it ran another program.
+    pub fn rename(&mut self, renamed: &[(u32, u64)]) {
+        for &(pid, since_ns) in renamed {
             if let Some(thread) = self.by_pid.remove(&pid) {
                 if thread.told_ns < since_ns {
                     self.before.insert(pid, (thread.id, since_ns));
@@ -182,7 +171,6 @@ impl Processes {
                 }
             }
         }
-        self.heard = renamed.len();
     }
 
     /// Returns the thread that dirtied. That was long before, so the number may belong to another thread by now.
@@ -396,7 +384,8 @@ mod tests {
             note(&mut names, pid, 10, b"old");
             note(&mut names, pid, 100, b"new");
         }
-        processes.learn_names(&names);
+        let known = names.renamed().len();
+        processes.rename(names.renamed());
         assert_eq!(processes.by_part(&queued(7, 99), 500), seven);
         let new = processes.by_part(&queued(7, 100), 500);
         assert_ne!(new, seven);
@@ -405,10 +394,10 @@ mod tests {
         // The entries of the others are of the thread with the new name.
         assert_eq!(processes.by_part(&queued(8, 100), 500), eight);
         assert_eq!(processes.by_part(&queued(9, 200), 500), nine);
-        // Another name that is noted later counts, too, and those before do not count again.
+        // Another name that is noted later counts, too.
         let again = processes.submitter(&entry(7, 90));
         note(&mut names, 9, 300, b"newest");
-        processes.learn_names(&names);
+        processes.rename(&names.renamed()[known..]);
         assert_eq!(processes.by_part(&queued(9, 299), 500), nine);
         assert_ne!(processes.by_part(&queued(9, 300), 500), nine);
         assert_eq!(processes.by_part(&queued(7, 200), 500), again);

@@ -7,14 +7,15 @@
 //! x.blktrace.2 ─ CpuFile ┘         └─ ThreadNames, Counts, WallClock
 //! ```
 //!
-//! [`find::find`] returns the files of a basename, [`Trace::open`] merges them, and [`Completions`] does all steps. Memory
-//! is bounded by the number of files and of requests in flight, never by the length of the trace.
+//! [`find::find`] returns the files of a basename, [`Trace::open`] merges them, and [`Completions`] does all steps, [`Ahead`] in a thread of
+//! its own. Memory is bounded by the number of files and of requests in flight, never by the length of the trace.
 #![deny(
     clippy::arithmetic_side_effects,
     clippy::as_conversions,
     clippy::indexing_slicing
 )]
 
+mod ahead;
 pub mod completion;
 pub mod completions;
 mod cpu_file;
@@ -33,6 +34,7 @@ mod spans;
 mod streams;
 pub mod trace;
 
+pub use ahead::Ahead;
 pub use completion::{Completion, Part};
 pub use completions::Completions;
 pub use error::Error;

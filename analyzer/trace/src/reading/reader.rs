@@ -100,10 +100,11 @@ impl Reader<'_> {
             seen.see(step.request.device, step.request.time_ns);
             fold.step(&step)?;
             if seen.requests.is_multiple_of(TELL) {
+                let (done, total) = pipeline.progress();
                 (self.watcher)(Progress {
                     step: "reading events",
-                    done: pipeline.completions().bytes_read(),
-                    total: pipeline.completions().bytes_total(),
+                    done,
+                    total,
                 });
             }
         }

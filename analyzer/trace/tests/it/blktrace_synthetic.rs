@@ -3,10 +3,10 @@
 
 use crate::support;
 
-use mostrace_bundle::blk_io_trace::action::ta;
+use mostrace_bundle::blk_io_trace::action::{BLK_TC_NOTIFY, ta, tn};
 use mostrace_bundle::blk_io_trace::{Layout, Version, encode};
 use mostrace_trace::blktrace::{
-    Completion, Completions, Event, LifeCycles, Partial, Trace, WallClock, action,
+    Ahead, Completion, Completions, Event, LifeCycles, Partial, Trace, WallClock, action,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -343,6 +343,52 @@ proptest! {
             }
         }
         prop_assert!(errors <= 1);
+    }
+
+    /// The thread that reads ahead passes on what it reads, and the names that were noted before each completion.
+    #[test]
+    fn nothing_is_lost_between_threads(
+        seed in 1_u64..50,
+        ios in 0_u64..2000,
+        flip in prop::option::of((any::<prop::sample::Index>(), any::<u8>())),
+        names in 0_u64..40,
+    ) {
+        let (mut events, _) = simulate(Recipe { ios, ..recipe(seed) });
+        for at in 0..names {
+            let place = (at * 7919 + seed) as usize % (events.len() + 1);
+            events.insert(place, Event {
+                time_ns: events.get(place).map_or(1 << 40, |event| event.time_ns),
+                pid: at as u32 % 3,
+                action: BLK_TC_NOTIFY | tn::PROCESS,
+                pdu: [b"one", b"two"][at as usize / 3 % 2],
+                ..Event::default()
+            });
+        }
+        let mut files = files(&events, 3, |i, e| (e.cpu as usize, LAYOUTS[i % 4]));
+        if let Some((at, value)) = flip && !files[0].is_empty() {
+            let at = at.index(files[0].len());
+            files[0][at] = value;
+        }
+        let mut direct = Completions::new(trace(files.clone(), Partial::Allowed));
+        let mut ahead = Ahead::new(Completions::new(trace(files, Partial::Allowed)));
+        let mut known = 0;
+        loop {
+            let (one, other) = (direct.step(), ahead.step());
+            prop_assert_eq!(one.is_err(), other.is_err());
+            if !matches!(one, Ok(true)) {
+                prop_assert!(!matches!(other, Ok(true)));
+                break;
+            }
+            prop_assert_eq!(direct.completion(), ahead.completion());
+            let renamed = direct.names().renamed();
+            prop_assert_eq!(&renamed[known..], ahead.renamed());
+            known = renamed.len();
+        }
+        prop_assert!(!matches!(ahead.step(), Ok(true)));
+        let ahead = ahead.into_completions();
+        prop_assert_eq!(direct.notices(), ahead.notices());
+        prop_assert_eq!(direct.names().renamed(), ahead.names().renamed());
+        prop_assert_eq!(direct.bytes_read(), ahead.bytes_read());
     }
 
     /// Lost events cost knowledge but never bytes, and never yield a wrong submitter. (Sector 0 is left out: all flushes and
