@@ -63,6 +63,9 @@ pub fn suite() -> Suite {
         .into_iter()
         .map(|(name, options, mount)| Test::new(name, &NEEDS, move || of(name, options, mount)))
         .collect();
+    let debugfs = [&NEEDS[1..], &[Need::Tool("debugfs", "e2fsprogs")]].concat();
+    let cut = what_a_cut_of_an_orphan_frees_is_free;
+    all.push(Test::new("cut_orphan", &debugfs, cut));
     // Of these, the last change is in the journal alone.
     let unsynced = [&NEEDS[..], &[Need::NoSync]].concat();
     let mut push = |name, body: fn()| all.push(Test::new(name, &unsynced, body));
@@ -394,9 +397,45 @@ fn a_transaction_without_its_commit_is_not_replayed() {
     }
 }
 
+/// Files are cut to any number of blocks, so that the cut is in an extent or in a tree block, or between them; whole blocks of the
+/// tree go, too. e2fsck ends the cut, as a mount does.
+fn what_a_cut_of_an_orphan_frees_is_free() {
+    const BLOCK: u64 = 1024;
+    let dir = tempfile::tempdir().expect("scratch folder");
+    let contents = dir.path().join("contents");
+    fs::create_dir(&contents).expect("folder");
+    // Holes divide the file into more extents than an inode holds.
+    let file = File::create(contents.join("cut")).expect("file");
+    for at in (0..300).filter(|at| at % 7 < 4) {
+        file.write_all_at(&[7; BLOCK as usize], at * BLOCK)
+            .expect("block");
+    }
+    let whole = dir.path().join("whole");
+    let image = dir.path().join("image");
+    for options in ["-t ext4 -b 1024", "-t ext4 -b 1024 -O ^extents,^64bit"] {
+        mke2fs(&whole, options, 16, Some(&contents));
+        let bytes = fs::read(&whole).expect("image");
+        for kept in [0, 1, 2, 4, 5, 12, 13, 150, 267, 268, 269, 298] {
+            fs::write(&image, &bytes).expect("image");
+            let asks = format!(
+                "set_inode_field cut size {}\nset_inode_field cut dtime 0\nset_super_value last_orphan 12\n",
+                kept * BLOCK
+            );
+            let script = dir.path().join("script");
+            fs::write(&script, asks).expect("script");
+            run(tool("debugfs").arg("-w").arg("-f").arg(&script).arg(&image));
+            let ours = map(&image, State::NextMount);
+            assert_eq!(ours.path(12).as_deref(), Some(&b"/cut"[..]));
+            run_e2fsck(&image);
+            same(options, "e2fsck", &ours, &map(&image, State::AsIs), false);
+        }
+    }
+}
+
+/// A mount leaves the trees of extents as they are.
 fn run_e2fsck(image: &Path) {
     let out = tool("e2fsck")
-        .arg("-fy")
+        .args(["-fy", "-E", "no_optimize_extents"])
         .arg(image)
         .output()
         .expect("e2fsck");
