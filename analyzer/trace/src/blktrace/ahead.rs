@@ -10,7 +10,7 @@ use super::completions::Completions;
 use super::error::Error;
 use super::trace::Trace;
 
-/// The most completions of a batch. It passes through the cache that the two threads share.
+/// The most completions of a batch: some 100 KB, which are still in a cache when the other thread reads them.
 const BATCH: usize = 512;
 /// A batch ends with the completion that reaches this number of parts.
 const PARTS: usize = 8 * BATCH;
