@@ -27,7 +27,7 @@ pub struct Ahead {
 }
 
 enum State {
-    /// What is not being read, and the number of renamed threads that the user knows.
+    /// Nothing is being read. The number is that of the renamed threads that the user knows.
     Idle(Box<Completions>, usize),
     Reading(Reading),
     /// The thread panicked.
